@@ -88,12 +88,12 @@ fn a_recorded_native_program_has_its_hot_sites_in_fast_memory() {
 #[test]
 fn a_webassembly_program_has_its_nursery_in_fast_memory() {
     let scratch = tempfile::tempdir().unwrap();
-    let module = home().join(TREES);
+    let module = home().join("programs/dist/graph.wasm");
     let keys = format!(
-        "managed = \"{}\"\narguments = [\"14\"]\nplan = \"kg-n\"",
+        "managed = \"{}\"\narguments = [\"pagerank\", \"--scale\", \"13\", \"--iterations\", \"4\"]\nplan = \"kg-n\"",
         module.display()
     );
-    let text = "fast = \"15MiB\"\n".to_string() + &program("trees", &keys);
+    let text = "fast = \"15MiB\"\n".to_string() + &program("pagerank", &keys);
     is_in_part(scratch.path(), &text);
 }
 
@@ -195,7 +195,7 @@ fn three_services(folder: &Path) -> Option<String> {
         folder.display()
     );
     let solver = format!(
-        "command = [\"{}\", \"2\", \"4\"]\nsites = \"solver.sites\"",
+        "command = [\"{}\", \"2\", \"4000\"]\nsites = \"solver.sites\"",
         solver.display()
     );
     let cache = format!(
@@ -275,7 +275,7 @@ fn parts_are_measured_on_this_machine() {
     let node = kinds().0[0];
     let nodes = format!("fast={node},slow={node}");
     let keys = format!(
-        "command = [\"{}\", \"2\", \"4\"]\nsites = \"solver.sites\"\nfast = \"3MiB\"",
+        "command = [\"{}\", \"2\", \"4000\"]\nsites = \"solver.sites\"\nfast = \"3MiB\"",
         solver.display()
     );
     let logs = scratch.path().join("logs");
