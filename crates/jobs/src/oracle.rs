@@ -81,7 +81,7 @@ fn candidate(
                 memory: mostly(ways[i].fast_bytes(&demands[i]), demands[i].bytes),
                 usual,
                 worthwhile: match counted(i) {
-                    true => threads::worthwhile(&times[i], usual, most),
+                    true => threads::worthwhile(times[i], usual, most),
                     false => usual,
                 },
                 seconds: &times[i],

@@ -134,7 +134,9 @@ pub fn add_mapping(line: &str) {
 
 /// This was mapped for the stack of a thread, or for those of several.
 pub fn add_for_stacks(start: u64, bytes: u64) {
-    state().for_stacks.push((start, start.saturating_add(bytes)));
+    state()
+        .for_stacks
+        .push((start, start.saturating_add(bytes)));
 }
 
 /// This can be read from now on. Where it was mapped for stacks it holds one.
