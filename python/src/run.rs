@@ -81,7 +81,7 @@ pub fn pages(
         Work::parse(&workload.get().spec).map_err(|e| wrong(py, e))?
     } else {
         let trace = work.cast::<Trace>()?.get();
-        known = Some(trace.info.clone());
+        known = Some(trace.footprint(py)?);
         Work::Trace(trace.path.clone())
     };
     let mut request = PagesRequest {
@@ -90,7 +90,7 @@ pub fn pages(
         seed: o.get("seed")?.unwrap_or(1),
         cores: o.get("cores")?.unwrap_or(0),
         until_s: o.get("until")?,
-        trace: known,
+        footprint: known,
         ..PagesRequest::new(machine.machine.clone(), work)
     };
     if request.until_s.is_some_and(|s| s.is_nan() || s <= 0.0) {

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use varve_run::ManagedProgram;
 use varve_trace::host::{Recorder, RecorderOptions};
-use varve_trace::{TraceInfo, TraceReader};
+use varve_trace::{Footprint, TraceInfo, TraceReader};
 
 /// A workload, `name` or `name:key=value,...`.
 #[pyclass(frozen, module = "varve")]
@@ -47,6 +47,13 @@ impl Trace {
         let info = py.detach(|| TraceReader::open(&path).and_then(|r| TraceInfo::read(&r)));
         let info = info.map_err(|e| wrong(py, e))?;
         Ok(Trace { path, info })
+    }
+
+    /// How much memory it touches, as a run has to know.
+    pub fn footprint(&self, py: Python<'_>) -> PyResult<Footprint> {
+        let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let read = || TraceReader::open(&self.path).and_then(|r| Footprint::read(&r, workers));
+        py.detach(read).map_err(|e| wrong(py, e))
     }
 }
 
