@@ -11,11 +11,11 @@ const PAGE: u64 = 4096;
 
 /// See the module. Phase 2n warms caches for window n, and phase 2n + 1 measures it.
 pub(super) struct Windows {
-    /// The last one that began, and the thread that came first.
+    /// The last one that began.
     number: u32,
-    opener: usize,
-    /// Instructions that are left of the part of it that only warms caches, of that thread.
-    warm: u64,
+    /// By thread: instructions that it has left of the part that only warms caches. That part ends for all with the first
+    /// thread that has had it: the one that came first may wait, or be at its end. Empty while a window measures.
+    warm: Vec<u64>,
     /// By thread: first address and end of pages that it is to touch.
     touches: Vec<VecDeque<(u64, u64)>>,
 }
@@ -41,8 +41,7 @@ impl Windows {
         }
         Ok(Windows {
             number: 0,
-            opener: 0,
-            warm: 0,
+            warm: Vec::new(),
             touches: vec![VecDeque::new(); threads],
         })
     }
@@ -53,7 +52,9 @@ impl Windows {
             Event::Touched { addr, bytes } => self.touches[thread].push_back((addr, addr + bytes)),
             // the first thread that comes into a window opens it for all
             Event::Window { number, warm, .. } if number > self.number => {
-                (self.number, self.warm, self.opener) = (number, warm, thread);
+                self.number = number;
+                let threads = if warm == 0 { 0 } else { self.touches.len() };
+                self.warm = vec![warm; threads];
                 let measures = u64::from(warm == 0);
                 out.push(Op::mark(Kind::Phase, 2 * u64::from(number) + measures));
             }
@@ -84,17 +85,16 @@ impl Windows {
         reader: &mut impl Listener,
         out: &mut Vec<Op>,
     ) {
-        let mut left = self.warm;
-        let over = |op: &Op| {
-            let over = u64::from(op.instructions) > left;
-            left = left.saturating_sub(u64::from(op.instructions));
-            over
-        };
-        if self.warm == 0 || thread != self.opener {
+        let Some(mut left) = self.warm.get(thread).copied() else {
             return reader.ops(ops, out);
-        }
+        };
+        let over = |op: &Op| {
+            let rest = left.checked_sub(u64::from(op.instructions));
+            left = rest.unwrap_or(left);
+            rest.is_none()
+        };
         let Some(at) = ops.iter().position(over) else {
-            self.warm = left.max(1);
+            self.warm[thread] = left;
             return reader.ops(ops, out);
         };
         reader.ops(&ops[..at], out);
@@ -104,6 +104,6 @@ impl Windows {
         let instructions = op.instructions - left as u32;
         reader.ops(&[Op { instructions, ..op }], out);
         reader.ops(&ops[at + 1..], out);
-        self.warm = 0;
+        self.warm.clear();
     }
 }
