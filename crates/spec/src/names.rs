@@ -18,17 +18,25 @@ pub fn gives(spec: &str, key: &str) -> bool {
         .any(|given| given.trim() == key)
 }
 
-/// A specification with another parameter behind those that it has.
+/// A specification with another parameter behind those that it has; it takes the place of one of that name.
 ///
 /// ```
 /// assert_eq!(varve_spec::with("static", "seed", 3), "static:seed=3");
 /// assert_eq!(varve_spec::with("gups:bytes=1GiB", "seed", 3), "gups:bytes=1GiB,seed=3");
+/// assert_eq!(varve_spec::with("gups:seed=1,bytes=1GiB", "seed", 3), "gups:bytes=1GiB,seed=3");
 /// assert!(varve_spec::gives("gups:reseed=1, seed = 3", "seed"));
 /// assert!(!varve_spec::gives("gups:reseed=1", "seed"));
 /// ```
 pub fn with(spec: &str, key: &str, value: impl std::fmt::Display) -> String {
-    let separator = if spec.contains(':') { ',' } else { ':' };
-    format!("{spec}{separator}{key}={value}")
+    let (name, given) = split(spec);
+    let named = |part: &&str| part.split('=').next().is_some_and(|k| k.trim() == key);
+    let others = given
+        .split(',')
+        .filter(|part| !part.is_empty() && !named(part));
+    let parts: Vec<&str> = others.collect();
+    let before = parts.join(",");
+    let separator = if parts.is_empty() { "" } else { "," };
+    format!("{name}:{before}{separator}{key}={value}")
 }
 
 /// The specifications in a list. A comma separates them; a part with `=` and without a name in front belongs to the

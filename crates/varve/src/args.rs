@@ -145,6 +145,7 @@ pub mod medium;
 #[cfg(test)]
 mod reference;
 pub mod run;
+pub mod shares;
 pub mod study;
 pub mod sweep;
 pub mod tier;

@@ -40,6 +40,22 @@ pub fn build(line: &str) -> Result<Box<dyn Program>, Error> {
     (entry.build)(&values)
 }
 
+/// The specification of a workload that goes over its memory so many times as often; none if it does not go over it in passes.
+///
+/// # Errors
+/// As [`parse`].
+pub fn longer(line: &str, times: f64) -> Result<Option<String>, Error> {
+    let (entry, values) = parse(line)?;
+    if !entry.params.iter().any(|param| param.key == PASSES) {
+        return Ok(None);
+    }
+    let passes = (values.count(PASSES) as f64 * times).round().max(1.0);
+    Ok(Some(varve_spec::with(line, PASSES, passes)))
+}
+
+/// The parameter of workloads that go over their memory again and again.
+const PASSES: &str = "passes";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +94,15 @@ mod tests {
             );
             assert_eq!(tally, run(), "{line} repeats itself");
         }
+    }
+
+    #[test]
+    fn a_longer_workload_takes_more_passes() {
+        let longer = |line, times| super::longer(line, times).unwrap();
+        let named = "lu_cb:passes=10,bytes=12MiB";
+        assert_eq!(longer(named, 4.0).unwrap(), "lu_cb:bytes=12MiB,passes=40");
+        assert_eq!(longer("swaptions", 0.1).unwrap(), "swaptions:passes=1");
+        assert_eq!(longer("gups", 2.0), None, "it makes updates");
     }
 
     #[test]

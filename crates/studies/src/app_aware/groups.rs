@@ -1,6 +1,6 @@
 //! E6 to E9: groups under Linux and under each optimization.
 
-use super::{Setup, claim};
+use super::{Setup, claim, lengths};
 use crate::Effort;
 use varve_jobs::chart::gantt;
 use varve_jobs::compare::{Making, compare};
@@ -105,16 +105,20 @@ pub fn claims(
         out.claims
             .push(claim(id, &what, published, r.saves(linux), "%", &note(r)));
         if *id == "E9" {
-            let share = 100.0 * r.moving_s / r.seconds;
-            let size = varve_report::fmt::bytes(r.moved_bytes as f64);
+            let longest = lengths::moving(setup, &group, asked.key, r.strategy, making, out)?;
+            let share = 100.0 * longest.moving_s / longest.seconds;
+            let size = varve_report::fmt::bytes(longest.moved_bytes as f64);
             let note = format!(
                 "{size} in {:.2} s of a group that takes {:.1} s",
-                r.moving_s, r.seconds
+                longest.moving_s, longest.seconds
             );
             let most = Value::AtMost { at_most: 0.2 };
             let what = format!("{}: moving pages, of the time", group.name);
             out.claims
                 .push(claim("E9", &what, most, Some(share), "%", &note));
+        }
+        if *id == "E8" {
+            lengths::order(setup, &group, making, out)?;
         }
     }
     out.tables.push(table(&group, linux, &compared.results));

@@ -3,6 +3,7 @@
 //! ```text
 //! alone.rs         E5, E11: what programs ask of memory, each alone
 //! groups.rs        E6 to E9: groups under Linux and under each optimization
+//! lengths.rs       E8, E9: the same groups with programs that run for longer
 //! interference.rs  E10: every way of using memory beside every other
 //! groups/          the groups
 //! ```
@@ -10,6 +11,7 @@
 mod alone;
 mod groups;
 mod interference;
+mod lengths;
 
 use crate::claim;
 use crate::{Effort, StudyOptions, StudyProgress, Watch};

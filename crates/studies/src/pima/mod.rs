@@ -19,7 +19,20 @@ use varve_report::fmt::Format;
 use varve_report::{Better, Column, RunTable, StudyResult, Value};
 use varve_run::{Error, Numa, PlanResult, VERSION};
 
+/// Both halves; with a folder of recordings that of stock virtual machines alone, which they are for.
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
+    let mut out = StudyResult::new("pima", "optane-6242", options.seed, VERSION);
+    out.title = "Managed programs on DRAM and Optane, and PIMA".into();
+    if options.recordings.is_none() {
+        own(options, watch, &mut out)?;
+    }
+    stock::run(options, watch, &mut out)?;
+    out.claims.retain(|c| options.wants(&c.id));
+    Ok(out)
+}
+
+/// The half of our own heap.
+fn own(options: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), Error> {
     let suite = Suite::new(options, watch)?;
     let mut plan = ManagedPlan::default();
     let mut ask = Ask {
@@ -35,20 +48,16 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
         suite: &suite,
         all: &results,
     };
-    let mut out = StudyResult::new("pima", "optane-6242", options.seed, VERSION);
-    out.title = "Managed programs on DRAM and Optane, and PIMA".into();
-    out.about = about(&suite);
-    scaling::claims(options, &all, &mut out);
-    collector::claims(options, &all, &mut out);
-    hybrids::claims(options, &all, &mut out);
-    sampling::claims(options, &all, &mut out);
-    stock::run(options, watch, &mut out)?;
+    out.about.extend(about(&suite));
+    scaling::claims(options, &all, out);
+    collector::claims(options, &all, out);
+    hybrids::claims(options, &all, out);
+    sampling::claims(options, &all, out);
     out.tables.push(programs(&all));
-    out.claims.retain(|c| options.wants(&c.id));
     for (name, why) in results.failures() {
         out.about.push(format!("The run {name} failed: {why}"));
     }
-    Ok(out)
+    Ok(())
 }
 
 fn about(suite: &Suite) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! What `varve study` takes.
 
+use super::shares::Shares;
 use super::sweep::SubmitHow;
-use crate::sweep::emit::For;
 use std::path::PathBuf;
 
 pub const EXAMPLES: &str = "Examples:\n  \
@@ -24,36 +24,16 @@ pub struct StudyArgs {
     #[command(flatten)]
     pub of: StudyOf,
     /// Print JSON instead of a table
-    #[arg(long)]
+    #[arg(long, conflicts_with = "shard")]
     pub json: bool,
     /// Write a page, JSON and Parquet into this folder; with `all`: a page of Markdown for each study, and one that sums them up
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "shard")]
     pub out: Option<PathBuf>,
-    /// Runs at a time; 0: one per core of this host
-    #[arg(long, default_value_t = 0)]
-    pub jobs: usize,
     /// Where finished runs are kept, so that a study resumes; `none` keeps nothing
     #[arg(long, value_name = "FOLDER")]
     pub keep: Option<PathBuf>,
-    /// Make only this share of the runs, such as 3/16, and keep them: from 0/16 to 15/16, one process each, all with the same --keep;
-    /// `auto`: as a job array of Slurm says. Where runs depend on others, once more, until --merge finds all
-    #[arg(long, value_name = "I/N", conflicts_with_all = ["merge", "emit", "json", "out"])]
-    pub shard: Option<String>,
-    /// Make only runs that `varve study submit` wrote into this file
-    #[arg(long, value_name = "FILE.json", requires = "shard", hide = true)]
-    pub submission: Option<PathBuf>,
-    /// Make no run, and answer from those that are kept; refused while some are missing
-    #[arg(long, conflicts_with = "emit")]
-    pub merge: bool,
-    /// Answer from what is kept though runs are missing
-    #[arg(long, requires = "merge")]
-    pub partial: bool,
-    /// Print a script that shares the runs out, and run nothing
-    #[arg(long, value_enum, value_name = "FOR", requires = "shards")]
-    pub emit: Option<For>,
-    /// How many shares the script makes
-    #[arg(long, value_name = "N", requires = "emit", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub shards: Option<u32>,
+    #[command(flatten)]
+    pub shares: Shares,
 }
 
 /// What is run of a study, and how often.
@@ -74,7 +54,8 @@ pub struct StudyOf {
     /// Run it again without each rule of the model, one at a time, and tell which one moves a value most
     #[arg(long)]
     pub sensitivity: bool,
-    /// Of `pima`: recordings of Java virtual machines, made by programs/jvm/record, instead of the small ones that are built in
+    /// Of `pima`: only its half of stock Java virtual machines, from recordings that programs/jvm/record made, instead of the small
+    /// ones that are built in
     #[arg(long, value_name = "FOLDER")]
     pub jvm: Option<PathBuf>,
 }

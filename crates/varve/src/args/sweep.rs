@@ -1,6 +1,6 @@
 //! What `varve sweep` takes.
 
-use crate::sweep::emit::For;
+use super::shares::Shares;
 use std::path::PathBuf;
 
 pub const EXAMPLES: &str = "Examples:\n  \
@@ -25,28 +25,8 @@ pub struct SweepArgs {
     /// Print the points and which of them are done, and run nothing
     #[arg(long, conflicts_with_all = ["merge", "shard", "emit"])]
     pub list: bool,
-    /// Run only this share of the points, such as 3/16: from 0/16 to 15/16, one process each; `auto`: as a job array of Slurm
-    /// says
-    #[arg(long, value_name = "I/N", conflicts_with_all = ["merge", "emit"])]
-    pub shard: Option<String>,
-    /// Run only points that `varve sweep submit` wrote into this file
-    #[arg(long, value_name = "FILE.json", requires = "shard", hide = true)]
-    pub submission: Option<PathBuf>,
-    /// Run nothing, and make one table, page and Parquet of all results
-    #[arg(long, conflicts_with = "emit")]
-    pub merge: bool,
-    /// Merge what is there though points are missing
-    #[arg(long, requires = "merge")]
-    pub partial: bool,
-    /// Print a script that shares the points out, and run nothing
-    #[arg(long, value_enum, value_name = "FOR", requires = "shards")]
-    pub emit: Option<For>,
-    /// How many shares the script makes
-    #[arg(long, value_name = "N", requires = "emit", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub shards: Option<u32>,
-    /// Points at a time; 0: one per core of this host
-    #[arg(long, default_value_t = 0)]
-    pub jobs: usize,
+    #[command(flatten)]
+    pub shares: Shares,
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,

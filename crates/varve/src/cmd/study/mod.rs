@@ -94,10 +94,10 @@ fn runs<'a>(name: &'a str, of: &'a StudyOf, folder: &'a Path) -> Result<Runs<'a>
 /// Runs studies, or shares of them, and says what they answer.
 fn answer(a: &StudyArgs) -> Done {
     let mut chosen = chosen(&a.name, &a.of)?;
-    if a.shard.is_some() || a.merge || a.emit.is_some() {
+    if a.shares.shard.is_some() || a.shares.merge || a.shares.emit.is_some() {
         chosen = shared(chosen)?;
     }
-    if let (Some(target), Some(shards)) = (a.emit, a.shards) {
+    if let (Some(target), Some(shards)) = (a.shares.emit, a.shares.shards) {
         return emitted(a, &chosen, target, shards as usize);
     }
     if let Some(folder) = &a.out {
@@ -175,18 +175,24 @@ fn kept(a: &StudyArgs) -> Result<Keep, Failure> {
         Some(folder) => Keep::in_folder(folder),
         None => Keep::usual(),
     };
-    if (a.shard.is_some() || a.merge) && !keep.is_on() {
+    if (a.shares.shard.is_some() || a.shares.merge) && !keep.is_on() {
         return Err(wrong(NO_FOLDER));
     }
-    let shard = a.shard.as_deref().map(share).transpose().map_err(wrong)?;
-    if let (Some(shard), Some(file)) = (shard, &a.submission) {
+    let shard = a
+        .shares
+        .shard
+        .as_deref()
+        .map(share)
+        .transpose()
+        .map_err(wrong)?;
+    if let (Some(shard), Some(file)) = (shard, &a.shares.submission) {
         let submitted = submission::load(file).map_err(failed)?;
         submitted.check(&keep, Path::new("")).map_err(failed)?;
         return Ok(keep.these(submitted.names_of(shard).into_iter().cloned()));
     }
     Ok(match shard {
         Some(Share { own, of }) => keep.share(own, of),
-        None if a.merge => keep.only_kept(),
+        None if a.shares.merge => keep.only_kept(),
         None => keep,
     })
 }
@@ -236,7 +242,7 @@ fn command(name: &str, of: &StudyOf, keep: &Path) -> String {
 
 /// Runs one, with its progress; none of a share, which answers nothing.
 fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>, Failure> {
-    let (options, asked) = (options(&a.of, keep, a.jobs), asked_of(&a.of));
+    let (options, asked) = (options(&a.of, keep, a.shares.jobs), asked_of(&a.of));
     let bar = ui::bar(0, study.name);
     let stop = ui::stop_flag();
     let result = study.run_with(&options, asked, &|p| {
@@ -257,7 +263,7 @@ fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>,
         .map(|run| &run.what[..])
         .collect();
     let elsewhere = matches!(&result, Err(e) if e.is_elsewhere());
-    if a.shard.is_some() && (elsewhere || result.is_ok()) {
+    if a.shares.shard.is_some() && (elsewhere || result.is_ok()) {
         eprintln!(
             "{}: this share is done; {} of {} runs are there",
             study.name,
@@ -266,8 +272,14 @@ fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>,
         );
         return Ok(None);
     }
-    if a.merge && (elsewhere || !missing.is_empty()) && !(a.partial && result.is_ok()) {
-        return Err(failed(incomplete(study, &missing, asked.len(), a.partial)));
+    if a.shares.merge && (elsewhere || !missing.is_empty()) && !(a.shares.partial && result.is_ok())
+    {
+        return Err(failed(incomplete(
+            study,
+            &missing,
+            asked.len(),
+            a.shares.partial,
+        )));
     }
     let mut result = result.map_err(|e| ui::of_run(&e))?;
     if !missing.is_empty() {

@@ -22,7 +22,7 @@ pub fn merge(a: &SweepArgs, opened: &Opened, mut standing: Standing) -> Done {
     // What cannot be read counts as missing, so that nothing is merged of which a part is lost.
     let done = standing.read(sweep, keep, keys);
     let missing = standing.missing();
-    if !missing.is_empty() && !a.partial {
+    if !missing.is_empty() && !a.shares.partial {
         return Err(failed(incomplete(sweep, &standing, &missing)));
     }
     let done: Vec<(usize, &RunReport)> = done.iter().map(|(n, report)| (*n, report)).collect();

@@ -100,7 +100,7 @@ pub fn sweep(a: &SweepArgs) -> Done {
 
 fn of_file(a: &SweepArgs, file: &Path) -> Done {
     let opened = Opened::open(file, a.out.as_deref())?;
-    if let (Some(target), Some(shards)) = (a.emit, a.shards) {
+    if let (Some(target), Some(shards)) = (a.shares.emit, a.shares.shards) {
         let shared = Shared {
             name: opened.sweep.stem.clone(),
             folder: &opened.out,
@@ -110,9 +110,15 @@ fn of_file(a: &SweepArgs, file: &Path) -> Done {
         print(emit::script(target, &shared, shards as usize).trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    let shard = a.shard.as_deref().map(share).transpose().map_err(wrong)?;
+    let shard = a
+        .shares
+        .shard
+        .as_deref()
+        .map(share)
+        .transpose()
+        .map_err(wrong)?;
     ui::can_hold_results(&opened.out, "--out")?;
-    if let (Some(shard), Some(file)) = (shard, &a.submission) {
+    if let (Some(shard), Some(file)) = (shard, &a.shares.submission) {
         let submitted = submission::load(file).map_err(failed)?;
         let checked = submitted.check(&opened.keep, &opened.sweep.folder);
         checked.map_err(failed)?;
@@ -131,7 +137,7 @@ fn of_file(a: &SweepArgs, file: &Path) -> Done {
     if a.list {
         return list::list(a.json, &opened, &standing);
     }
-    if a.merge {
+    if a.shares.merge {
         return merge::merge(a, &opened, standing);
     }
     let mut missing = standing.missing();
@@ -158,7 +164,7 @@ fn run(a: &SweepArgs, opened: &Opened, missing: &[usize], shared: bool) -> Done 
     let Opened {
         sweep, keep, keys, ..
     } = opened;
-    let outcome = work::run(sweep, keep, keys, missing, ui::workers(a.jobs));
+    let outcome = work::run(sweep, keep, keys, missing, ui::workers(a.shares.jobs));
     if let Some(why) = outcome.lost {
         return Err(failed(why));
     }
