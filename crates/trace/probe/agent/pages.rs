@@ -132,13 +132,10 @@ pub struct Moved {
 }
 
 /// Moves what is in memory of a range to some nodes, while the program runs. Nothing is asked about large pages: a page of one moves
-/// all of it. Several nodes get their parts by turns.
+/// all of it. Several nodes get their parts by turns, as long as they have room.
 pub fn move_to(start: u64, end: u64, nodes: &Nodes, moved: &mut Moved) {
     let nodes = nodes.list();
-    if nodes.is_empty() {
-        return;
-    }
-    let mut is_full = false;
+    let mut is_full = nodes.is_empty();
     // Batches begin where large pages do.
     let mut at = start / (BATCH * PAGE) * (BATCH * PAGE);
     while at < end {
@@ -146,31 +143,39 @@ pub fn move_to(start: u64, end: u64, nodes: &Nodes, moved: &mut Moved) {
         let pages = (at.max(start / PAGE * PAGE)..next.min(end)).step_by(PAGE as usize);
         let mut pages: Vec<u64> = pages.collect();
         at = next;
-        let Some(status) = move_pages(&pages, None) else {
+        if !keep_others(&mut pages, &nodes) {
             return;
-        };
-        let mut status = status.into_iter();
-        pages.retain(|_| {
-            let node = status.next().unwrap_or(-1);
-            node >= 0 && !nodes.contains(&(node as usize))
-        });
-        let mut left = pages.len() as u64;
-        if left > 0 && !is_full {
-            let to = pages.iter().map(|page| page / LARGE);
-            let to: Vec<c_int> = to
-                .map(|large| nodes[large as usize % nodes.len()] as c_int)
-                .collect();
-            // The answer for a page of a large one that has moved already is an error, so where they are is asked again.
-            move_pages(&pages, Some(&to));
-            let there = move_pages(&pages, None).unwrap_or_default();
-            let there = there
-                .iter()
-                .filter(|&&node| node >= 0 && nodes.contains(&(node as usize)));
-            let there = there.count() as u64;
-            moved.bytes += there * PAGE;
-            left -= there;
-            is_full = there == 0;
         }
-        moved.elsewhere += left * PAGE;
+        let all = pages.len();
+        let mut open = nodes.clone();
+        while !pages.is_empty() && !open.is_empty() && !is_full {
+            let to = |page: &u64| open[(page / LARGE) as usize % open.len()];
+            let targets: Vec<c_int> = pages.iter().map(|page| to(page) as c_int).collect();
+            move_pages(&pages, Some(&targets));
+            // The answer for a page of a large one that has moved already is an error, so where they are is asked again.
+            if !keep_others(&mut pages, &nodes) {
+                return;
+            }
+            // The kernel ends at the first page whose node is full; the others may have room for the rest.
+            if let Some(full) = pages.first().map(to) {
+                open.retain(|node| *node != full);
+            }
+        }
+        is_full |= all > 0 && pages.len() == all;
+        moved.bytes += (all - pages.len()) as u64 * PAGE;
+        moved.elsewhere += pages.len() as u64 * PAGE;
     }
+}
+
+/// Keeps those of these pages that are in memory, and on none of these nodes; `false` if the kernel does not say.
+fn keep_others(pages: &mut Vec<u64>, nodes: &[usize]) -> bool {
+    let Some(status) = move_pages(pages, None) else {
+        return false;
+    };
+    let mut status = status.into_iter();
+    pages.retain(|_| {
+        let node = status.next().unwrap_or(-1);
+        node >= 0 && !nodes.contains(&(node as usize))
+    });
+    true
 }

@@ -3,6 +3,7 @@
 
 use crate::common::{Said, has, varve};
 use crate::nodes::{kinds, skip_unless_two_kinds};
+use crate::tier::{begun, tiered};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -268,6 +269,40 @@ fn old_objects_go_back_to_slow_memory_when_fast_memory_pays_no_more() {
         .find(|&at| Told::all_on(&told.rounds[at..=at], &fast))
         .unwrap_or_else(|| panic!("{case}"));
     assert!(Told::all_on(&told.rounds[seen..], &slow), "{case}");
+}
+
+/// The kernel ends a move at the first page whose node is full. The other slow node has room.
+#[test]
+fn a_slow_node_that_is_full_leaves_its_part_to_the_others() {
+    if skip_unless_two_kinds() {
+        return;
+    }
+    let (fast, slow) = kinds();
+    let Some(folder) = rounds() else { return };
+    let Some(fills) = tiered(folder.path()) else {
+        return;
+    };
+    if slow.len() < 2 {
+        return eprintln!("skipped: there is one slow node");
+    }
+    let node = format!("node={}", slow[1]);
+    let fills = fills.to_str().unwrap();
+    let running = begun(fills, &["total=40", "hot=0", "seconds=300", &node]);
+    let first = fast[0].to_string();
+    let words = [&*first, "30", "-", "-"];
+    let told = told(
+        folder.path(),
+        &["--plan", CALM],
+        "-XX:+UseParallelGC",
+        &words,
+    );
+    drop(running);
+    let case = format!("{:?} {}", told.rounds, told.json["decisions"]);
+    let moves = told.json["decisions"][0]["moves"].as_array().unwrap();
+    let back = moves.last().unwrap();
+    assert_eq!(back["fast"], false, "{case}");
+    assert!(back["bytes"].as_u64().unwrap() > 15 << 20, "{case}");
+    assert_eq!(back["elsewhere_bytes"], 0, "{case}");
 }
 
 #[test]

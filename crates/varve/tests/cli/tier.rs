@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/guest/");
 
 /// The program whose hot memory is known, compiled; says if it cannot be.
-fn tiered(folder: &Path) -> Option<PathBuf> {
+pub fn tiered(folder: &Path) -> Option<PathBuf> {
     compiled("tiered", folder)
 }
 

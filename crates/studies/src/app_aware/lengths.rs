@@ -1,0 +1,162 @@
+//! E8 and E9 by how long programs run, which the paper does not say: what moving pages costs is less of a longer group, and what
+//! order saves depends on how long the program runs that disturbs others.
+
+use super::Setup;
+use crate::Effort;
+use varve_jobs::compare::{Making, compare};
+use varve_jobs::group::Modelled;
+use varve_jobs::{Error, Group, GroupResult, Memory, Strategy};
+use varve_machine::model::RunError;
+use varve_report::fmt::Format;
+use varve_report::{
+    Axis, Better, Chart, Column, Data, RunTable, Scale, Series, StudyResult, Value,
+};
+
+/// How many times as long all programs of a group are for what moving costs: to some minutes, as the paper's take.
+fn of_all(effort: Effort) -> &'static [f64] {
+    match effort {
+        Effort::Full => &[1.0, 4.0, 16.0],
+        Effort::Quick | Effort::Tiny => &[1.0],
+    }
+}
+
+/// How many times as long the program is that disturbs others, for what order saves.
+const OF_ONE: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
+
+/// A group under Linux and under a strategy, with programs that run so many times as long.
+struct Longer {
+    times: f64,
+    linux: GroupResult,
+    other: GroupResult,
+}
+
+impl Longer {
+    fn moving(&self) -> f64 {
+        100.0 * self.other.moving_s / self.other.seconds
+    }
+
+    fn saves(&self) -> f64 {
+        100.0 * (1.0 - self.other.seconds / self.linux.seconds)
+    }
+}
+
+fn run(
+    setup: &Setup,
+    group: &Group,
+    which: &dyn Fn(usize) -> bool,
+    times: f64,
+    strategy: Strategy,
+    making: &Making,
+) -> Result<Longer, Error> {
+    let mut group = group.clone();
+    for (i, program) in group.programs.iter_mut().enumerate() {
+        if let Some(Modelled::Workload(line)) = &mut program.modelled
+            && which(i)
+            && times != 1.0
+        {
+            let longer = varve_workloads::registry::longer(line, times);
+            let longer = longer.map_err(|e| Error::Run(RunError::Program(e.to_string()).into()))?;
+            *line = longer.unwrap_or_else(|| line.clone());
+        }
+    }
+    let strategies = [Strategy::LINUX, strategy];
+    let results = compare(&group, &setup.spec, &strategies, making)?.results;
+    let [linux, other] = results
+        .try_into()
+        .expect("a result for each of two strategies");
+    Ok(Longer {
+        times,
+        linux,
+        other,
+    })
+}
+
+/// What moving pages costs a group whose programs all run longer, % of its time, at the longest.
+pub fn moving(
+    setup: &Setup,
+    group: &Group,
+    key: &str,
+    strategy: Strategy,
+    making: &Making,
+    out: &mut StudyResult,
+) -> Result<GroupResult, Error> {
+    let lengths = of_all(setup.options.effort);
+    let mut all = Vec::new();
+    for &times in lengths {
+        all.push(run(setup, group, &|_| true, times, strategy, making)?);
+    }
+    if all.len() > 1 {
+        let title = format!("{}: moving pages, by how long its programs run", group.name);
+        let mut table = RunTable::new(title.clone(), "length");
+        table.columns = vec![
+            Column::new("time", Format::DurationNs, Better::Neither),
+            Column::new("moved", Format::Bytes, Better::Neither),
+            Column::new("moving", Format::Percent, Better::Lower),
+            Column::new("saved", Format::Percent, Better::Neither),
+        ];
+        for l in &all {
+            table.push(
+                format!("{} x", l.times),
+                [
+                    (l.other.seconds * 1e9).into(),
+                    (l.other.moved_bytes as f64).into(),
+                    l.moving().into(),
+                    l.saves().into(),
+                ],
+            );
+        }
+        out.tables.push(table);
+        let points = all.iter().map(|l| (l.other.seconds * 1e9, l.moving()));
+        let (x, y): (Vec<f64>, Vec<f64>) = points.unzip();
+        let time = Axis::new("time of the group", "", Format::DurationNs).on(Scale::Log10);
+        let part = Axis::new("moving", "", Format::Percent).on(Scale::Log10);
+        let lines = Data::Lines(vec![Series::new("moving", x, y)]);
+        out.charts.push(Chart::new(
+            format!("{key}-moving"),
+            title,
+            time,
+            part,
+            lines,
+        ));
+    }
+    let last = all.pop().expect("there is a length");
+    Ok(last.other)
+}
+
+/// What order saves where the first program in slow memory, which disturbs others, runs for other times.
+pub fn order(
+    setup: &Setup,
+    group: &Group,
+    making: &Making,
+    out: &mut StudyResult,
+) -> Result<(), Error> {
+    if setup.options.effort != Effort::Full {
+        return Ok(());
+    }
+    let slow = |program: &varve_jobs::group::Program| program.memory == Some(Memory::Slow);
+    let Some(disturbs) = group.programs.iter().position(slow) else {
+        return Ok(());
+    };
+    let Ok(order) = "order".parse::<Strategy>() else {
+        return Ok(());
+    };
+    let name = &group.programs[disturbs].name;
+    let title = format!("{}: what order saves, by how long {name} runs", group.name);
+    let mut table = RunTable::new(title, "length");
+    table.columns = vec![
+        Column::new("as given", Format::DurationNs, Better::Lower),
+        Column::new("in order", Format::DurationNs, Better::Lower),
+        Column::new("saved", Format::Percent, Better::Neither),
+    ];
+    for times in OF_ONE {
+        let l = run(setup, group, &|i| i == disturbs, times, order, making)?;
+        let row = [
+            (l.linux.seconds * 1e9).into(),
+            (l.other.seconds * 1e9).into(),
+            l.other.saves(&l.linux).map_or(Value::Missing, Value::from),
+        ];
+        table.push(format!("{times} x"), row);
+    }
+    out.tables.push(table);
+    Ok(())
+}
