@@ -151,13 +151,17 @@ pub fn move_to(start: u64, end: u64, nodes: &Nodes, moved: &mut Moved) {
         while !pages.is_empty() && !open.is_empty() && !is_full {
             let to = |page: &u64| open[(page / LARGE) as usize % open.len()];
             let targets: Vec<c_int> = pages.iter().map(|page| to(page) as c_int).collect();
+            let before = pages.len();
             move_pages(&pages, Some(&targets));
             // The answer for a page of a large one that has moved already is an error, so where they are is asked again.
             if !keep_others(&mut pages, &nodes) {
                 return;
             }
-            // The kernel ends at the first page whose node is full; the others may have room for the rest.
-            if let Some(full) = pages.first().map(to) {
+            // The kernel ends at the first page that it finds no room for; what it did until then may have made some. If not, other
+            // nodes may have room for the rest.
+            if let Some(full) = pages.first().map(to)
+                && pages.len() == before
+            {
                 open.retain(|node| *node != full);
             }
         }
