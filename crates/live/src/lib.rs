@@ -12,9 +12,10 @@
 //! - [`choose`] is the decision alone, without any I/O.
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
 //! - [`curves`] measures what its memory does: latency, bandwidth, mixes.
+//! - [`dimms`] finds out which address bits choose the bank and the DIMM, by timing row conflicts.
 //! - [`tier`](mod@tier) moves pages of programs that run already between fast and slow memory, as a policy decides.
 //! - [`top`] tells who is in which memory, and what moves there.
-//! - [`resctrl`] tells how many bytes a group of tasks reads from memory and writes back, where the processor counts them.
+//! - [`traffic`] tells how many bytes go to memory and back: those of a group of tasks, or of the machine, where somebody counts them.
 //! - [`nodes`] binds memory to the fast or the slow nodes of a machine, for heaps that choose per object.
 //! - [`probe()`] and [`doctor()`] say what this machine is and what it lets us do.
 //!
@@ -52,6 +53,7 @@
 
 mod arch;
 pub mod curves;
+pub mod dimms;
 pub mod doctor;
 mod error;
 mod interrupts;
@@ -61,16 +63,17 @@ mod memory;
 pub mod nodes;
 pub mod objects;
 mod options;
+mod perf;
 mod place;
 pub mod probe;
 mod program;
 mod report;
-pub mod resctrl;
 mod run;
 pub mod sampled;
 mod shim;
 pub mod tier;
 pub mod top;
+pub mod traffic;
 mod verdict;
 
 pub use doctor::{Available, Check, doctor};

@@ -35,6 +35,20 @@ pub fn read(file: &Path) -> Result<Vec<DimmRange>, String> {
     parse(&text).map_err(|why| format!("--dimm-map {name}: {why}"))
 }
 
+/// A file that says this.
+pub fn text(dimms: &[DimmRange]) -> String {
+    let range = |(from, to): &(u64, u64)| format!("\"{from:#x}+{}\"", Bytes(to - from));
+    let one = |dimm: &DimmRange| {
+        let ranges: Vec<String> = dimm.ranges.iter().map(range).collect();
+        format!(
+            "[[dimm]]\nname = \"{}\"\nranges = [{}]\n",
+            dimm.name,
+            ranges.join(", ")
+        )
+    };
+    dimms.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
 fn parse(text: &str) -> Result<Vec<DimmRange>, String> {
     let file: File = toml::from_str(text).map_err(|e| {
         let line = e

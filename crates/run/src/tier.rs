@@ -16,7 +16,7 @@ pub const PERIOD: &str = "1s";
 const OF_THE_MODEL: [&str; 3] = ["sample-period", "threads", "scale"];
 
 /// The same of policies that choose frames.
-const OF_DIMMS_OF_THE_MODEL: [&str; 5] = ["hot", "remote", "map", "model", "sample"];
+const OF_DIMMS_OF_THE_MODEL: [&str; 3] = ["hot", "remote", "map"];
 
 /// A policy's specification as it is used live.
 ///
@@ -48,7 +48,7 @@ pub fn live_spec(spec: &str) -> Result<String, String> {
     }
     let mut spec = spec.to_string();
     if entry.live == Live::Frames {
-        // Which pages are hot is seen, or said by the names of mappings; power is read, and bandwidth is not.
+        // Which pages are hot is seen, or said by the names of mappings.
         if let Some(key) = OF_DIMMS_OF_THE_MODEL.into_iter().find(|key| gives(key)) {
             return Err(format!(
                 "page policy `{}`: {key} is for the model: leave it out for a program of this machine; --hot and --dimm-map say such things of it",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use varve_live::tier::{DecideFrames, DimmFrames, FrameState, Page, Remap, Span, Spans};
 use varve_machine::{Fault, Move, Pager, Sample, Source};
+use varve_pages::governor::Decision;
 use varve_pages::heat::{Heat, Thresholds};
 use varve_pages::policies::{TrayPolicy, TraySettings};
 use varve_pages::trays::{Colour, Dimm, DimmMap};
@@ -49,6 +50,8 @@ struct Dimms {
     period: u64,
     /// There are no cold pages: they are spread over all DIMMs.
     all_hot: bool,
+    /// A governor chooses how many DIMMs are hot, by bandwidth.
+    governed: bool,
 }
 
 /// When a page is hot by use: as for the other policies that go by it.
@@ -168,7 +171,7 @@ impl FramePolicy {
             true => (Colour::Hot, fault.socket),
             false => (Colour::Cold, fault.socket),
         });
-        let period = settings.tick_ns;
+        let (period, governed) = (settings.tick_ns, settings.model.is_some());
         let policy = TrayPolicy::with_settings(&map, settings, page_bytes, colour);
         let policy = policy.map_err(|e| e.to_string())?;
         let frames = Frames::in_order(&topology);
@@ -187,6 +190,7 @@ impl FramePolicy {
             colour: hot,
             period,
             all_hot: !has_cold,
+            governed,
         });
         Ok(all)
     }
@@ -201,7 +205,16 @@ impl FramePolicy {
             dimms.hot.set(trays.hot);
         }
         // Pages in frames that are on no DIMM of the map have no colour.
-        let mut state = FrameState::default();
+        let decision = |&(at, decision): &(u64, Decision)| match decision {
+            Decision::Stay => None,
+            Decision::Remap(dimms) => Some((at, dimms, false)),
+            Decision::Undo(dimms) => Some((at, dimms, true)),
+        };
+        let mut state = FrameState {
+            hot_dimms: trays.hot,
+            governed: trays.decisions.iter().filter_map(decision).collect(),
+            ..FrameState::default()
+        };
         for socket in &trays.pages {
             for (at, &(hot, cold)) in socket.iter().enumerate() {
                 let is_hot = at < trays.hot;
@@ -353,6 +366,18 @@ impl DecideFrames for FramePolicy {
         daemons.period > 0 && daemons.sample_period > 0
     }
 
+    fn wants_traffic(&self) -> bool {
+        self.dimms.as_ref().is_some_and(|dimms| dimms.governed)
+    }
+
+    fn traffic(&mut self, now: u64, bytes: u64) {
+        self.placement.traffic(now, bytes);
+        // What frames of the reserve are good for changes with it.
+        if let (Some(dimms), Some(trays)) = (&self.dimms, self.placement.policy().trays()) {
+            dimms.hot.set(trays.hot);
+        }
+    }
+
     fn class(&self, frame: u32) -> u8 {
         match &self.dimms {
             None => {
@@ -385,7 +410,7 @@ impl DecideFrames for FramePolicy {
             hot: all.hot,
             misplaced: all.hot_in_conflict,
             to_move: all.hot_to_move,
-            dimms: Vec::new(),
+            ..FrameState::default()
         }
     }
 }
@@ -498,6 +523,54 @@ mod tests {
         assert_eq!(remaps.len(), 3 + 2, "half of them on each");
     }
 
+    /// A second of 12 GB/s after the other, on DIMMs of which one sustains 10: hot pages are spread over two. If that does not
+    /// raise the bandwidth they come back; and they do when the load falls.
+    #[test]
+    fn the_governor_makes_dimms_hot_by_the_bandwidth_that_is_told() {
+        let spec = live_spec("trays:model=10/20,sample=1s").unwrap();
+        let dimms = [0, 32].map(|first| DimmFrames {
+            name: format!("D{first}"),
+            node: 0,
+            first,
+            frames: 32,
+        });
+        let make = |spec: &str| FramePolicy::of_dimms(spec, &spans(), &dimms, 4096, false).unwrap();
+        assert!(make(&spec).wants_traffic());
+        assert!(!make(&live_spec("trays").unwrap()).wants_traffic());
+        let told = |policy: &mut FramePolicy, gbps: &[u64]| {
+            let mut remaps = Vec::new();
+            let mut bytes = 0;
+            for (second, gbps) in (1u64..).zip(gbps) {
+                bytes += gbps * 1_000_000_000;
+                policy.traffic(second * 1_000_000_000, bytes);
+                policy.decide(&mut remaps);
+                remaps.drain(..).for_each(|done| policy.moved(done));
+            }
+            policy.state()
+        };
+        let begin = || {
+            let mut policy = make(&spec);
+            (0..4).for_each(|frame| policy.found(frame, page(frame.into()), true));
+            (8..12)
+                .chain(40..44)
+                .for_each(|frame| policy.offered(frame));
+            policy
+        };
+        let rising = told(&mut begin(), &[12, 12, 15, 18, 18, 18]);
+        assert_eq!(rising.hot_dimms, 2);
+        assert_eq!(rising.dimms, [(2, 0), (2, 0)], "spread over both");
+        assert_eq!(rising.governed, [(2_000_000_000, 2, false)]);
+        let useless = told(&mut begin(), &[12, 12, 12, 12, 12, 12]);
+        assert_eq!((useless.hot_dimms, useless.governed.len()), (1, 2));
+        assert_eq!(useless.governed[1], (5_000_000_000, 1, true));
+        assert_eq!(useless.dimms, [(4, 0), (0, 0)], "back again");
+        let falling = told(&mut begin(), &[12, 12, 15, 18, 18, 4, 4]);
+        assert_eq!(
+            (falling.hot_dimms, falling.dimms),
+            (1, vec![(4, 0), (0, 0)])
+        );
+    }
+
     #[test]
     fn what_does_not_go_with_the_machine_is_refused_in_a_line() {
         let bins = |bytes, ways| {
@@ -508,7 +581,7 @@ mod tests {
         };
         assert!(bins(5000, 1).starts_with("--cache: 5000 bytes"));
         assert!(bins(8192, 4).contains("in each of 4 ways"));
-        for key in ["hot=0+4KiB", "map=0+1GiB", "model=10/20", "remote=0+4KiB"] {
+        for key in ["hot=0+4KiB", "map=0+1GiB", "remote=0+4KiB"] {
             let why = live_spec(&format!("trays:{key}")).unwrap_err();
             assert!(
                 why.contains("for the model") && !why.contains('\n'),

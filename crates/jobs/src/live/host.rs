@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
-use varve_live::resctrl::Resctrl;
+use varve_live::traffic::Traffic;
 
 /// Nodes and processors of this machine.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct LiveHost {
     /// What this machine cannot do, in lines.
     pub notes: Vec<String>,
     /// Who counts the bytes that programs read and write, or why nobody does.
-    pub traffic: Result<Arc<Resctrl>, String>,
+    pub traffic: Result<Arc<Traffic>, String>,
     /// Control groups of what is started.
     pub(super) groups: Arc<Groups>,
 }
@@ -63,7 +63,7 @@ impl LiveHost {
             // Processors of the fast nodes, as a socket's; all if those have none.
             cpus: if near.is_empty() { allowed } else { near },
             notes,
-            traffic: Resctrl::at(Path::new("/")).map(Arc::new),
+            traffic: Traffic::at(Path::new("/")).map(Arc::new),
             groups: Groups::new().into(),
         })
     }
@@ -80,6 +80,27 @@ impl LiveHost {
             Memory::Fast => &kinds.fast,
             Memory::Slow => &kinds.slow,
         })
+    }
+
+    /// Whether whoever counts bytes counts those of this memory (of both, if a program is in part): counters of the memory controllers
+    /// do so where the memory is the processors' own.
+    pub(super) fn is_counted(&self, memory: Option<Memory>) -> bool {
+        let own = |memory: Memory| {
+            let nodes = self.nodes(memory).unwrap_or(&[]);
+            let of = |id: &u32| self.topology.nodes.iter().find(|node| node.id == *id);
+            nodes
+                .iter()
+                .filter_map(of)
+                .all(|node| !node.cpus.is_empty())
+        };
+        match self.traffic.as_deref() {
+            Err(_) => false,
+            Ok(Traffic::Groups(_)) => true,
+            Ok(Traffic::Machine(_)) => Memory::ALL
+                .into_iter()
+                .filter(|m| memory.is_none_or(|one| one == *m))
+                .all(own),
+        }
     }
 
     /// Bytes that are free on a memory's nodes.

@@ -1,7 +1,8 @@
 //! Demands on this machine: each program alone, in either memory, with 1, 2, 4 and so on threads.
 //!
-//! Wall time and resident memory, but for that of files, are measured. Bytes a second are where the processor counts them for groups of
-//! tasks (resctrl), and then as the sum of what is read and what is written. Elsewhere classes go by times alone.
+//! Wall time and resident memory, but for that of files, are measured. Bytes a second are where somebody counts them: the processor for
+//! groups of tasks (resctrl), as the sum of what is read and what is written; or the memory controllers for the whole machine, which
+//! has the program alone then, as far as we know. Elsewhere classes go by times alone.
 
 use super::host::LiveHost;
 use super::inside::InPart;
@@ -14,10 +15,13 @@ use crate::group::Group;
 use crate::inside::Told;
 use crate::kinds::Memory;
 use std::time::{Duration, Instant};
-use varve_live::resctrl::MonitoringGroup;
+use varve_live::traffic::{Meter, Moved, Traffic};
 use varve_run::objects::live::SHARE;
 
 const LOOK: Duration = Duration::from_millis(2);
+
+/// For so long it is looked at what others move.
+const REST: Duration = Duration::from_millis(100);
 
 /// Pages by node are looked for once in so many looks: reading them takes the kernel time.
 const PAGES_EVERY: u32 = 16;
@@ -53,22 +57,22 @@ pub fn profile(
             .missing
             .push(format!("bytes read and written a second: {why}"));
     }
+    let others = host.traffic.as_ref().ok().and_then(|t| others(t));
     let mut uncounted = None;
     let mut measure = |memory: Option<Memory>, in_part: Option<InPart>| {
         let mut bytes = Bytes::default();
         let mut curve = Vec::new();
         let words = memory.map_or("in part".into(), |m| m.to_string());
         for &threads in &counts {
-            let counted = host.traffic.as_ref().ok().map(|traffic| traffic.group());
-            let (counted, tasks) = match counted {
-                Some(Ok((group, tasks))) => (Some(group), Some(tasks)),
-                Some(Err(why)) => {
+            let begun = host.traffic.as_ref().map(|traffic| traffic.begin());
+            let (meter, tasks) = match begun {
+                Ok(Ok((meter, tasks))) => (Some(meter), tasks),
+                Ok(Err(why)) => {
                     uncounted = Some(why);
                     (None, None)
                 }
-                None => (None, None),
+                Err(_) => (None, None),
             };
-            let before = counted.as_ref().and_then(MonitoringGroup::bytes);
             let launch = Launch {
                 threads,
                 memory: memory.filter(|_| host.kinds.is_some()),
@@ -81,15 +85,9 @@ pub fn profile(
             let (seconds, most) = alone(group, i, &launch, host, options, &mut || go_on(&what))?;
             bytes.all = bytes.all.max(most.all);
             bytes.fast = bytes.fast.max(most.fast);
-            let after = counted.as_ref().and_then(MonitoringGroup::bytes);
-            // A counter that begins with the group says nothing before the first access.
-            let moved = after.and_then(|bytes| bytes.checked_sub(before.unwrap_or(0)));
-            curve.push(Point {
-                threads,
-                seconds,
-                total_gbps: moved.map(|bytes| bytes as f64 / seconds / 1e9),
-                ..Point::default()
-            });
+            let moved = meter.as_ref().filter(|_| host.is_counted(memory));
+            let moved = moved.and_then(Meter::moved);
+            curve.push(point(threads, seconds, moved));
         }
         Ok::<_, Error>((curve, bytes))
     };
@@ -120,7 +118,15 @@ pub fn profile(
             .missing
             .push(format!("bytes read and written a second: {why}"));
     }
-    demand.missing.extend(written(&demand, host, entry.threads));
+    if host.traffic.is_ok() && host.kinds.is_some() && !host.is_counted(Some(Memory::Slow)) {
+        demand.missing.push(
+            "bytes read and written a second in slow memory: the memory controllers' counters count memory of nodes with processors alone"
+                .into(),
+        );
+    }
+    demand
+        .missing
+        .extend(written(&demand, host, entry.threads, others));
     // Whatever carries a workload out has some MiB of its own, which do not become less by scaling.
     if let Some(line) = words::carried_out(entry, 1, options)
         && let Ok(workload) = varve_workloads::build(&line)
@@ -133,18 +139,60 @@ pub fn profile(
     Ok(demand)
 }
 
-/// What a sum of bytes says of whether a program writes much, in a line.
-fn written(demand: &Demand, host: &LiveHost, threads: u32) -> Option<String> {
-    let total = demand.point(Memory::Fast, threads)?.total_gbps?;
+/// GB/s that others move while the program does not run yet, where they count too.
+fn others(traffic: &Traffic) -> Option<f64> {
+    let Traffic::Machine(_) = traffic else {
+        return None;
+    };
+    let (meter, _) = traffic.begin().ok()?;
+    let begun = Instant::now();
+    std::thread::sleep(REST);
+    Some(meter.moved()?.sum() / begun.elapsed().as_secs_f64() / 1e9)
+}
+
+/// A point of a curve, with bytes a second as they were counted.
+fn point(threads: u32, seconds: f64, moved: Option<Moved>) -> Point {
+    let gbps = |bytes: f64| Some(bytes / seconds / 1e9);
+    let (read_gbps, write_gbps, total_gbps) = match moved {
+        None => (None, None, None),
+        Some(Moved::Sum(bytes)) => (None, None, gbps(bytes)),
+        Some(Moved::Apart { read, written }) => (gbps(read), gbps(written), None),
+    };
+    Point {
+        threads,
+        seconds,
+        read_gbps,
+        write_gbps,
+        total_gbps,
+    }
+}
+
+/// How bytes were counted, and what they say of whether a program writes much, in a line.
+fn written(demand: &Demand, host: &LiveHost, threads: u32, others: Option<f64>) -> Option<String> {
+    let point = demand.point(Memory::Fast, threads)?;
     let limit = host.slow_write_gbps().map(|gbps| WRITES * gbps);
-    Some(match limit.filter(|&limit| total < limit) {
-        Some(limit) => format!(
-            "what is read and what is written a second: resctrl counts both together, {total:.2} GB/s, which is less than the {limit:.2} that count as writing much"
+    let said = match (point.write_gbps, point.total_gbps, limit) {
+        (Some(_), _, Some(limit)) => {
+            format!("from {limit:.2} GB/s written on it counts as writing much")
+        }
+        (Some(written), _, None) => format!(
+            "it writes {written:.2} GB/s, and the firmware does not state what slow memory can write; say write_intensive = true if that is much"
         ),
-        None => format!(
-            "what is read and what is written a second: resctrl counts both together, {total:.2} GB/s; say write_intensive = true if it writes much"
-        ),
-    })
+        (None, Some(total), Some(limit)) if total < limit => {
+            format!("{total:.2} GB/s are less than the {limit:.2} that count as writing much")
+        }
+        (None, Some(total), _) => {
+            format!("{total:.2} GB/s; say write_intensive = true if it writes much")
+        }
+        (None, None, _) => return None,
+    };
+    let how = host.traffic.as_ref().ok()?.words();
+    let others = others.map_or(String::new(), |gbps| {
+        format!("; before it began, others moved {gbps:.2} GB/s")
+    });
+    Some(format!(
+        "what is read and what is written a second: {how}{others}; {said}"
+    ))
 }
 
 /// The most memory that a program had, bytes.
@@ -214,13 +262,15 @@ fn alone(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::{Limits, classify};
     use std::fs;
     use std::path::Path;
-    use varve_live::resctrl::{MOUNT, Resctrl};
+    use varve_live::traffic::resctrl::{MOUNT, Resctrl};
+    use varve_live::traffic::{Controllers, Counter, Counts, Reader, Reading};
 
-    /// A program that counts its own bytes, in a folder that pretends to be the processor's.
+    /// A program that counts its own bytes, in folders that pretend to be the processor's.
     #[test]
-    fn bytes_are_those_that_the_processor_counts_for_the_programs_group() {
+    fn bytes_are_those_that_somebody_counts() {
         let root = tempfile::tempdir().unwrap();
         let resctrl = root.path().join(MOUNT);
         fs::create_dir_all(resctrl.join("info/L3_MON")).unwrap();
@@ -244,7 +294,7 @@ mod tests {
         let group = crate::group::parse(&group, "g.toml").unwrap();
         let mut host = LiveHost::new(None).unwrap();
         host.kinds = None;
-        host.traffic = Resctrl::at(root.path()).map(Into::into);
+        host.traffic = Ok(Traffic::Groups(Resctrl::at(root.path()).unwrap()).into());
         let options = LiveOptions {
             logs: root.path().join("logs"),
             scale: 1,
@@ -258,9 +308,71 @@ mod tests {
         assert_eq!((point.read_gbps, point.write_gbps), (None, None));
         let said = demand.missing.join("\n");
         assert!(
-            said.contains("counts both together") && said.contains("write_intensive"),
+            said.contains("are one sum") && said.contains("write_intensive"),
             "{said}"
         );
+
+        // The memory controllers' counters, of which the program is the only one to count.
+        let device = root.path().join("sys/bus/event_source/devices/amd_umc_0");
+        fs::create_dir_all(device.join("format")).unwrap();
+        for (file, text) in [
+            ("type", "30"),
+            ("cpumask", "0"),
+            ("format/event", "config:0-7"),
+            ("format/rdwrmask", "config:8-9"),
+        ] {
+            fs::write(device.join(file), text).unwrap();
+        }
+        let counted = root.path().join("counted");
+        fs::write(&counted, "0 0").unwrap();
+        fs::write(
+            &script,
+            format!("echo 30000000 10000000 > {}\n", counted.display()),
+        )
+        .unwrap();
+        let open = move |counter: &Counter| -> Result<Reader, String> {
+            let (at, counted) = (
+                usize::from(counter.counts == Counts::Writes),
+                counted.clone(),
+            );
+            Ok(Box::new(move || {
+                let text = fs::read_to_string(&counted)?;
+                let count = text.split_whitespace().nth(at).unwrap_or("0");
+                Ok(Reading {
+                    count: count.parse().unwrap_or(0),
+                    enabled: 0,
+                    running: 0,
+                })
+            }))
+        };
+        let controllers = Controllers::with(root.path(), &open).unwrap();
+        host.traffic = Ok(Traffic::Machine(controllers).into());
+        let demand = profile(&group, 0, &host, &options, &mut |_| true).unwrap();
+        let point = demand.point(Memory::Fast, 1).unwrap();
+        let gb = |gbps: Option<f64>| gbps.unwrap() * point.seconds;
+        assert!((gb(point.read_gbps) - 1.92).abs() < 1e-6, "{demand:?}");
+        assert!((gb(point.write_gbps) - 0.64).abs() < 1e-6, "{demand:?}");
+        assert_eq!(point.total_gbps, None);
+        let said = demand.missing.join("\n");
+        assert!(
+            [
+                "do not know who asks",
+                "firmware does not state",
+                "others moved 0.00 GB/s"
+            ]
+            .iter()
+            .all(|part| said.contains(part)),
+            "{said}"
+        );
+        // So its class is measured where it is known what slow memory can write.
+        let class = |most: f64| {
+            let limits = Limits {
+                slow_write_gbps: Some(most),
+            };
+            classify(&group.programs[0], &demand, &limits).write_intensive
+        };
+        let gbps = point.write_gbps.unwrap();
+        assert!(class(3.9 * gbps) && !class(4.1 * gbps));
 
         host.traffic = Err("it takes more".into());
         let demand = profile(&group, 0, &host, &options, &mut |_| true).unwrap();

@@ -15,7 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use varve_live::nodes::Mask;
-use varve_live::resctrl;
+use varve_live::traffic::resctrl;
 use varve_machine::Problem;
 
 /// What a program is started with.

@@ -1,6 +1,7 @@
 //! Watching accesses: counters, sampling, DAMON, idle pages, tracing.
 
 use super::{Check, Found, check, last_error, no, partly, yes};
+use crate::perf::{Attributes, open};
 use crate::sampled;
 use std::io::Read;
 use std::path::Path;
@@ -58,44 +59,21 @@ pub fn checks() -> Vec<Check> {
 const HARDWARE: u32 = 0; // PERF_TYPE_HARDWARE
 const CYCLES: u64 = 0; // PERF_COUNT_HW_CPU_CYCLES
 
-/// Opens an event on this process, in user mode; the attribute is that of `perf_event_open(2)`, first version.
-fn open_event(kind: u32, config: u64, period: u64, precise: u64) -> Result<(), std::io::Error> {
-    // struct perf_event_attr, PERF_ATTR_SIZE_VER0 = 64 bytes.
-    #[repr(C)]
-    struct Attr {
-        kind: u32,
-        size: u32,
-        config: u64,
-        period: u64,
-        sample_type: u64,
-        read_format: u64,
-        flags: u64,
-        rest: [u64; 2],
-    }
-    let (disabled, exclude_kernel, exclude_hv) = (1u64, 1 << 5, 1 << 6);
-    let attr = Attr {
-        kind,
-        size: size_of::<Attr>() as u32,
-        config,
+/// Opens an event on this process, in user mode.
+fn open_event(kind: u32, config: u64, period: u64) -> Result<(), std::io::Error> {
+    let disabled = 1;
+    let attributes = Attributes {
         period,
         // PERF_SAMPLE_IP | PERF_SAMPLE_ADDR
         sample_type: if period > 0 { 1 | 8 } else { 0 },
-        read_format: 0,
-        flags: disabled | exclude_kernel | exclude_hv | precise << 15,
-        rest: [0; 2],
+        flags: disabled | Attributes::EXCLUDE_KERNEL | Attributes::EXCLUDE_HYPERVISOR,
+        ..Attributes::of(kind, [config, 0, 0])
     };
-    // SAFETY: the attribute is as long as it says; this process, any processor, no group, close on exec.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, 0, -1, -1, 8u64) };
-    if fd < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    // SAFETY: our descriptor, closed once.
-    unsafe { libc::close(fd as i32) };
-    Ok(())
+    open(attributes, 0, -1, -1).map(drop)
 }
 
 fn counter() -> Found {
-    match open_event(HARDWARE, CYCLES, 0, 0) {
+    match open_event(HARDWARE, CYCLES, 0) {
         Ok(()) => yes("a cycle counter was opened"),
         Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {
             no("no PMU: the processor or virtual machine has none to offer")
@@ -114,7 +92,7 @@ fn sampling() -> Found {
     };
     let spe = std::fs::read_to_string("/sys/bus/event_source/devices/arm_spe_0/type");
     match spe.ok().and_then(|kind| kind.trim().parse().ok()) {
-        Some(kind) => match open_event(kind, 0, 100_000, 0) {
+        Some(kind) => match open_event(kind, 0, 100_000) {
             Ok(()) => partly("SPE can be opened; `varve profile --live` does not read it"),
             Err(e) => no(format!("SPE: {e}")),
         },

@@ -71,5 +71,5 @@ pub fn source(events: &[Event]) -> Source {
 
 /// Whether the processor is one that samples accesses, be it allowed or not.
 pub fn has_hardware() -> bool {
-    !hardware::offered(std::path::Path::new(hardware::DEVICES)).is_empty()
+    !hardware::here().is_empty()
 }

@@ -15,7 +15,7 @@ use super::room::MachineNodes;
 use super::sizes::room;
 use super::state::{HeatOf, PARTS, Teller, TierState};
 use super::steer::{Allowance, Limits, Steering};
-use super::steers::{FrameSteer, NodeSteer, Power, Steer, can_tier};
+use super::steers::{Bandwidth, FrameSteer, NodeSteer, Power, Steer, can_tier};
 use super::who;
 use crate::error::LiveError;
 use crate::interrupts::Interrupts;
@@ -23,6 +23,7 @@ use crate::lock::Lock;
 use crate::probe::Topology;
 use crate::program;
 use crate::sampled::run::processor_time;
+use crate::traffic::MachineTraffic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -67,7 +68,7 @@ pub fn tier<D: Decide>(
 }
 
 /// Exchanges frames: `make` makes whoever decides, for the frames that there are and pages of so many bytes; `begun` is told once it
-/// begins.
+/// begins. `traffic` is for whoever decides by bandwidth.
 ///
 /// # Errors
 /// As [`tier`]; [`TierError::Frames`] where frames cannot be exchanged.
@@ -75,6 +76,7 @@ pub fn tier_frames<D: DecideFrames>(
     target: &Target,
     options: &TierOptions,
     frames: &FrameOptions,
+    traffic: Option<MachineTraffic>,
     make: impl FnOnce(&Spans, &[DimmFrames], u64) -> Result<D, String>,
     begun: impl FnOnce(&Begun),
 ) -> Result<TierReport, TierError> {
@@ -95,6 +97,10 @@ pub fn tier_frames<D: DecideFrames>(
         power: Power::of(match frames.dimms.is_empty() {
             true => None,
             false => Energy::open(Path::new("/")),
+        }),
+        bandwidth: traffic.map(|traffic| Bandwidth {
+            traffic,
+            begun: Instant::now(),
         }),
     };
     let room = Room {

@@ -11,8 +11,9 @@ use super::state::Part;
 use super::steer::{Allowance, Steering, Tiered};
 use super::who;
 use crate::nodes::Kinds;
+use crate::traffic::MachineTraffic;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Steers the pages of some processes.
 pub trait Steer {
@@ -141,6 +142,13 @@ pub struct FrameSteer<D> {
     pub page_bytes: u64,
     pub hot: Vec<String>,
     pub power: Power,
+    pub bandwidth: Option<Bandwidth>,
+}
+
+/// Bytes between memory and the machine, since an instant.
+pub struct Bandwidth {
+    pub traffic: MachineTraffic,
+    pub begun: Instant,
 }
 
 /// Power of the DRAM before the first exchange and after the last one.
@@ -209,6 +217,12 @@ impl<D: DecideFrames> Steer for FrameSteer<D> {
 
     fn act(&mut self, allowed: &Allowance, spent: &dyn Fn() -> Duration) {
         self.power.note(self.steering.counts().exchanged);
+        if let Some(Bandwidth { traffic, begun }) = &mut self.bandwidth
+            && let Some(bytes) = traffic.so_far()
+        {
+            let now = begun.elapsed().as_nanos() as u64;
+            self.steering.traffic(now, bytes);
+        }
         self.steering.act(allowed, spent);
         self.power.note(self.steering.counts().exchanged);
     }

@@ -18,8 +18,9 @@ pub use process::{ProcessNow, Where};
 use crate::nodes::Kinds;
 use crate::probe::Topology;
 use crate::probe::sysfs::text;
-use crate::resctrl::{MOUNT, totals};
+
 use crate::tier::{TierState, states};
+use crate::traffic::resctrl::{MOUNT, totals};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -8,6 +8,7 @@ pub mod cc;
 mod cluster;
 mod columns;
 mod compared;
+mod dimms;
 mod doctor;
 pub mod durable;
 pub mod explain;

@@ -10,6 +10,7 @@ use varve_live::probe::{Topology, dimm_places};
 use varve_live::tier::{
     DecideFrames, DimmFrames, DimmRange, Energy, FrameOptions, Spans, Target, tier_frames,
 };
+use varve_live::traffic::MachineTraffic;
 use varve_pages::policies::{Entry, Needs};
 use varve_run::dimm_map;
 use varve_run::tier_frames::{CacheOfNodes, FramePolicy};
@@ -41,6 +42,14 @@ pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str) -> Done {
             "--observe: page policy {spec} does not go by what is in use here: leave --observe out"
         )));
     }
+    let traffic = match trial.wants_traffic() {
+        true => Some(MachineTraffic::at(Path::new("/")).map_err(|why| {
+            wrong(format!(
+                "--policy {spec}: model= goes by the bandwidth of the machine, and that cannot be seen: {why}; or leave model= out"
+            ))
+        })?),
+        false => None,
+    };
     let stop = stop_flag_unless_command(target);
     let options = options(a, spec, way, period, &stop);
     let frames = FrameOptions {
@@ -55,10 +64,16 @@ pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str) -> Done {
             "power of the DRAM: not here (no RAPL domain `dram` in /sys/class/powercap that may be read)".into(),
         );
     }
+    notes.extend(
+        traffic
+            .iter()
+            .map(|traffic| format!("bandwidth, by which DIMMs are hot: {}", traffic.words())),
+    );
     let report = tier_frames(
         target,
         &options,
         &frames,
+        traffic,
         |spans, dimms, page_bytes| about.policy(spec, spans, dimms, page_bytes),
         |begun| {
             let first = format!(

@@ -53,6 +53,21 @@ pub fn end(r: &TierReport, f: &FrameReport) -> Vec<String> {
         };
         let all: Vec<String> = f.state.dimms.iter().enumerate().map(of).collect();
         lines.push(format!("on the DIMMs: {}", all.join("; ")));
+        if !f.state.governed.is_empty() {
+            let one = |&(at, hot, undone): &(u64, usize, bool)| {
+                let back = if undone {
+                    ", since the last remap did not raise the bandwidth"
+                } else {
+                    ""
+                };
+                format!("{hot} from {:.0} s on{back}", at as f64 / 1e9)
+            };
+            let all: Vec<String> = f.state.governed.iter().map(one).collect();
+            lines.push(format!(
+                "hot DIMMs of each node, by bandwidth: {}",
+                all.join("; ")
+            ));
+        }
         if let Some((before, after)) = f.watts {
             lines.push(format!(
                 "power of the DRAM: {before:.2} W before the first exchange, {after:.2} W after the last one (RAPL)"
@@ -105,6 +120,8 @@ pub fn as_json(f: &FrameReport) -> Value {
     let unplaced = unplaced.map(|(why, bytes)| json!({"what": why.words(), "bytes": bytes}));
     let dimms = f.state.dimms.iter();
     let dimms = dimms.map(|(hot, cold)| json!({"hot_pages": hot, "cold_pages": cold}));
+    let governed = f.state.governed.iter();
+    let governed = governed.map(|(at, hot, undone)| json!({"seconds": *at as f64 / 1e9, "hot_dimms": hot, "undone": undone}));
     json!({
         "elsewhere_bytes": f.elsewhere,
         "brought_home_bytes": f.brought_home,
@@ -118,6 +135,8 @@ pub fn as_json(f: &FrameReport) -> Value {
         "most_misplaced_hot_pages": f.most_misplaced,
         "pages_to_move": f.state.to_move,
         "dimms": dimms.collect::<Vec<_>>(),
+        "hot_dimms": f.state.hot_dimms,
+        "governed": governed.collect::<Vec<_>>(),
         "dram_watts": f.watts.map(|(before, after)| json!({"before": before, "after": after})),
     })
 }

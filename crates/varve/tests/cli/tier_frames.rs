@@ -79,6 +79,35 @@ fn map(folder: &Path, dimms: &[(&str, u64, u64)]) -> String {
     format!("--dimm-map={}", file.display())
 }
 
+/// The governor goes by bandwidth, which this machine shows or not.
+#[test]
+fn a_governor_without_bandwidth_is_refused_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let dimms = map(folder.path(), &[("A1", 0, 32), ("A2", 32, 64)]);
+    let policy = "--policy=trays:model=10/20";
+    let said = varve(&["tier", policy, "--hot=[heap]", &dimms, "--", "true"]);
+    if is_counted() {
+        return eprintln!("skipped: bandwidth is counted here");
+    }
+    let parts = [
+        "model=",
+        "resctrl",
+        "uncore_imc or amd_umc",
+        "leave model= out",
+    ];
+    said.refuses(2, &parts);
+}
+
+/// Whether there are counters of memory controllers, or resctrl.
+fn is_counted() -> bool {
+    let devices = std::fs::read_dir("/sys/bus/event_source/devices");
+    let is_one = |name: &str| name.starts_with("uncore_imc") || name.starts_with("amd_umc");
+    let names = devices.into_iter().flatten().flatten();
+    let mut names = names.map(|entry| entry.file_name());
+    names.any(|name| is_one(&name.to_string_lossy()))
+        || Path::new("/sys/fs/resctrl/mon_data").exists()
+}
+
 #[test]
 fn maps_that_cannot_be_are_refused_and_so_is_a_machine_of_one_node() {
     let folder = tempfile::tempdir().unwrap();

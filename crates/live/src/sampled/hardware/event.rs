@@ -1,7 +1,6 @@
-//! Events that sample memory accesses, from what the kernel tells in /sys: `events/NAME` has terms such as
-//! `event=0xcd,umask=0x1,ldlat=3`, and `format/TERM` says which bits of the attribute a term is, such as `config:0-7`.
+//! Events that sample memory accesses, from what the kernel tells in /sys.
 
-use std::fs;
+use crate::perf::{number, set, word};
 use std::path::Path;
 
 /// Loads that take fewer cycles than this are not sampled: as `perf mem` has it (`--ldlat`).
@@ -67,10 +66,6 @@ pub fn offered(devices: &Path) -> Vec<Event> {
     events
 }
 
-fn word(path: &Path) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.trim().to_owned())
-}
-
 fn event(folder: &Path, device: &str, name: &str, terms: &[(&str, u64)]) -> Option<Event> {
     let mut config = [0; 3];
     let listed = word(&folder.join("events").join(name))?;
@@ -120,35 +115,10 @@ fn ibs(folder: &Path) -> Option<Event> {
     })
 }
 
-fn number(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
-}
-
-/// Puts a value into the bits of a term: `config:0-7,32-35` has the lower ones first.
-fn set(folder: &Path, config: &mut [u64; 3], term: &str, value: u64) -> Option<()> {
-    let format = word(&folder.join("format").join(term))?;
-    let (which, ranges) = format.split_once(':')?;
-    let which = ["config", "config1", "config2"]
-        .iter()
-        .position(|w| *w == which)?;
-    let mut left = value;
-    for range in ranges.split(',') {
-        let (low, high) = range.split_once('-').unwrap_or((range, range));
-        let (low, high): (u32, u32) = (low.parse().ok()?, high.parse().ok()?);
-        let bits = high.checked_sub(low).filter(|_| high < 64)? + 1;
-        let mask = u64::MAX >> (64 - bits);
-        config[which] |= (left & mask) << low;
-        left = left.checked_shr(bits).unwrap_or(0);
-    }
-    (left == 0).then_some(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn put(folder: &Path, files: &[(&str, &str)]) {
         for (name, text) in files {
@@ -209,19 +179,5 @@ mod tests {
         let events = offered(devices.path());
         assert_eq!(events[0].name, "ibs_op/cnt_ctl=1,l3missonly=1/");
         assert_eq!(events[0].config[0], 1 << 19 | 1 << 16);
-    }
-
-    #[test]
-    fn bits_in_several_places_and_values_that_do_not_fit() {
-        let folder = tempfile::tempdir().unwrap();
-        put(
-            folder.path(),
-            &[("format/event", "config:0-7,32-35"), ("format/odd", "x:1")],
-        );
-        let mut config = [0; 3];
-        assert!(set(folder.path(), &mut config, "event", 0xabc).is_some());
-        assert_eq!(config, [0xa_0000_00bc, 0, 0]);
-        assert!(set(folder.path(), &mut config, "event", 0x1abc).is_none());
-        assert!(set(folder.path(), &mut config, "odd", 1).is_none());
     }
 }

@@ -10,21 +10,25 @@ mod event;
 mod open;
 mod ring;
 
-pub use event::{Event, offered};
+pub use event::Event;
 pub use open::Hardware;
 pub use ring::Hit;
 
+use crate::perf::DEVICES;
+use event::offered;
 use std::path::Path;
 
-/// Where the kernel tells of its events.
-pub const DEVICES: &str = "/sys/bus/event_source/devices";
+/// What this machine offers.
+pub fn here() -> Vec<Event> {
+    offered(&Path::new("/").join(DEVICES))
+}
 
 /// Events that can be opened here.
 ///
 /// # Errors
 /// A line that says why not.
 pub fn usable() -> Result<Vec<Event>, String> {
-    let events = offered(Path::new(DEVICES));
+    let events = here();
     let Some(first) = events.first() else {
         return Err("no PEBS or IBS: the processor or virtual machine has none to offer".into());
     };

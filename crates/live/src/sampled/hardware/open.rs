@@ -3,10 +3,11 @@
 
 use super::event::Event;
 use super::ring::{self, Hit, Records};
+use crate::perf::{Attributes, open, refused};
 use crate::probe::sysfs::parse_list;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Samples in a second of each event and processor: perf's default.
@@ -18,30 +19,12 @@ const PAGE: usize = 4096;
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
-/// `struct perf_event_attr`, PERF_ATTR_SIZE_VER1 (72 bytes).
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    /// A frequency in samples a second, or a period.
-    period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    breakpoint: u32,
-    config1: u64,
-    config2: u64,
-}
-
 const INHERIT: u64 = 1 << 1;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const USER_ONLY: u64 = Attributes::EXCLUDE_KERNEL | Attributes::EXCLUDE_HYPERVISOR;
+/// An ordinary user may sample programs of his own up to this level.
+const PARANOID: i32 = 2;
 const BY_FREQUENCY: u64 = 1 << 10;
 const PRECISE_SHIFT: u64 = 15;
-const CLOSE_ON_EXEC: u64 = 8;
 /// `PERF_EVENT_IOC_SET_OUTPUT`: samples go into another event's ring.
 const SET_OUTPUT: libc::Ioctl = 0x2405;
 
@@ -80,7 +63,7 @@ impl Hardware {
                         Ok(false) => {}
                         // Threads come and go.
                         Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
-                        Err(e) => return Err(said(e)),
+                        Err(e) => return Err(refused(&e, PARANOID)),
                     }
                 }
             }
@@ -133,27 +116,6 @@ impl Hardware {
     }
 }
 
-/// Why an event is not opened, in words that say what to do.
-fn said(error: io::Error) -> String {
-    let paranoid = || {
-        let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
-        level.map_or(String::new(), |l| format!(" ({})", l.trim()))
-    };
-    match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => format!(
-            "not allowed: be root, or lower sysctl kernel.perf_event_paranoid{}",
-            paranoid()
-        ),
-        Some(libc::EMFILE) => {
-            "too many threads and processors for the limit of open files (ulimit -n)".into()
-        }
-        Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
-            "the processor or virtual machine does not have it".into()
-        }
-        _ => format!("perf_event_open: {error}"),
-    }
-}
-
 fn threads(process: u32) -> Result<Vec<i32>, String> {
     let folder = format!("/proc/{process}/task");
     let entries = std::fs::read_dir(&folder).map_err(|e| format!("{folder}: {e}"))?;
@@ -172,19 +134,15 @@ fn processors(event: &Event) -> Result<Vec<u32>, String> {
 
 fn counting(event: &Event, config: [u64; 3], thread: i32, processor: u32) -> io::Result<OwnedFd> {
     let attributes = Attributes {
-        kind: event.kind,
-        config: config[0],
-        config1: config[1],
-        config2: config[2],
-        flags: INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
-        ..Attributes::default()
+        flags: INHERIT | USER_ONLY,
+        ..Attributes::of(event.kind, config)
     };
-    system_call(attributes, thread, processor, -1)
+    open(attributes, thread, processor as i32, -1)
 }
 
 fn sampling(event: &Event, thread: i32, processor: u32, group: i32) -> io::Result<OwnedFd> {
     let exclude = match event.user_only {
-        true => EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+        true => USER_ONLY,
         false => 0,
     };
     let inherit = if thread < 0 { 0 } else { INHERIT };
@@ -193,40 +151,12 @@ fn sampling(event: &Event, thread: i32, processor: u32, group: i32) -> io::Resul
         None => BY_FREQUENCY,
     };
     let attributes = Attributes {
-        kind: event.kind,
-        config: event.config[0],
-        config1: event.config[1],
-        config2: event.config[2],
         period: event.period.unwrap_or(RATE),
         sample_type: ring::WANTED,
         flags: inherit | exclude | by | event.precise << PRECISE_SHIFT,
-        ..Attributes::default()
+        ..Attributes::of(event.kind, event.config)
     };
-    system_call(attributes, thread, processor, group)
-}
-
-fn system_call(
-    mut attributes: Attributes,
-    thread: i32,
-    processor: u32,
-    group: i32,
-) -> io::Result<OwnedFd> {
-    attributes.size = size_of::<Attributes>() as u32;
-    // SAFETY: the attributes are as long as they say; the answer is a descriptor of ours, or an error.
-    unsafe {
-        let file = libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attributes,
-            thread,
-            processor,
-            group,
-            CLOSE_ON_EXEC,
-        );
-        match file {
-            0.. => Ok(OwnedFd::from_raw_fd(file as i32)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
+    open(attributes, thread, processor as i32, group)
 }
 
 impl Ring {

@@ -24,6 +24,10 @@ pub struct FrameState {
     pub to_move: u64,
     /// Hot and cold pages of each DIMM, where DIMMs are what it is about.
     pub dimms: Vec<(u64, u64)>,
+    /// Hot DIMMs of each node, where DIMMs are what it is about.
+    pub hot_dimms: usize,
+    /// What bandwidth led to: when, in ns, how many DIMMs were to be hot from then on, and whether that took back the last time.
+    pub governed: Vec<(u64, usize, bool)>,
 }
 
 /// Whoever decides which frame a page is to be in. It is told what is seen, and never sees a process or an address.
@@ -63,6 +67,14 @@ pub trait DecideFrames {
 
     /// Whether it wants to be told what is in use.
     fn wants_uses(&self) -> bool;
+
+    /// Whether it wants to be told of bandwidth.
+    fn wants_traffic(&self) -> bool {
+        false
+    }
+
+    /// So many bytes have gone to memory and back since the beginning, by now, in ns.
+    fn traffic(&mut self, _now: u64, _bytes: u64) {}
 
     /// What a frame of the reserve would be good for: 0 for nothing, 1 and more for one of several things.
     fn class(&self, frame: u32) -> u8;

@@ -136,6 +136,11 @@ impl<D: DecideFrames> FrameSteering<D> {
         self.processes.iter().map(of).collect()
     }
 
+    /// So many bytes have gone to memory and back since the beginning, by now, in ns.
+    pub fn traffic(&mut self, now: u64, bytes: u64) {
+        self.decide.traffic(now, bytes);
+    }
+
     /// Lets go of all processes.
     pub fn clear(&mut self) {
         self.processes.clear();
