@@ -1,6 +1,7 @@
 //! How fast the model is on this host: accesses per second of processor time, median of several runs.
 //!
-//! `cargo run --release -p varve-machine --example speed`
+//! `cargo run --release -p varve-machine --example speed -- [NAME [RUNS [ACCESSES]]]`: the cases whose names contain NAME,
+//! and how often and how long each is run. `bench/model/run` counts their instructions.
 
 #[path = "../benches/pattern/mod.rs"]
 mod pattern;
@@ -8,6 +9,119 @@ mod pattern;
 use pattern::{InOrder, Pattern};
 use varve_machine::model::{self, Options};
 use varve_machine::{Kind, Machine};
+
+/// A program, and what it runs on.
+struct Case {
+    name: &'static str,
+    machine: &'static str,
+    page_bytes: u64,
+    /// Footprint.
+    bytes: u64,
+    /// Distance of one access from the last, 0 for random lines.
+    step: u64,
+    kind: Kind,
+    threads: usize,
+    /// Instances that it stands for.
+    instances: u32,
+    accesses: u64,
+}
+
+const FLAT: &str = "optane-6230";
+const CACHED: &str = "optane-6230-memory-mode";
+
+/// Random reads of one thread on flat DRAM, from which most cases differ a little.
+const RANDOM: Case = Case {
+    name: "random, 1 GiB, flat DRAM",
+    machine: FLAT,
+    page_bytes: 2 << 20,
+    bytes: 1 << 30,
+    step: 0,
+    kind: Kind::Read,
+    threads: 1,
+    instances: 1,
+    accesses: 5_000_000,
+};
+
+const CASES: [Case; 12] = [
+    Case {
+        name: "stream, cache-resident, 1 thread",
+        machine: CACHED,
+        bytes: 16 << 10,
+        step: 8,
+        accesses: 20_000_000,
+        ..RANDOM
+    },
+    Case {
+        name: "random, 1 GiB, 1 thread",
+        machine: CACHED,
+        ..RANDOM
+    },
+    Case {
+        name: "random, 1 GiB, 4 KiB pages",
+        machine: CACHED,
+        page_bytes: 4096,
+        ..RANDOM
+    },
+    Case {
+        name: "random updates, 1 GiB, 16 threads",
+        machine: CACHED,
+        kind: Kind::Update,
+        threads: 16,
+        ..RANDOM
+    },
+    Case {
+        name: "random updates, 96 GiB, 16 threads",
+        machine: CACHED,
+        bytes: 96 << 30,
+        kind: Kind::Update,
+        threads: 16,
+        ..RANDOM
+    },
+    Case {
+        name: "behind the caches, 1 GiB, 1 thread",
+        machine: CACHED,
+        step: 64,
+        kind: Kind::NtWrite,
+        accesses: 10_000_000,
+        ..RANDOM
+    },
+    Case {
+        name: "behind the caches, 48 GiB, 1 thread",
+        machine: CACHED,
+        bytes: 48 << 30,
+        step: 64,
+        kind: Kind::NtWrite,
+        accesses: 10_000_000,
+        ..RANDOM
+    },
+    RANDOM,
+    Case {
+        name: "stream, 1 GiB, flat DRAM",
+        step: 8,
+        accesses: 20_000_000,
+        ..RANDOM
+    },
+    Case {
+        name: "nt stream, 1 GiB, flat DRAM, 4 thr",
+        step: 64,
+        kind: Kind::NtWrite,
+        threads: 4,
+        ..RANDOM
+    },
+    Case {
+        name: "32 instances, random reads",
+        instances: 32,
+        accesses: 200_000,
+        ..RANDOM
+    },
+    Case {
+        name: "32 instances, random updates",
+        kind: Kind::Update,
+        instances: 32,
+        accesses: 200_000,
+        ..RANDOM
+    },
+];
 
 /// Processor time of this process, s: other work on a shared host does not count.
 fn cpu_seconds() -> f64 {
@@ -18,149 +132,63 @@ fn cpu_seconds() -> f64 {
     t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
 }
 
+fn run(case: &Case) -> model::Outcome {
+    let machine = Machine::load(case.machine).expect("a built-in machine");
+    let mut program = Pattern::new(
+        case.bytes,
+        case.step,
+        case.kind,
+        case.threads,
+        case.accesses,
+    );
+    let mut pager = InOrder {
+        page_bytes: case.page_bytes,
+        next: 0,
+    };
+    let options = Options {
+        replicas: case.instances,
+        ..Options::default()
+    };
+    model::run(
+        &machine,
+        &mut pager,
+        &mut [&mut program],
+        &options,
+        &mut |_| true,
+    )
+    .expect("the pattern fits the machine")
+}
+
 fn main() {
-    // An argument picks the cases whose name contains it, a second one the runs (for profilers).
-    let only = std::env::args().nth(1).unwrap_or_default();
-    let runs = std::env::args()
-        .nth(2)
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(3);
-    let case = |name: &str, machine: &str, page: u64, bytes: u64, step, kind, threads, n: u64| {
-        if !name.contains(&only) {
-            return;
-        }
-        let m = Machine::load(machine).expect("a built-in machine");
+    let mut words = std::env::args().skip(1);
+    let only = words.next().unwrap_or_default();
+    let mut number = || words.next().and_then(|n| n.parse().ok());
+    let (runs, accesses) = (number().unwrap_or(3), number());
+    for case in CASES.into_iter().filter(|c| c.name.contains(&only)) {
+        let n = accesses.unwrap_or(case.accesses);
+        let case = Case {
+            accesses: n,
+            ..case
+        };
         let mut rates = Vec::new();
         let mut note = String::new();
         for _ in 0..runs {
-            let mut program = Pattern::new(bytes, step, kind, threads, n);
-            let mut pager = InOrder {
-                page_bytes: page,
-                next: 0,
-            };
             let begin = cpu_seconds();
-            let out = model::run(
-                &m,
-                &mut pager,
-                &mut [&mut program],
-                &Options::default(),
-                &mut |_| true,
-            )
-            .expect("the pattern fits the machine");
+            let out = run(&case);
             rates.push(n as f64 / (cpu_seconds() - begin) / 1e6);
             let c = out.last().counts;
             note = format!(
                 "{:.1} ns/access/thread, LLC misses {:.2}, slow {:.2}",
-                out.ns as f64 * threads as f64 / n as f64,
+                out.ns as f64 * case.threads as f64 / n as f64,
                 c.llc_misses as f64 / n as f64,
                 c.slow as f64 / c.llc_misses.max(1) as f64
             );
         }
         rates.sort_by(f64::total_cmp);
         println!(
-            "{name:34} {:7.1} M/s   model: {note}",
+            "{:34} {:7.1} M/s   model: {note}",
+            case.name,
             rates[rates.len() / 2]
         );
-    };
-    let mm = "optane-6230-memory-mode";
-    case(
-        "stream, cache-resident, 1 thread",
-        mm,
-        2 << 20,
-        16 << 10,
-        8,
-        Kind::Read,
-        1,
-        20_000_000,
-    );
-    case(
-        "random, 1 GiB, 1 thread",
-        mm,
-        2 << 20,
-        1 << 30,
-        0,
-        Kind::Read,
-        1,
-        5_000_000,
-    );
-    case(
-        "random, 1 GiB, 4 KiB pages",
-        mm,
-        4096,
-        1 << 30,
-        0,
-        Kind::Read,
-        1,
-        5_000_000,
-    );
-    case(
-        "random updates, 1 GiB, 16 threads",
-        mm,
-        2 << 20,
-        1 << 30,
-        0,
-        Kind::Update,
-        16,
-        5_000_000,
-    );
-    case(
-        "random updates, 96 GiB, 16 threads",
-        mm,
-        2 << 20,
-        96 << 30,
-        0,
-        Kind::Update,
-        16,
-        5_000_000,
-    );
-    case(
-        "behind the caches, 1 GiB, 1 thread",
-        mm,
-        2 << 20,
-        1 << 30,
-        64,
-        Kind::NtWrite,
-        1,
-        10_000_000,
-    );
-    case(
-        "behind the caches, 48 GiB, 1 thread",
-        mm,
-        2 << 20,
-        48 << 30,
-        64,
-        Kind::NtWrite,
-        1,
-        10_000_000,
-    );
-    case(
-        "random, 1 GiB, flat DRAM",
-        "optane-6230",
-        2 << 20,
-        1 << 30,
-        0,
-        Kind::Read,
-        1,
-        5_000_000,
-    );
-    case(
-        "stream, 1 GiB, flat DRAM",
-        "optane-6230",
-        2 << 20,
-        1 << 30,
-        8,
-        Kind::Read,
-        1,
-        20_000_000,
-    );
-    case(
-        "nt stream, 1 GiB, flat DRAM, 4 thr",
-        "optane-6230",
-        2 << 20,
-        1 << 30,
-        64,
-        Kind::NtWrite,
-        4,
-        5_000_000,
-    );
+    }
 }

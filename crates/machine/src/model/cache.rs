@@ -32,6 +32,8 @@ pub struct Cache {
 pub struct Sets {
     low: u32,
     slices: u32,
+    /// The sets of a slice less 1.
+    mask: u32,
 }
 
 /// log2 of the sets of a slice: 2048 (McCalpin, as above).
@@ -45,6 +47,7 @@ impl Sets {
         Sets {
             low,
             slices: (sets >> low) as u32,
+            mask: (1 << low) - 1,
         }
     }
 
@@ -55,18 +58,18 @@ impl Sets {
     /// Tag and set of a line.
     #[inline(always)]
     pub fn divide(self, line: u64) -> (u64, u64) {
-        let low = line & ((1 << self.low) - 1);
-        let slice = match self.slices {
-            1 => 0,
-            slices => (u64::from(hash(line >> 1)) * u64::from(slices)) >> 16,
-        };
-        (line >> self.low, slice << self.low | low)
+        let (tag, low) = (line >> self.low, line & u64::from(self.mask));
+        if self.slices == 1 {
+            return (tag, low);
+        }
+        let slice = (u64::from(hash(line >> 1)) * u64::from(self.slices)) >> 16;
+        (tag, slice << self.low | low)
     }
 
     /// The line of a tag and a set.
     #[inline(always)]
     fn line(self, tag: u64, set: u64) -> u64 {
-        tag << self.low | set & ((1 << self.low) - 1)
+        tag << self.low | set & u64::from(self.mask)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Host-level helpers of the hot path: division by a number known only at run time, and prefetching.
 
 use crate::arch;
+use std::hint::select_unpredictable;
 
 /// Divides by shifting or by multiplication.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +45,10 @@ impl Divisor {
         // The estimate is the quotient or one less: n * magic / 2^64 > n / value - 2 n / 2^64.
         let q = ((n as u128 * self.magic as u128) >> 64) as u64;
         let rest = n - q * self.value;
-        if rest >= self.value {
-            (q + 1, rest - self.value)
-        } else {
-            (q, rest)
-        }
+        // Which of them it is depends on chance: that is to be no jump.
+        let less = rest >= self.value;
+        let above = select_unpredictable(less, self.value, 0);
+        (q + u64::from(less), rest - above)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The DRAM of one channel: banks with open rows, ranks that refresh, activate and fall asleep, and a data bus that
 //! is shared with whatever else is on the channel.
 
-use super::divide::Divisor;
 use super::queue::Line;
 use super::ring::Ring;
 use super::tally::tally;
@@ -120,6 +119,8 @@ impl Timing {
 #[derive(Clone, Copy, Debug, Default)]
 struct Bank {
     row: u32,
+    /// The rank that it is in.
+    rank: u32,
     /// Taken until, for its row's bursts.
     ready: Ps,
 }
@@ -168,8 +169,6 @@ pub struct Channel {
     bank_mask: u32,
     /// Banks of all ranks.
     all_banks: u32,
-    /// Banks of a rank.
-    banks_of_rank: Divisor,
     /// Bank groups of a rank, a power of two, less 1.
     group_mask: u32,
     row_shift: u32,
@@ -195,7 +194,8 @@ impl Channel {
         let all_banks = ranks * d.banks;
         let mut banks = Ring::<Bank>::new(all_banks as usize);
         for i in 0..all_banks as usize {
-            banks.at(i).row = u32::MAX;
+            let bank = banks.at(i);
+            (bank.row, bank.rank) = (u32::MAX, i as u32 / d.banks.max(1));
         }
         Channel {
             banks,
@@ -207,7 +207,6 @@ impl Channel {
                 0
             },
             all_banks,
-            banks_of_rank: Divisor::new(d.banks as u64),
             // JESD79-4 and JESD79-5: groups of four banks in DDR4 (x4, x8), and in DDR5.
             group_mask: (d.banks / 4).max(1).next_power_of_two() - 1,
             row_shift: d.row_bytes.0.max(64).ilog2(),
@@ -229,7 +228,7 @@ impl Channel {
         } else {
             fold % self.all_banks
         };
-        let rank = self.banks_of_rank.divide(bank as u64).0 as u32;
+        let rank = self.banks.get(bank as usize).rank;
         // Neighbouring lines lie in different bank groups.
         let group = ((local >> 6) as u32 ^ bank) & self.group_mask;
         Place {
@@ -258,7 +257,11 @@ impl Channel {
     /// What is left of a refresh that the last access was the first to meet, or 0.
     #[inline(always)]
     pub fn take_refresh(&mut self) -> Ps {
-        std::mem::take(&mut self.refresh)
+        // Mostly there is none, and nothing to store.
+        match self.refresh {
+            0 => 0,
+            _ => std::mem::take(&mut self.refresh),
+        }
     }
 
     /// One access to a bank at `now`: how long until its data may move on the bus, bus queueing apart.
@@ -287,7 +290,7 @@ impl Channel {
         if open && fresh {
             self.counts.row_hits += 1;
         } else {
-            let precharge = select_unpredictable(fresh && b.row != u32::MAX, t.rp, 0);
+            let precharge = select_unpredictable(fresh & (b.row != u32::MAX), t.rp, 0);
             b.row = p.row;
             start += r.activates.read(start, t.faw_quarter) + precharge + t.rcd;
         }

@@ -114,17 +114,21 @@ impl Line {
 /// Whether an entry is free matters only when all are taken, so that nothing is put in order before that.
 #[derive(Clone, Debug)]
 pub struct Entries {
-    /// Times at which entries are released: the first `sorted` of them ascending, the rest as they came.
+    /// Times at which entries are released, from `head` to `tail`: those before `ordered` ascending, the rest as they came.
     until: Ring<u64>,
     head: usize,
-    sorted: usize,
-    len: usize,
+    /// May lie before `head` when none is in order.
+    ordered: usize,
+    tail: usize,
     capacity: usize,
     /// Latest admission since the entries that are held came. Those that end by then are free.
     latest: u64,
     /// Latest time until which an entry was held.
     last: u64,
 }
+
+/// A time is compared with so many before it whether it has found its place or not.
+const NEAR: usize = 4;
 
 impl Entries {
     /// A queue of `capacity` entries, at least 1.
@@ -133,19 +137,25 @@ impl Entries {
         Entries {
             until: Ring::new(capacity),
             head: 0,
-            sorted: 0,
-            len: 0,
+            ordered: 0,
+            tail: 0,
             capacity,
             latest: 0,
             last: 0,
         }
     }
 
+    /// Entries that are held, and some that are free.
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.tail - self.head
+    }
+
     /// The time at which a request that comes at `now` finds room. [`Entries::hold`] must follow.
     #[inline(always)]
     pub fn admit(&mut self, now: u64) -> u64 {
         self.latest = self.latest.max(now);
-        if self.len < self.capacity {
+        if self.len() < self.capacity {
             return now;
         }
         self.admit_to_full(now)
@@ -155,7 +165,7 @@ impl Entries {
     fn admit_to_full(&mut self, now: u64) -> u64 {
         // Entries mostly end in the order in which they came.
         if self.until.get(self.head) <= self.latest {
-            self.pop();
+            self.head += 1;
             return now;
         }
         self.admit_in_order(now)
@@ -164,48 +174,52 @@ impl Entries {
     #[inline(never)]
     fn admit_in_order(&mut self, now: u64) -> u64 {
         self.settle();
-        if self.len < self.capacity {
+        if self.len() < self.capacity {
             return now;
         }
         let at = self.until.get(self.head);
-        self.pop();
-        if self.len == 0 {
+        self.head += 1;
+        if self.len() == 0 {
             self.last = 0;
         }
         at
     }
 
+    /// Drops the entries that are free and sorts the others.
     #[inline(always)]
-    fn pop(&mut self) {
-        self.head += 1;
-        self.len -= 1;
-        self.sorted = self.sorted.saturating_sub(1);
+    fn settle(&mut self) {
+        let mut ordered = self.ordered.max(self.head);
+        for i in ordered..self.tail {
+            let until = self.until.get(i);
+            if until <= self.latest {
+                continue;
+            }
+            self.insert(ordered, until);
+            ordered += 1;
+        }
+        (self.ordered, self.tail) = (ordered, ordered);
+        while self.len() > 0 && self.until.get(self.head) <= self.latest {
+            self.head += 1;
+        }
     }
 
-    /// Drops the entries that are free and sorts the others.
-    fn settle(&mut self) {
-        let mut kept = self.sorted;
-        for i in self.sorted..self.len {
-            let until = self.until.get(self.head + i);
-            self.until.set(self.head + kept, until);
-            kept += (until > self.latest) as usize;
-        }
-        self.len = kept;
-        while self.sorted < self.len {
-            // Most leave after those that came before.
-            let until = self.until.get(self.head + self.sorted);
-            let mut i = self.sorted;
-            while i > 0 && self.until.get(self.head + i - 1) > until {
-                self.until
-                    .set(self.head + i, self.until.get(self.head + i - 1));
-                i -= 1;
+    /// Puts a time among those before `place`, which are in order.
+    #[inline(always)]
+    fn insert(&mut self, mut place: usize, mut until: u64) {
+        if place - self.head >= NEAR {
+            // Most have a place among the last few, and which it is is chance: that is to be no jump.
+            for _ in 0..NEAR {
+                let before = self.until.get(place - 1);
+                self.until.set(place, before.max(until));
+                until = before.min(until);
+                place -= 1;
             }
-            self.until.set(self.head + i, until);
-            self.sorted += 1;
         }
-        while self.len > 0 && self.until.get(self.head) <= self.latest {
-            self.pop();
+        while place > self.head && self.until.get(place - 1) > until {
+            self.until.set(place, self.until.get(place - 1));
+            place -= 1;
         }
+        self.until.set(place, until);
     }
 
     /// Was every entry free at the last admission?
@@ -220,8 +234,8 @@ impl Entries {
         if until <= self.latest {
             self.look_back(until);
         }
-        self.until.set(self.head + self.len, until);
-        self.len += 1;
+        self.until.set(self.tail, until);
+        self.tail += 1;
         self.last = self.last.max(until);
     }
 
@@ -230,7 +244,7 @@ impl Entries {
     #[inline(never)]
     fn look_back(&mut self, until: u64) {
         self.settle();
-        if self.len == 0 {
+        if self.len() == 0 {
             self.last = 0;
         }
         self.latest = until.saturating_sub(1);

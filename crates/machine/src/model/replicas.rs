@@ -73,8 +73,9 @@ struct Other {
     lag: Ps,
     /// Its next request, by its place in `requests`.
     next: usize,
-    /// How many sockets further it runs.
+    /// How many sockets further it runs, and where its row of `spans` begins.
     across: usize,
+    spans: usize,
     /// Its lines that wait until memory takes them.
     leaving: Entries,
     /// Its fills that wait for room among these: as many as stores may have, since what pushes dirty lines out are mostly stores.
@@ -99,8 +100,8 @@ pub struct Replicas {
     sockets: usize,
     /// Memories, or where channels are not interleaved the channels of one: ascending, those of one kind and socket together.
     nodes: Vec<Node>,
-    /// For each of them, what it is for an instance that runs so many sockets further.
-    spans: Vec<Vec<Span>>,
+    /// For each number of sockets that an instance may run further, what each of them is for it: as many in a row as there are nodes.
+    spans: Vec<Span>,
     /// The instructions that the others are run with.
     newer: Option<Newer>,
 }
@@ -117,11 +118,14 @@ impl Replicas {
     ) -> Option<Box<Replicas>> {
         let others = instances.max(1) as usize - 1;
         let sockets = sockets.max(1) as usize;
+        let row = nodes.len();
+        let across = |i| if spread { i % sockets } else { 0 };
         let other = |i| Other {
             least: LAG * i as u64 / others as u64,
             lag: LAG * i as u64 / others as u64,
             next: 0,
-            across: if spread { i % sockets } else { 0 },
+            across: across(i),
+            spans: across(i) * row,
             leaving: Entries::new(core.evictions),
             fills: Entries::new(core.store_misses),
         };
@@ -136,7 +140,7 @@ impl Replicas {
                 ended: (0, 0),
                 sockets,
                 spans: (0..sockets)
-                    .map(|s| spans(&nodes, s, sockets, memory))
+                    .flat_map(|s| spans(&nodes, s, sockets, memory))
                     .collect(),
                 nodes,
                 newer: Newer::detect(),
@@ -272,7 +276,7 @@ impl Replicas {
     fn send(&mut self, i: usize, at: Ps, memory: &mut Memory) {
         let other = &mut self.others[i];
         let request = &self.requests[other.next];
-        let span = &self.spans[other.across][usize::from(request.memory)];
+        let span = &self.spans[other.spans + usize::from(request.memory)];
         // In a page drawn by chance.
         let drawn = scatter(request.page ^ ((i as u64 + 1) << 40));
         let page = ((u128::from(drawn) * u128::from(span.pages)) >> 64) as u64;

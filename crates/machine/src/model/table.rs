@@ -114,9 +114,9 @@ impl Tlb {
     /// Looks a page up in the first level, and makes it the most recent of its set.
     #[inline(always)]
     pub fn first(&mut self, vpn: u64) -> Option<u32> {
-        let (page, frame) = self.first.newest.get(vpn as usize);
-        if page == vpn + 1 {
-            return Some(frame);
+        let newest = self.first.newest.get(vpn as usize);
+        if newest.page == vpn + 1 {
+            return Some(newest.frame);
         }
         self.first.older(vpn)
     }
@@ -124,7 +124,7 @@ impl Tlb {
     /// Is a page the most recent one of its set in the first level?
     #[inline(always)]
     pub fn is_newest(&self, vpn: u64) -> bool {
-        self.first.newest.get(vpn as usize).0 == vpn + 1
+        self.first.newest.get(vpn as usize).page == vpn + 1
     }
 
     /// Brings a page that the first level has not into it.
@@ -149,12 +149,22 @@ impl Tlb {
 
 /// The first level. The newest entry of each set stands by itself: nearly every look-up ends there, and changes nothing.
 struct First {
-    /// Page + 1 (0 when empty) and frame of the newest entry of each set.
-    newest: Ring<(u64, u32)>,
-    /// The other ways of each set, newest first.
+    newest: Ring<Newest>,
+    /// The other ways of each set: page + 1 (0 when empty) and frame. They stand in a circle, newest first, so that one that
+    /// comes in takes the place of the one that leaves.
     older: Vec<(u64, u32)>,
     /// Ways of a set less 1.
     others: usize,
+}
+
+/// The newest entry of a set.
+#[derive(Clone, Copy, Debug, Default)]
+struct Newest {
+    /// Page + 1, 0 when empty.
+    page: u64,
+    frame: u32,
+    /// Where the circle of the others begins.
+    begin: u32,
 }
 
 impl First {
@@ -169,40 +179,64 @@ impl First {
         }
     }
 
+    #[inline(always)]
     fn set(&mut self, vpn: u64) -> &mut [(u64, u32)] {
         let set = self.newest.place(vpn as usize);
         &mut self.older[set * self.others..][..self.others]
     }
 
     /// Looks a page up that is not the newest of its set, and makes it that.
-    #[inline(never)]
+    #[inline(always)]
     fn older(&mut self, vpn: u64) -> Option<u32> {
-        let newest = self.newest.get(vpn as usize);
         let others = self.set(vpn);
-        let way = others.iter().position(|(page, _)| *page == vpn + 1)?;
-        let found = others[way];
-        others.copy_within(..way, 1);
-        others[0] = newest;
-        self.newest.set(vpn as usize, found);
-        Some(found.1)
+        let found = others.iter().position(|(page, _)| *page == vpn + 1)?;
+        Some(self.come_first(vpn, found))
+    }
+
+    /// Makes a page of the others the newest of its set.
+    #[inline(never)]
+    fn come_first(&mut self, vpn: u64, found: usize) -> u32 {
+        let mut newest = self.newest.get(vpn as usize);
+        let others = self.set(vpn);
+        // Those that were newer take the place of the next older one each.
+        let mut moved = (newest.page, newest.frame);
+        let mut place = newest.begin as usize;
+        loop {
+            std::mem::swap(&mut others[place], &mut moved);
+            if place == found {
+                break;
+            }
+            place = if place + 1 < others.len() {
+                place + 1
+            } else {
+                0
+            };
+        }
+        (newest.page, newest.frame) = moved;
+        self.newest.set(vpn as usize, newest);
+        moved.1
     }
 
     /// Makes a page the newest of its set; the least recent one leaves.
     #[inline(always)]
     fn push(&mut self, vpn: u64, frame: u32) {
-        let newest = self.newest.get(vpn as usize);
-        let others = self.set(vpn);
-        if let Some(kept) = others.len().checked_sub(1) {
-            others.copy_within(..kept, 1);
-            others[0] = newest;
+        let set = self.newest.place(vpn as usize);
+        let mut newest = self.newest.get(set);
+        if self.others > 0 {
+            let last = self.others as u32 - 1;
+            newest.begin = newest.begin.checked_sub(1).unwrap_or(last);
+            let place = set * self.others + newest.begin as usize;
+            self.older[place] = (newest.page, newest.frame);
         }
-        self.newest.set(vpn as usize, (vpn + 1, frame));
+        (newest.page, newest.frame) = (vpn + 1, frame);
+        self.newest.set(set, newest);
     }
 
     /// An entry that is forgotten stays in its place, empty, until it is the least recent.
     fn forget(&mut self, vpn: u64) {
-        if self.newest.get(vpn as usize).0 == vpn + 1 {
-            self.newest.set(vpn as usize, (0, 0));
+        let newest = self.newest.at(vpn as usize);
+        if newest.page == vpn + 1 {
+            (newest.page, newest.frame) = (0, 0);
         }
         for entry in self.set(vpn) {
             if entry.0 == vpn + 1 {
@@ -259,6 +293,34 @@ mod tests {
             all.sort();
             expected.sort();
             prop_assert_eq!(all, expected);
+        }
+
+        /// Against one list for each set, most recent first, in which what is forgotten leaves a hole.
+        #[test]
+        fn the_first_level_has_the_most_recent_pages_of_each_set(
+            ways in 1u32..6,
+            ops in prop::collection::vec((0u64..24, 0u32..9, 0u8..4), 1..300),
+        ) {
+            let mut first = First::new(2 * ways, ways);
+            let mut slow = vec![vec![None; ways as usize]; 2];
+            for (vpn, frame, what) in ops {
+                let set = &mut slow[vpn as usize % 2];
+                let place = set.iter().position(|e: &Option<(u64, u32)>| e.is_some_and(|e| e.0 == vpn));
+                if what == 0 {
+                    first.forget(vpn);
+                    place.into_iter().for_each(|i| set[i] = None);
+                    continue;
+                }
+                let newest = first.newest.get(vpn as usize);
+                let found = if newest.page == vpn + 1 { Some(newest.frame) } else { first.older(vpn) };
+                let entry = place.map(|i| set.remove(i));
+                prop_assert_eq!(found, entry.flatten().map(|e| e.1));
+                if found.is_none() {
+                    first.push(vpn, frame);
+                    set.pop();
+                }
+                set.insert(0, entry.unwrap_or(Some((vpn, frame))));
+            }
         }
 
         /// The first level may only know what is true, and nothing that was forgotten.

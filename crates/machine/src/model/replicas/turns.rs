@@ -1,5 +1,6 @@
 //! Whose turn it is: of some instances, the one whose next request is due first.
 
+use crate::model::ring::Ring;
 use crate::model::time::Ps;
 
 /// The time at which each of a few is due, as a tournament: who is due first of two meets the first of two others.
@@ -11,7 +12,9 @@ use crate::model::time::Ps;
 /// ```
 pub struct Turns {
     /// The time above, the number below, so that the earlier of two says both; those of one time take turns by number.
-    places: Vec<u64>,
+    places: Ring<u64>,
+    /// What stands at the top, so that it is still in a register when it is asked for.
+    first: u64,
     /// Bits of a number.
     bits: u32,
 }
@@ -23,8 +26,13 @@ impl Turns {
     /// So many, none of which is due.
     pub fn new(count: usize) -> Turns {
         let lowest = count.next_power_of_two();
+        let mut places = Ring::new(2 * lowest);
+        for place in 0..2 * lowest {
+            places.set(place, NEVER);
+        }
         Turns {
-            places: vec![NEVER; 2 * lowest],
+            places,
+            first: NEVER,
             bits: lowest.ilog2(),
         }
     }
@@ -44,18 +52,19 @@ impl Turns {
     #[inline(always)]
     fn put(&mut self, number: usize, key: u64) {
         let (mut place, mut first) = (number | 1 << self.bits, key);
-        self.places[place] = first;
-        for _ in 0..self.bits {
-            first = first.min(self.places[place ^ 1]);
+        self.places.set(place, first);
+        while place > 1 {
+            first = first.min(self.places.get(place ^ 1));
             place /= 2;
-            self.places[place] = first;
+            self.places.set(place, first);
         }
+        self.first = first;
     }
 
     /// Who is due first, if that is no later than `until`, and when.
     #[inline(always)]
     pub fn first(&self, until: Ps) -> Option<(usize, Ps)> {
-        let first = self.places[1];
+        let first = self.first;
         let at = first >> self.bits;
         let number = first as usize & ((1 << self.bits) - 1);
         (first != NEVER && at <= until).then_some((number, at))
