@@ -186,7 +186,7 @@ fn main() {
         }
         rates.sort_by(f64::total_cmp);
         println!(
-            "{:34} {:7.1} M/s   model: {note}",
+            "{:34} {:8.2} M/s   model: {note}",
             case.name,
             rates[rates.len() / 2]
         );

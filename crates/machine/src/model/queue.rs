@@ -145,9 +145,9 @@ impl Entries {
         }
     }
 
-    /// Entries that are held, and some that are free.
+    /// Entries that are held, or that nobody has yet noticed to be free.
     #[inline(always)]
-    fn len(&self) -> usize {
+    fn taken(&self) -> usize {
         self.tail - self.head
     }
 
@@ -155,7 +155,7 @@ impl Entries {
     #[inline(always)]
     pub fn admit(&mut self, now: u64) -> u64 {
         self.latest = self.latest.max(now);
-        if self.len() < self.capacity {
+        if self.taken() < self.capacity {
             return now;
         }
         self.admit_to_full(now)
@@ -174,12 +174,12 @@ impl Entries {
     #[inline(never)]
     fn admit_in_order(&mut self, now: u64) -> u64 {
         self.settle();
-        if self.len() < self.capacity {
+        if self.taken() < self.capacity {
             return now;
         }
         let at = self.until.get(self.head);
         self.head += 1;
-        if self.len() == 0 {
+        if self.taken() == 0 {
             self.last = 0;
         }
         at
@@ -188,8 +188,9 @@ impl Entries {
     /// Drops the entries that are free and sorts the others.
     #[inline(always)]
     fn settle(&mut self) {
-        let mut ordered = self.ordered.max(self.head);
-        for i in ordered..self.tail {
+        let begin = self.ordered.max(self.head);
+        let mut ordered = begin;
+        for i in begin..self.tail {
             let until = self.until.get(i);
             if until <= self.latest {
                 continue;
@@ -198,7 +199,7 @@ impl Entries {
             ordered += 1;
         }
         (self.ordered, self.tail) = (ordered, ordered);
-        while self.len() > 0 && self.until.get(self.head) <= self.latest {
+        while self.taken() > 0 && self.until.get(self.head) <= self.latest {
             self.head += 1;
         }
     }
@@ -244,7 +245,7 @@ impl Entries {
     #[inline(never)]
     fn look_back(&mut self, until: u64) {
         self.settle();
-        if self.len() == 0 {
+        if self.taken() == 0 {
             self.last = 0;
         }
         self.latest = until.saturating_sub(1);
