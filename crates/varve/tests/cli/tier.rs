@@ -160,7 +160,8 @@ fn where_memory_is_alike_it_says_so_or_tells_what_it_would_decide() {
     assert!(said.err.contains("both fast and slow"), "{}", said.err);
     assert!(said.err.contains("not seen: "), "{}", said.err);
     let json = said.json();
-    assert!(json["intervals"].as_u64().unwrap() > 1, "{json}");
+    // A slow guest may see it once.
+    assert!(json["intervals"].as_u64().unwrap() >= 1, "{json}");
     assert_eq!(json["to_fast_bytes"], 0);
     assert_eq!(json["processes"][0]["name"], "sleep");
     // What was seen is drawn.
