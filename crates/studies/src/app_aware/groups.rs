@@ -118,7 +118,7 @@ pub fn claims(
                 .push(claim("E9", &what, most, Some(share), "%", &note));
         }
         if *id == "E8" {
-            lengths::order(setup, &group, making, out)?;
+            lengths::order(setup, &group, r.strategy, making, out)?;
         }
     }
     out.tables.push(table(&group, linux, &compared.results));

@@ -131,6 +131,7 @@ pub fn moving(
 pub fn order(
     setup: &Setup,
     group: &Group,
+    order: Strategy,
     making: &Making,
     out: &mut StudyResult,
 ) -> Result<(), Error> {
@@ -139,9 +140,6 @@ pub fn order(
     }
     let slow = |program: &varve_jobs::group::Program| program.memory == Some(Memory::Slow);
     let Some(disturbs) = group.programs.iter().position(slow) else {
-        return Ok(());
-    };
-    let Ok(order) = "order".parse::<Strategy>() else {
         return Ok(());
     };
     let name = &group.programs[disturbs].name;

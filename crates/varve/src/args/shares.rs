@@ -1,6 +1,7 @@
 //! How the runs of a sweep or a study are shared out among processes and machines: one set of options for both.
 
 use crate::sweep::emit::For;
+use crate::sweep::share::{Share, share};
 use std::path::PathBuf;
 
 #[derive(clap::Args, Debug)]
@@ -27,4 +28,14 @@ pub struct Shares {
     /// Runs at a time; 0: one per core of this host
     #[arg(long, default_value_t = 0)]
     pub jobs: usize,
+}
+
+impl Shares {
+    /// The share that is to be made; none where all is.
+    ///
+    /// # Errors
+    /// A line: it is no share, or this is no task of a job array.
+    pub fn own(&self) -> Result<Option<Share>, String> {
+        self.shard.as_deref().map(share).transpose()
+    }
 }

@@ -6,7 +6,7 @@ use super::cluster;
 use super::list::hang;
 use crate::args::{StudyAction, StudyArgs, StudyOf};
 use crate::sweep::emit::{self, For, Shared};
-use crate::sweep::share::{Share, share};
+use crate::sweep::share::Share;
 use crate::sweep::submission;
 use crate::ui::{self, Done, Failure, failed, print, wrong};
 use points::Runs;
@@ -178,13 +178,7 @@ fn kept(a: &StudyArgs) -> Result<Keep, Failure> {
     if (a.shares.shard.is_some() || a.shares.merge) && !keep.is_on() {
         return Err(wrong(NO_FOLDER));
     }
-    let shard = a
-        .shares
-        .shard
-        .as_deref()
-        .map(share)
-        .transpose()
-        .map_err(wrong)?;
+    let shard = a.shares.own().map_err(wrong)?;
     if let (Some(shard), Some(file)) = (shard, &a.shares.submission) {
         let submitted = submission::load(file).map_err(failed)?;
         submitted.check(&keep, Path::new("")).map_err(failed)?;

@@ -7,7 +7,7 @@ use crate::args::{SweepAction, SweepArgs};
 use crate::cmd::cluster::{self, NAMED, Point};
 use crate::sweep::emit::{self, Shared, word};
 use crate::sweep::point::Keys;
-use crate::sweep::share::{Share, share};
+use crate::sweep::share::Share;
 use crate::sweep::spec::{self, Sweep};
 use crate::sweep::standing::{Standing, store};
 use crate::sweep::{point, submission, work};
@@ -110,13 +110,7 @@ fn of_file(a: &SweepArgs, file: &Path) -> Done {
         print(emit::script(target, &shared, shards as usize).trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    let shard = a
-        .shares
-        .shard
-        .as_deref()
-        .map(share)
-        .transpose()
-        .map_err(wrong)?;
+    let shard = a.shares.own().map_err(wrong)?;
     ui::can_hold_results(&opened.out, "--out")?;
     if let (Some(shard), Some(file)) = (shard, &a.shares.submission) {
         let submitted = submission::load(file).map_err(failed)?;
