@@ -180,6 +180,7 @@ mod tests {
             workers: 1,
             keep: Keep::nothing(),
             recordings: None,
+            stock_only: false,
             without: None,
         };
         let asked = Certainty {

@@ -44,6 +44,8 @@ pub struct StudyOptions {
     pub keep: Keep,
     /// A folder with recordings of Java virtual machines; None: those that are built in.
     pub recordings: Option<PathBuf>,
+    /// Of `pima` only its half of stock virtual machines.
+    pub stock_only: bool,
     /// A rule of the model that does not hold.
     pub without: Option<Rule>,
 }

@@ -17,6 +17,7 @@ fn options(keep: Keep) -> StudyOptions {
         workers: std::thread::available_parallelism().map_or(1, |n| n.get()),
         keep,
         recordings: None,
+        stock_only: false,
         without: None,
     }
 }

@@ -35,6 +35,7 @@ fn made(only: &[&str]) -> StudyResult {
         workers: 1,
         keep: Keep::nothing(),
         recordings: None,
+        stock_only: false,
         without: None,
     };
     (STUDY.run)(&options, &|_| true).unwrap()

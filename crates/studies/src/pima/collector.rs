@@ -3,7 +3,7 @@
 use super::{Ask, Entry, Results, claim};
 use crate::StudyOptions;
 use varve_report::fmt::Format;
-use varve_report::{Axis, Bars, Chart, Claim, Data, StudyResult, Value};
+use varve_report::{Axis, Bars, Chart, Claim, Data, Series, StudyResult, Value};
 use varve_run::{GcStack, Numa, PlanResult};
 
 pub fn plan(o: &StudyOptions, ask: &mut Ask) {
@@ -11,10 +11,12 @@ pub fn plan(o: &StudyOptions, ask: &mut Ask) {
         ask.all("slow-scan");
         ask.all("slow-copy");
     }
-    if o.wants("A15")
-        && let Some(maps) = ask.suite.named(XALAN)
-    {
-        ask.run(maps, CODE_IN_DRAM, ask.suite.most(), Numa::Local);
+    if o.wants("A15") {
+        let most = ask.suite.most();
+        if let Some(maps) = ask.suite.named(XALAN) {
+            ask.run(maps, CODE_IN_DRAM, most, Numa::Local);
+        }
+        ask.all(HYBRID);
     }
 }
 
@@ -35,6 +37,9 @@ pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
 const XALAN: &str = "maps";
 /// Optane-only, but for code.
 const CODE_IN_DRAM: &str = "slow:code=fast";
+
+/// The hybrid memory of figure 6.
+const HYBRID: &str = "cgz-f";
 
 fn minor(r: &PlanResult) -> f64 {
     r.minor_seconds
@@ -165,6 +170,22 @@ fn pauses(all: &Results, out: &mut StudyResult) {
         out.claims
             .push(claim("A11", what, published, ours, "x DRAM-only", note));
     }
+    let line = |name: &str, plan: &str| {
+        let minor = all.most(kv?, plan)?.minor;
+        let ms = [minor.p50_ns, minor.p99_ns, minor.max_ns].map(|ns| ns as f64 / 1e6);
+        Some(Series::new(name, vec![50.0, 99.0, 100.0], ms.to_vec()))
+    };
+    let lines = [("DRAM-only", "dram"), ("Optane-only", "slow")];
+    let lines: Vec<Series> = lines.into_iter().filter_map(|(n, p)| line(n, p)).collect();
+    if !lines.is_empty() {
+        out.charts.push(Chart::new(
+            "pauses",
+            "Pauses of minor collections, kv for Pjbb (figure 4c)",
+            Axis::new("collections that are no longer", "%", Format::Number),
+            Axis::new("pause", "ms", Format::Number).between(0.0, None),
+            Data::Lines(lines),
+        ));
+    }
 }
 
 /// Time lost to a reason, s: shares of the time times the time.
@@ -224,6 +245,17 @@ fn stalls(all: &Results, out: &mut StudyResult) {
         "% of them",
         "published: placing code in DRAM removes those",
     ));
+    let less = page_rank.and_then(|e| {
+        let (slow, hybrid) = (all.most(e, "slow")?, all.most(e, HYBRID)?);
+        Some(lost(hybrid, |s| s.load) < lost(slow, |s| s.load))
+    });
+    out.claims.push(Claim::new(
+        "A15",
+        "hybrid memory (CGZ-F1) has less load stalls than Optane-only, PageRank",
+        true,
+        less.map_or(Value::Missing, Value::from),
+        "",
+    ));
     let groups = all.suite.programs.iter().map(|e| e.name.to_string());
     let of = |name: &str, plan: &str, share: fn(&varve_run::StallShares) -> f64| {
         let programs = all.suite.programs.iter();
@@ -235,7 +267,7 @@ fn stalls(all: &Results, out: &mut StudyResult) {
     };
     out.charts.push(Chart::new(
         "stalls",
-        "Time lost to loads and stores, DRAM-only and Optane-only (figure 6)",
+        "Time lost to loads and stores, by memory (figure 6)",
         Axis::new("program", "", Format::Number),
         Axis::new("time", "% of DRAM-only", Format::Number).between(0.0, None),
         Data::Bars {
@@ -245,6 +277,8 @@ fn stalls(all: &Results, out: &mut StudyResult) {
                 of("stores, DRAM", "dram", |s| s.store + s.fence),
                 of("loads, Optane", "slow", |s| s.load),
                 of("stores, Optane", "slow", |s| s.store + s.fence),
+                of("loads, hybrid", HYBRID, |s| s.load),
+                of("stores, hybrid", HYBRID, |s| s.store + s.fence),
             ],
             stacked: false,
         },

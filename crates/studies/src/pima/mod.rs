@@ -19,11 +19,11 @@ use varve_report::fmt::Format;
 use varve_report::{Better, Column, RunTable, StudyResult, Value};
 use varve_run::{Error, Numa, PlanResult, VERSION};
 
-/// Both halves; with a folder of recordings that of stock virtual machines alone, which they are for.
+/// Both halves, or that of stock virtual machines alone.
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     let mut out = StudyResult::new("pima", "optane-6242", options.seed, VERSION);
     out.title = "Managed programs on DRAM and Optane, and PIMA".into();
-    if options.recordings.is_none() {
+    if !options.stock_only {
         own(options, watch, &mut out)?;
     }
     stock::run(options, watch, &mut out)?;
@@ -89,12 +89,23 @@ impl Ask<'_> {
         self.plan.run(name, suite.spec(entry, plan, cores, numa));
     }
 
+    /// The same with every instance run, which says how alike they fare.
+    fn every(&mut self, entry: &Entry, plan: &str, cores: u32) {
+        let mut spec = self.suite.spec(entry, plan, cores, Numa::Local);
+        spec.every = true;
+        self.plan.run(every_key(entry, plan, cores), spec);
+    }
+
     /// The same for all programs on the most cores, near their memory.
     fn all(&mut self, plan: &str) {
         for entry in self.suite.programs.clone() {
             self.run(entry, plan, self.suite.most(), Numa::Local);
         }
     }
+}
+
+fn every_key(entry: &Entry, plan: &str, cores: u32) -> String {
+    format!("{}/every", key(entry.name, plan, cores, Numa::Local))
 }
 
 /// Looks runs up.
@@ -106,6 +117,11 @@ struct Results<'a> {
 impl Results<'_> {
     fn get(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> Option<&PlanResult> {
         self.all.get(&key(entry.name, plan, cores, numa))
+    }
+
+    /// With every instance run.
+    fn every(&self, entry: &Entry, plan: &str, cores: u32) -> Option<&PlanResult> {
+        self.all.get(&every_key(entry, plan, cores))
     }
 
     /// On the most cores, near the memory.

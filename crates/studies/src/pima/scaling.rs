@@ -10,18 +10,23 @@ pub fn plan(o: &StudyOptions, ask: &mut Ask) {
     let most = ask.suite.most();
     for entry in ask.suite.programs.clone() {
         // What is sensitive to slow memory, every claim asks.
-        for plan in ["dram", "slow"] {
+        for plan in ENDS {
             ask.run(entry, plan, most, Numa::Local);
         }
         if o.wants("A9") {
             for cores in ask.suite.cores.clone() {
-                for plan in ["dram", "slow"] {
+                for plan in ENDS {
                     ask.run(entry, plan, cores, Numa::Local);
+                }
+            }
+            if entry.name == PJBB {
+                for plan in ENDS {
+                    ask.every(entry, plan, ALIKE);
                 }
             }
         }
         if o.wants("A12") {
-            for plan in ["dram", "slow"] {
+            for plan in ENDS {
                 ask.run(entry, plan, most, Numa::Remote);
                 ask.run(entry, plan, most, Numa::Auto);
             }
@@ -35,9 +40,17 @@ pub fn plan(o: &StudyOptions, ask: &mut Ask) {
     }
 }
 
+/// All in one memory.
+const ENDS: [&str; 2] = ["dram", "slow"];
+/// What stands for Pjbb.
+const PJBB: &str = "kv";
+/// Instances that are all run for fairness: one more is one more program to execute.
+const ALIKE: u32 = 8;
+
 pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
     if o.wants("A9") {
         cores(all, out);
+        alike(all, out);
     }
     if o.wants("A12") {
         distance(all, out);
@@ -110,15 +123,32 @@ fn cores(all: &Results, out: &mut StudyResult) {
     ));
 }
 
+/// How alike instances fare that are all run: the shortest time over the longest (section 4.3).
+fn alike(all: &Results, out: &mut StudyResult) {
+    let note = "published: on 32 cores; kv stands for Pjbb";
+    let fairness = |plan| {
+        let times = &all.every(all.named(PJBB)?, plan, ALIKE)?.instance_seconds;
+        let least = times.iter().copied().reduce(f64::min)?;
+        Some(least / times.iter().copied().reduce(f64::max)?)
+    };
+    for (plan, name, published) in [("dram", "DRAM-only", 1.0), ("slow", "Optane-only", 0.96)] {
+        let what = format!("fairness of {ALIKE} instances that are all run, {name}, Pjbb");
+        out.claims
+            .push(claim("A9", &what, published, fairness(plan), "", note));
+    }
+}
+
 fn distance(all: &Results, out: &mut StudyResult) {
     let most = all.suite.most();
-    let beside_auto = |e: &super::Entry, plan: &str| {
+    let over_auto = |e: &super::Entry, plan: &str, numa: Numa| {
         let (a, b) = (
-            all.get(e, plan, most, Numa::Remote)?,
+            all.get(e, plan, most, numa)?,
             all.get(e, plan, most, Numa::Auto)?,
         );
-        Some(100.0 * (a.seconds / b.seconds - 1.0))
+        Some(a.seconds / b.seconds)
     };
+    let beside_auto =
+        |e: &super::Entry, plan: &str| Some(100.0 * (over_auto(e, plan, Numa::Remote)? - 1.0));
     let note = "beside automatic balancing, which leaves half the pages remote here: an assumption";
     out.claims.push(claim(
         "A12",
@@ -140,6 +170,29 @@ fn distance(all: &Results, out: &mut StudyResult) {
         "%",
         "beside automatic balancing; the paper's is the worst of its suites' means",
     ));
+    let kv = all.named(PJBB);
+    out.claims.push(claim(
+        "A12",
+        "Optane-only, remote: added time, Pjbb",
+        66.0,
+        kv.and_then(|e| beside_auto(e, "slow")),
+        "%",
+        "beside automatic balancing; kv stands for Pjbb",
+    ));
+    let graphs = all.graphs();
+    for (what, published, programs) in [
+        ("mean", 1.23, &all.suite.programs),
+        ("graphs", 1.44, &graphs),
+    ] {
+        out.claims.push(claim(
+            "A12",
+            &format!("Optane-only, local over auto, {what}"),
+            published,
+            all.mean(programs, |e| Some(1.0 / over_auto(e, "slow", Numa::Local)?)),
+            "x faster",
+            "",
+        ));
+    }
     let mean = |plan: &str| all.mean(&all.suite.programs, |e| beside_auto(e, plan));
     let more = mean("slow").zip(mean("dram")).map(|(a, b)| a > b);
     out.claims.push(varve_report::Claim::new(
@@ -149,6 +202,40 @@ fn distance(all: &Results, out: &mut StudyResult) {
         more.map_or(Value::Missing, Value::from),
         "",
     ));
+    let suites: [(&str, Vec<_>); 3] = [
+        ("graphs", graphs),
+        ("Pjbb", kv.into_iter().collect()),
+        (
+            "others",
+            all.suite
+                .programs
+                .iter()
+                .copied()
+                .filter(|e| !e.graph && e.name != PJBB)
+                .collect(),
+        ),
+    ];
+    for (plan, memory, part) in [("dram", "DRAM-only", "a"), ("slow", "Optane-only", "b")] {
+        let bar = |numa: Numa| {
+            let of =
+                |(_, programs): &(&str, Vec<_>)| all.mean(programs, |e| over_auto(e, plan, numa));
+            Bars::new(
+                numa.to_string(),
+                suites.iter().map(|s| of(s).unwrap_or(f64::NAN)).collect(),
+            )
+        };
+        out.charts.push(Chart::new(
+            format!("distance-{plan}"),
+            format!("{memory} by where threads and memory are (figure 2{part})"),
+            Axis::new("programs", "", Format::Number),
+            Axis::new("time", "x auto", Format::Ratio).between(0.0, None),
+            Data::Bars {
+                groups: suites.iter().map(|s| s.0.to_string()).collect(),
+                bars: vec![bar(Numa::Local), bar(Numa::Remote)],
+                stacked: false,
+            },
+        ));
+    }
 }
 
 fn hybrid(all: &Results, out: &mut StudyResult) {

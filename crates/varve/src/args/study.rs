@@ -54,8 +54,8 @@ pub struct StudyOf {
     /// Run it again without each rule of the model, one at a time, and tell which one moves a value most
     #[arg(long)]
     pub sensitivity: bool,
-    /// Of `pima`: only its half of stock Java virtual machines, from recordings that programs/jvm/record made, instead of the small
-    /// ones that are built in
+    /// Recordings of Java virtual machines that programs/jvm/record made, for `pima` instead of the small ones that are built in;
+    /// without `all`, only its half of stock virtual machines is made
     #[arg(long, value_name = "FOLDER")]
     pub jvm: Option<PathBuf>,
 }

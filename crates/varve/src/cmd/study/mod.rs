@@ -192,7 +192,7 @@ fn kept(a: &StudyArgs) -> Result<Keep, Failure> {
 }
 
 /// What a study is run with.
-fn options(of: &StudyOf, keep: &Keep, jobs: usize) -> StudyOptions {
+fn options(name: &str, of: &StudyOf, keep: &Keep, jobs: usize) -> StudyOptions {
     StudyOptions {
         effort: if of.quick {
             Effort::Quick
@@ -204,6 +204,8 @@ fn options(of: &StudyOf, keep: &Keep, jobs: usize) -> StudyOptions {
         workers: ui::workers(jobs),
         keep: keep.clone(),
         recordings: of.jvm.clone(),
+        // One that names recordings with the study wants what they answer; `all` is to be whole.
+        stock_only: of.jvm.is_some() && name != ALL,
         without: None,
     }
 }
@@ -236,7 +238,10 @@ fn command(name: &str, of: &StudyOf, keep: &Path) -> String {
 
 /// Runs one, with its progress; none of a share, which answers nothing.
 fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>, Failure> {
-    let (options, asked) = (options(&a.of, keep, a.shares.jobs), asked_of(&a.of));
+    let (options, asked) = (
+        options(&a.name, &a.of, keep, a.shares.jobs),
+        asked_of(&a.of),
+    );
     let bar = ui::bar(0, study.name);
     let stop = ui::stop_flag();
     let result = study.run_with(&options, asked, &|p| {

@@ -38,9 +38,11 @@ impl cluster::Work for Runs<'_> {
         let keep = self.keep.only_kept();
         let stop = ui::stop_flag();
         for study in &self.chosen {
-            let asked = study.run_with(&options(self.of, &keep, 1), asked_of(self.of), &|_| {
-                !stop.load(Ordering::Relaxed)
-            });
+            let asked = study.run_with(
+                &options(self.name, self.of, &keep, 1),
+                asked_of(self.of),
+                &|_| !stop.load(Ordering::Relaxed),
+            );
             match asked {
                 // A run that is missing, or that failed, ends a study; what it asked for is known all the same.
                 Ok(_) | Err(Error::Elsewhere(_) | Error::Asked(_)) => {}
