@@ -1,8 +1,9 @@
 //! Tables in Markdown, for a book.
 
-use crate::{Claim, Kind, StudyResult, Value, fmt, table};
+use crate::{Chart, Claim, Kind, RunTable, StudyResult, Value, fmt, svg, table};
 
-/// A study's claims as a page of Markdown: what it is, a table, notes below it. The same result makes the same page.
+/// A study as a page of Markdown: what it is, its claims in a table, notes below it, its other tables, and its [`pictures`]. The same
+/// result makes the same page.
 ///
 /// ```
 /// use varve_report::{Claim, StudyResult, markdown};
@@ -50,7 +51,7 @@ pub fn study(result: &StudyResult) -> String {
         if certain {
             cells.push(table::certainty(c).unwrap_or_default());
         }
-        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
     out.push_str(
@@ -66,7 +67,62 @@ pub fn study(result: &StudyResult) -> String {
             told.push((&c.id, &c.note));
         }
     }
+    for table in &result.tables {
+        out.push_str(&runs(table));
+    }
+    for (chart, file, _) in drawn(result) {
+        out.push_str(&format!(
+            "\n## {}\n\n![{}]({file})\n",
+            chart.title, chart.title
+        ));
+        if !chart.note.is_empty() {
+            out.push_str(&format!("\n{}\n", chart.note));
+        }
+    }
     out
+}
+
+/// What the page of [`study`] shows: the path of each picture beside the page, and its SVG.
+pub fn pictures(result: &StudyResult) -> Vec<(String, String)> {
+    drawn(result).map(|(_, file, svg)| (file, svg)).collect()
+}
+
+fn drawn(result: &StudyResult) -> impl Iterator<Item = (&Chart, String, String)> {
+    result.charts.iter().filter_map(|chart| {
+        let file = format!("{}/{}.svg", result.study, chart.id);
+        Some((chart, file, svg::picture(chart)?))
+    })
+}
+
+/// A comparison of runs, the best of a column in bold.
+fn runs(table: &RunTable) -> String {
+    let columns: Vec<(String, Vec<String>)> = (0..table.columns.len())
+        .map(|c| table.column_text(c))
+        .collect();
+    let mut out = format!("\n## {}\n\n| {} |", table.title, table.rows_are);
+    for (heading, _) in &columns {
+        out.push_str(&format!(" {} |", escaped(heading)));
+    }
+    out.push_str(&format!("\n|---|{}\n", "---|".repeat(columns.len())));
+    for (r, row) in table.rows.iter().enumerate() {
+        out.push_str(&format!("| {} |", escaped(&row.name)));
+        for (c, (_, cells)) in columns.iter().enumerate() {
+            let cell = escaped(cells[r].trim());
+            match table.best(c).contains(&r) {
+                true => out.push_str(&format!(" **{cell}** |")),
+                false => out.push_str(&format!(" {cell} |")),
+            }
+        }
+        out.push('\n');
+    }
+    for note in &table.notes {
+        out.push_str(&format!("\n{note}\n"));
+    }
+    out
+}
+
+fn escaped(cell: &str) -> String {
+    cell.replace('|', "\\|")
 }
 
 /// A page that sums studies up: how many of their answers are how far from what is published.
@@ -127,4 +183,45 @@ fn tally(result: &StudyResult) -> [usize; 9] {
         result.claims.len() - answers,
         answers - factors.len(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fmt::Format;
+    use crate::{Axis, Better, Column, Data, Series};
+
+    #[test]
+    fn a_page_has_the_tables_and_pictures_of_its_study() {
+        let mut result = StudyResult::new("pima", "optane-6242", 1, "0.1.0");
+        let mut table = RunTable::new("Programs", "program");
+        table
+            .columns
+            .push(Column::new("time", Format::Ratio, Better::Lower));
+        table.push("a|b", [2.0.into()]);
+        table.push("c", [1.0.into()]);
+        table.notes.push("Beside DRAM.".into());
+        result.tables.push(table);
+        let axis = || Axis::new("x", "", Format::Number);
+        for (id, points) in [("scaling", vec![1.0, 2.0]), ("empty", vec![])] {
+            let lines = Data::Lines(vec![Series::new("PR", points.clone(), points)]);
+            result.charts.push(
+                Chart::new(id, "By cores", axis(), axis(), lines).with_note("One core each."),
+            );
+        }
+        let page = study(&result);
+        let table = "## Programs\n\n| program | time |\n|---|---|\n| a\\|b | 2x |\n| c | **1x** |\n\nBeside DRAM.\n";
+        assert!(page.contains(table), "{page}");
+        assert!(
+            page.contains("## By cores\n\n![By cores](pima/scaling.svg)\n\nOne core each.\n"),
+            "{page}"
+        );
+        assert!(
+            !page.contains("empty.svg"),
+            "what has no data has no picture: {page}"
+        );
+        let files = pictures(&result);
+        assert_eq!(files.len(), 1);
+        assert!(files[0].0 == "pima/scaling.svg" && files[0].1.starts_with("<svg"));
+    }
 }

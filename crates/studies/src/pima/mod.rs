@@ -68,9 +68,11 @@ fn about(suite: &Suite) -> Vec<String> {
              are of other inputs than those measured.",
             suite.programs.len() - graphs
         ),
-        "An instance is a single thread with a smaller input than the paper's four threads have: PageRank runs on half a million \
-         edges per core, 16.8 million on 32 cores. Heaps are smaller accordingly, nurseries a larger part of them."
-            .into(),
+        format!(
+            "An instance is a single thread with a smaller input than the paper's four threads have: PageRank runs on {} edges per core. \
+             Heaps are smaller accordingly, nurseries a larger part of them.",
+            varve_report::fmt::integer(suite.edges() as f64)
+        ),
         "Sensitive programs are those that take at least 20 % longer with all memory in Optane on 32 cores, as in the paper."
             .into(),
     ]

@@ -83,7 +83,7 @@ const ALL: [Entry; 15] = [
         [
             "pagerank --scale 8 --iterations 2",
             "pagerank --scale 12 --iterations 3",
-            "pagerank --scale 16 --iterations 3",
+            "pagerank --scale 15 --iterations 3",
         ],
         "pagerank --scale 11 --iterations 3 --seed 7",
         true,
@@ -93,7 +93,7 @@ const ALL: [Entry; 15] = [
         [
             "components --scale 8",
             "components --scale 12 --iterations 3",
-            "components --scale 16 --iterations 3",
+            "components --scale 15 --iterations 3",
         ],
         "components --scale 11 --seed 7",
         true,
@@ -103,7 +103,7 @@ const ALL: [Entry; 15] = [
         [
             "als --users 60 --items 20 --ratings 8 --iterations 1",
             "als --users 800 --items 200 --ratings 15 --iterations 2",
-            "als --users 12000 --items 1500 --ratings 25 --iterations 2",
+            "als --users 6000 --items 1000 --ratings 25 --iterations 2",
         ],
         "als --users 900 --items 300 --ratings 12 --iterations 2 --seed 7",
         true,
@@ -159,7 +159,7 @@ const ALL: [Entry; 15] = [
     entry(
         "linked",
         module!("collections"),
-        ["linked 100", "linked 5000", "linked 60000"],
+        ["linked 100", "linked 5000", "linked 30000"],
         "linked 2000",
         "Luindex",
         false,
@@ -258,13 +258,13 @@ impl Suite {
         Ok(suite)
     }
 
-    /// The paper's nursery, 32 MB for graphs and 4 MB for others, of which an instance has what one thread has there. A
-    /// smaller version of the study has smaller ones, since collections have to happen.
+    /// The paper's nursery, 4 MB, of which an instance has what one thread has there. Graphs have half of the paper's 32 MB, and
+    /// smaller versions of the study smaller ones still, since inputs are smaller and collections have to happen.
     fn config(&self, entry: &Entry) -> Config {
         let whole: u64 = match (self.size, entry.graph) {
             (0, _) => (256 << 10) * entry.threads,
             (1, true) => 8 << 20,
-            (_, true) => 32 << 20,
+            (_, true) => 16 << 20,
             (_, false) => 4 << 20,
         };
         let nursery = whole / entry.threads;
@@ -290,6 +290,13 @@ impl Suite {
             nursery_max: nursery,
             ..config
         }
+    }
+
+    /// Edges of the graph that PageRank runs on: eight for each of its 2^scale vertices.
+    pub fn edges(&self) -> u64 {
+        let words = ALL[0].input[self.size].split(' ');
+        let scale = words.skip_while(|w| *w != "--scale").nth(1);
+        8 << scale.and_then(|s| s.parse().ok()).unwrap_or(0)
     }
 
     /// The most cores.

@@ -343,7 +343,7 @@ fn save(result: &StudyResult, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Pages for a book: one for each study, and one that sums them up.
+/// Pages for a book: one for each study with its pictures, and one that sums them up.
 fn pages(results: &[StudyResult], folder: &Path) -> Result<(), Failure> {
     ui::folder(folder)?;
     let page = |name: &str, text: String| {
@@ -351,6 +351,11 @@ fn pages(results: &[StudyResult], folder: &Path) -> Result<(), Failure> {
     };
     for result in results {
         page(&result.study, markdown::study(result))?;
+        for (file, picture) in markdown::pictures(result) {
+            let path = folder.join(file);
+            ui::folder(path.parent().unwrap_or(folder))?;
+            write_atomically(&path, picture.as_bytes()).map_err(failed)?;
+        }
     }
     page("README", markdown::all(results))?;
     eprintln!("wrote {}", folder.join("README.md").display());
