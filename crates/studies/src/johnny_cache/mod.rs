@@ -41,6 +41,13 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
         ),
         "100 % is GUPS with all hot data placed in DRAM by an oracle, as in the paper.".into(),
     ];
+    if options.wants("D11") && !setup.quick() {
+        let also = format!(
+            "CG.E, and MG.E with caches that hold rows, at 1/{}.",
+            nas::COARSE
+        );
+        out.about.push(also);
+    }
     gups::claims(&setup, &results, &mut out);
     large::claims(&setup, &results, &mut out)?;
     bc::claims(&setup, &results, &mut out);

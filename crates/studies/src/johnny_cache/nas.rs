@@ -13,7 +13,7 @@ use varve_run::RunResult;
 const CLASS_D: [&str; 3] = ["cg", "ft", "mg"];
 
 /// The largest divisor with pages of 2 MiB at full size: the model has none below 4 KiB.
-const COARSE: u32 = 512;
+pub const COARSE: u32 = 512;
 
 /// Length of CG.E, s: an iteration multiplies with its matrix 26 times, alike but for the first, each in some 13 s.
 const CG_E_S: f64 = 60.0;
