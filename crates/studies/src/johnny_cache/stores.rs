@@ -10,7 +10,7 @@ use varve_report::{Axis, Chart, Claim, Data, Series, StudyResult, Value};
 use varve_run::RunResult;
 
 /// Threads of TPC-C, of the 18 cores that the daemons leave; the text of the paper does not list its own.
-const THREADS: [u32; 4] = [1, 4, 8, 16];
+const THREADS: [u32; 3] = [4, 8, 16];
 
 fn threads(setup: &Setup) -> &'static [u32] {
     if setup.quick() { &[4, 16] } else { &THREADS }
@@ -147,7 +147,6 @@ fn tpcc(setup: &Setup, results: &Results, out: &mut StudyResult) {
         let group = format!("tpcc/{n}");
         let of = match n {
             16 => String::new(),
-            1 => ", 1 thread".into(),
             _ => format!(", {n} threads"),
         };
         out.claims.push(claim(
