@@ -1,7 +1,7 @@
 //! What it costs: D12 metadata, D13 sampling, D14 an adversary.
 
-use super::claim;
 use super::setup::{Setup, steady};
+use super::{claim, cooling};
 use crate::plan::{Plan, Results};
 use varve_pages::Placement;
 use varve_report::fmt::Format;
@@ -21,9 +21,10 @@ fn periods(setup: &Setup) -> &'static [&'static str] {
 const SAMPLING_S: f64 = 30.0;
 const ADVERSARY_S: f64 = 60.0;
 
-pub fn plan(setup: &Setup, plan: &mut Plan) {
+pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
     let o = &setup.options;
     if o.wants("D13") {
+        cooling::plan(setup, plan)?;
         let work = |seconds: f64| format!("ycsb:mix=C,requests=0,{}", setup.time(seconds));
         for p in periods(setup) {
             for policy in ["hotset", "dynamic"] {
@@ -55,6 +56,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) {
             );
         }
     }
+    Ok(())
 }
 
 fn updates(r: &RunResult) -> f64 {
@@ -84,6 +86,7 @@ pub fn claims(setup: &Setup, results: &Results, out: &mut StudyResult) -> Result
     }
     if o.wants("D13") {
         sampling(results, out);
+        cooling::claims(results, out);
     }
     if o.wants("D14") {
         let against = |a: &str, b: &str| {
@@ -186,7 +189,7 @@ fn sampling(results: &Results, out: &mut StudyResult) {
     }
     let mut chart = Chart::new(
         "sampling",
-        "YCSB C: speed by sample period",
+        "Figure 9: YCSB C, speed by sample period",
         Axis::new("accesses for each sample", "", Format::Number),
         Axis::new("speed", "requests", Format::PerSecond).between(0.0, None),
         Data::Bars {

@@ -1,10 +1,8 @@
-//! GUPS (section 5.2): D5 clustered hot values, D6 scattered ones, D7 ten times the cache.
+//! GUPS on twice the cache (sections 5.2.1 and 5.2.2, Figures 2 and 3): D5 clustered hot values, D6 scattered ones.
 
 use super::claim;
 use super::setup::{Setup, steady, time_to_steady};
 use crate::plan::{Plan, Results};
-use varve_machine::{Fault, Pager};
-use varve_pages::{Conflicts, Placement};
 use varve_report::fmt::Format;
 use varve_report::{Axis, Chart, Claim, Data, Series, StudyResult, Value};
 use varve_run::{Error, RunResult};
@@ -24,12 +22,15 @@ fn linux_seeds(setup: &Setup) -> u64 {
 }
 /// Lengths of runs at full size, s: until each hot line was fetched some times where placement is all, and longer where
 /// pages migrate (Figure 2 has 120).
-const STATIC_S: f64 = 40.0;
-const DYNAMIC_S: f64 = 40.0;
-const HEMEM_S: f64 = 60.0;
+pub const STATIC_S: f64 = 40.0;
+pub const DYNAMIC_S: f64 = 40.0;
+pub const HEMEM_S: f64 = 60.0;
+
+/// Hot values on pages of their own (section 5.2.1).
+pub const CLUSTERED: &str = "place=shares,bytes=96GiB,hot=10%";
 
 /// GUPS zeroes its array, every line of it, so that the run proper begins with a cache full of modified lines.
-fn line(setup: &Setup, what: &str, threads: u32, seconds: f64) -> String {
+pub fn line(setup: &Setup, what: &str, threads: u32, seconds: f64) -> String {
     format!(
         "gups:{what},threads={threads},touch=64,updates=0,{}",
         setup.time(seconds)
@@ -37,7 +38,7 @@ fn line(setup: &Setup, what: &str, threads: u32, seconds: f64) -> String {
 }
 
 /// The policy that knows the hot ranges of a GUPS line.
-fn oracle(setup: &Setup, work: &str) -> Result<String, Error> {
+pub fn oracle(setup: &Setup, work: &str) -> Result<String, Error> {
     let divisor = setup.scale * setup.shrink;
     let line = format!("{work},scale={divisor},seed={}", setup.options.seed);
     let ranges: Vec<String> = hot_ranges(&line)?
@@ -49,7 +50,6 @@ fn oracle(setup: &Setup, work: &str) -> Result<String, Error> {
 
 pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
     let o = &setup.options;
-    const CLUSTERED: &str = "place=shares,bytes=96GiB,hot=10%";
     if o.wants("D5") {
         for (name, threads, cores) in configs(setup) {
             let mut add = |key: &str, policy: &str, seconds: f64| {
@@ -95,36 +95,15 @@ pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
             );
         }
     }
-    // Ten times the cache takes long to fill: not in the coarse version.
-    if o.wants("D7") && !setup.quick() {
-        for hot in [2, 50] {
-            let what = format!("place=shares,bytes=480GiB,hot={hot}%");
-            for (key, seconds) in [
-                ("static", STATIC_S),
-                ("dynamic", DYNAMIC_S),
-                ("hotset", HEMEM_S),
-            ] {
-                let work = line(setup, &what, 16, seconds);
-                plan.run(
-                    format!("480/{hot}/{key}"),
-                    setup.spec(key, &work, setup.scale),
-                );
-            }
-        }
-        let work = line(setup, "place=shares,bytes=480GiB,hot=2%", 16, STATIC_S);
-        plan.run(
-            "480/2/dram",
-            setup.spec(&oracle(setup, &work)?, &work, setup.scale),
-        );
-    }
     Ok(())
 }
 
-fn rate(r: &RunResult) -> f64 {
+/// Updates per second in the steady state.
+pub fn rate(r: &RunResult) -> f64 {
     steady(r, |p| p.updates)
 }
 
-pub fn claims(setup: &Setup, results: &Results, out: &mut StudyResult) -> Result<(), Error> {
+pub fn claims(setup: &Setup, results: &Results, out: &mut StudyResult) {
     let o = &setup.options;
     if o.wants("D5") {
         clustered(setup, results, out);
@@ -156,50 +135,11 @@ pub fn claims(setup: &Setup, results: &Results, out: &mut StudyResult) -> Result
         out.charts.extend(over_time(
             results,
             "scattered",
-            "GUPS, hot values scattered",
+            "Figure 3: GUPS, hot values scattered",
             &["static", "dynamic", "hotset"],
             None,
         ));
     }
-    if o.wants("D7") {
-        let meets = hot_meets_hot(setup)?;
-        out.claims.push(claim(
-            "D7",
-            "480 GB, 2 % hot: hot pages that meet a hot page",
-            16.0,
-            Some(100.0 * meets),
-            "%",
-            "placement alone: every page of the memory is in use",
-        ));
-        for (key, published, name) in [
-            ("static", None, "JC-static"),
-            ("dynamic", Some(100.0), "JC-dyn"),
-            ("hotset", Some(100.0), "HeMem"),
-        ] {
-            let ours = results.of_two(&format!("480/2/{key}"), "480/2/dram", |a, b| {
-                100.0 * rate(a) / rate(b)
-            });
-            let published = published.map_or(Value::Missing, Value::from);
-            out.claims.push(claim(
-                "D7",
-                &format!("480 GB, 2 % hot: {name}"),
-                published,
-                ours,
-                "% of DRAM",
-                "",
-            ));
-        }
-        let alike = results.of_two("480/50/static", "480/50/hotset", |a, b| rate(a) / rate(b));
-        out.claims.push(claim(
-            "D7",
-            "480 GB, 50 % hot: JC-static over HeMem",
-            1.0,
-            alike,
-            "x",
-            "all systems alike",
-        ));
-    }
-    Ok(())
 }
 
 fn clustered(setup: &Setup, results: &Results, out: &mut StudyResult) {
@@ -345,7 +285,7 @@ fn clustered(setup: &Setup, results: &Results, out: &mut StudyResult) {
         out.charts.extend(over_time(
             results,
             config,
-            &format!("GUPS {config}, hot values clustered"),
+            &format!("Figure 2: GUPS {config}, hot values clustered"),
             keys,
             full,
         ));
@@ -353,7 +293,7 @@ fn clustered(setup: &Setup, results: &Results, out: &mut StudyResult) {
 }
 
 /// Throughput over time, in % of `full` or in updates per second.
-fn over_time(
+pub fn over_time(
     results: &Results,
     group: &str,
     title: &str,
@@ -391,7 +331,7 @@ fn over_time(
         .between(0.0, None),
         None => Axis::new("speed", "updates", Format::PerSecond).between(0.0, None),
     };
-    let id: String = format!("gups-{group}").replace('+', "-");
+    let id: String = format!("gups-{group}").replace(['+', '/'], "-");
     Some(Chart::new(
         id,
         title,
@@ -399,36 +339,4 @@ fn over_time(
         y,
         Data::Lines(series),
     ))
-}
-
-/// Share of hot pages that share a bin with another hot page when 480 GB in 2 MB pages are placed by `static` in the
-/// order of their addresses, 2 % of them hot at the starts of 16 shares.
-fn hot_meets_hot(setup: &Setup) -> Result<f64, Error> {
-    const PAGE: u64 = 2 << 20;
-    let shrink = u64::from(setup.shrink);
-    let ranges = hot_ranges(&format!(
-        "gups:place=shares,bytes=480GiB,hot=2%,threads=16,scale={shrink}"
-    ))?;
-    let first = ranges.iter().map(|r| r.0).min().unwrap_or(0) / PAGE;
-    let mut placement = Placement::new("static", &setup.cached.scaled(setup.shrink), PAGE)?;
-    for vpn in first..first + (480 << 9) / shrink {
-        let fault = Fault {
-            vpn,
-            thread: 0,
-            socket: 0,
-            write: true,
-            now: 0,
-        };
-        placement
-            .fault(&fault)
-            .map_err(varve_machine::model::RunError::from)?;
-    }
-    let is_hot = |vpn: u64| {
-        let address = vpn * PAGE;
-        ranges
-            .iter()
-            .any(|(base, bytes)| (*base..base + bytes).contains(&address))
-    };
-    let mapping = placement.mapping().map(|(frame, vpn)| (frame, is_hot(vpn)));
-    Ok(Conflicts::count(placement.topology(), mapping).hot_conflict_share())
 }

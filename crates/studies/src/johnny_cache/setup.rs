@@ -4,6 +4,14 @@ use crate::{Effort, StudyOptions};
 use varve_machine::Machine;
 use varve_run::{Error, RunResult, RunSpec, Work};
 
+/// Policies by the names that the paper uses.
+pub const SYSTEMS: [(&str, &str); 4] = [
+    ("static", "JC-static"),
+    ("dynamic", "JC-dyn"),
+    ("hotset", "HeMem"),
+    ("random", "Linux"),
+];
+
 /// What all parts of the study share.
 pub struct Setup {
     pub options: StudyOptions,
