@@ -49,8 +49,8 @@ pub use inside::PlacedMember;
 pub use keep::{Asked, Failed, Keep, State, digest, name as result_name};
 pub use managed::{
     Access, End, FailureLog, Folder, GcStack, HostRun, ManagedMember, ManagedProgram, ManagedSpec,
-    Numa, Pauses, Phase, PlanResult, SEED, TIERS, TrayOptions, Turnaround, has_one_memory,
-    run_hosted, run_managed, unknown_sites,
+    Numa, Pauses, Phase, PlanResult, SEED, Shifts, TIERS, TrayOptions, Turnaround, Who,
+    has_one_memory, run_hosted, run_managed, unknown_sites,
 };
 pub use measured::{Measured, StallShares};
 pub use nodes::OnNodes;

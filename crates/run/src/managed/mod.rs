@@ -8,6 +8,7 @@ mod parts;
 mod program;
 mod region;
 mod result;
+mod shifts;
 mod stream;
 mod trays;
 
@@ -18,12 +19,14 @@ pub use member::ManagedMember;
 pub use pages::{Numa, TIERS};
 pub use program::{End, HostRun, ManagedProgram, SEED, unknown_sites};
 pub use result::{FailureLog, GcStack, Pauses, Phase, PlanResult, Turnaround};
+pub use shifts::{Shifts, Who};
 pub use varve_pages::policies::TraySettings as TrayOptions;
 
 use crate::seen::{self, Eye};
 use crate::{Error, InStep, Spec};
 use pages::{TierPager, Tiers};
 use parts::Parts;
+use shifts::OnShift;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use varve_machine::energy::Energy;
@@ -49,6 +52,8 @@ pub struct ManagedSpec {
     pub instances: u32,
     /// Whether every instance is run; otherwise one is, and the others load the memory as it does (symmetric replication).
     pub every: bool,
+    /// For how long instances are run, and which of them when, where that is not all of them to their end.
+    pub shifts: Option<Shifts>,
     /// Where threads and memory are.
     pub numa: Numa,
     /// How pages are put on DIMMs, on a machine with one memory whose DIMMs lie one after the other; the plan's memories are
@@ -73,8 +78,9 @@ impl Spec for ManagedSpec {
         let p = &self.program;
         (&p.bytes, &p.arguments, &p.access).hash(&mut hash);
         (&p.invoke, &p.input, &p.file).hash(&mut hash);
+        let shifts = self.shifts.as_ref().map(|shifts| format!(" {shifts:?}"));
         Some(format!(
-            "{:016x} {:?} {} {} {} {} {} {} {:?} {}",
+            "{:016x} {:?} {} {} {} {} {} {} {:?} {}{}",
             hash.finish(),
             self.config,
             serde_json::to_string(&self.machine).unwrap_or_default(),
@@ -84,7 +90,8 @@ impl Spec for ManagedSpec {
             self.every,
             self.numa,
             self.trays,
-            self.seed
+            self.seed,
+            shifts.unwrap_or_default()
         ))
     }
 
@@ -120,6 +127,7 @@ impl ManagedSpec {
             page_bytes: 4096,
             instances: 1,
             every: false,
+            shifts: None,
             numa: Numa::Local,
             trays: TrayOptions::default(),
             seed: 1,
@@ -222,7 +230,7 @@ pub fn run_managed(
     if !on_trays && spec.trays != TrayOptions::default() {
         return Err(Error::NoTrays(machine.name.clone()));
     }
-    let (run, not_run) = match spec.every {
+    let (run, not_run) = match spec.every || spec.shifts.is_some() {
         true => (spec.instances, 1),
         false => (1, spec.instances),
     };
@@ -276,7 +284,7 @@ pub fn run_managed(
             let config = region::Copy::settings(region.as_ref(), &config);
             let program = &spec.program;
             threads.push(scope.spawn(move || program.observed(config, spec.seed, Box::new(sink))));
-            programs.push(stream);
+            programs.push(OnShift::new(stream, spec.shifts.clone(), space as u32));
         }
         let mut streams: Vec<&mut dyn varve_machine::Program> = Vec::new();
         streams.extend(programs.iter_mut().map(|p| p as &mut _));

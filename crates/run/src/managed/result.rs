@@ -392,6 +392,8 @@ pub(super) fn of_sockets_in_use(
     for i in 0..spec.instances {
         let run = times.get(i as usize).or(times.first()).copied();
         let seconds = run.unwrap_or(outcome.ns) as f64 / 1e9;
+        let shifts = spec.shifts.as_ref();
+        let seconds = shifts.map_or(seconds, |shifts| shifts.busy(i, seconds));
         threads[spec.numa.socket(i, m.sockets) as usize] += seconds;
     }
     let used = varve_machine::Machine {

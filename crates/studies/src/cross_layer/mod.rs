@@ -75,8 +75,11 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
         what: "sampling on this host".into(),
     });
     overhead::claims(&setup, &results, &mut out)?;
+    if let Some(ran) = ran.as_ref().filter(|_| options.wants("B10")) {
+        programs::sampler_claims(ran, &mut out);
+    }
     out.claims.retain(|c| options.wants(&c.id));
-    let ran = ran.iter().flat_map(|ran| ran.1.failures());
+    let ran = ran.iter().flat_map(programs::Ran::failures);
     for (name, why) in results.failures().chain(ran) {
         out.about.push(format!("The run {name} failed: {why}"));
     }

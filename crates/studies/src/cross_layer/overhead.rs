@@ -76,8 +76,8 @@ pub fn claims(setup: &Setup, all: &Results, out: &mut StudyResult) -> Result<(),
     Ok(())
 }
 
-/// Time of a program's thread on this host.
-fn seconds(plan: &str, argument: &str) -> Result<f64, varve_runtime::Error> {
+/// Time of a program's thread on this host, and the sampler's for each sample, both s.
+fn seconds(plan: &str, argument: &str) -> Result<(f64, Option<f64>), varve_runtime::Error> {
     let (file, bytes) = module!("trees");
     let program = ManagedProgram::new(file, &bytes[..]).with_arguments([argument]);
     let engine = Engine::new(Config {
@@ -93,7 +93,28 @@ fn seconds(plan: &str, argument: &str) -> Result<f64, varve_runtime::Error> {
     let mut store = Store::new(&engine, program.state(console)?)?;
     let begun = on_core();
     program.start(&mut store, &module)?;
-    Ok(on_core() - begun)
+    Ok((on_core() - begun, sample_cost()))
+}
+
+/// Seconds that the sampler was on a core for each time that it slept, in which it falls asleep, is woken and reads the word; none if there
+/// is no sampler, or it has not slept.
+fn sample_cost() -> Option<f64> {
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let mut tasks = tasks.filter_map(|task| Some(task.ok()?.path()));
+    let sampler =
+        tasks.find(|task| read(&task.join("comm")).is_some_and(|c| c.trim() == "varve-sampler"))?;
+    let status = read(&sampler.join("status"))?;
+    let slept = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    let slept: f64 = slept.trim().parse().ok().filter(|n| *n > 0.0)?;
+    let ns: f64 = read(&sampler.join("schedstat"))?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()?;
+    Some(ns / 1e9 / slept)
 }
 
 /// Seconds that this thread was on a core. Others that want cores, the sampler among them, do not count: what is measured is what
@@ -132,6 +153,7 @@ fn sampling(setup: &Setup) -> Result<Option<(RunTable, Option<Middle>)>, Error> 
     };
     // Each interval's times, and what the run without took in the same round.
     let mut times = vec![Vec::new(); INTERVALS.len()];
+    let mut costs = vec![Vec::new(); INTERVALS.len()];
     for round in 0..4 * rounds {
         let mut base = f64::NAN;
         for (i, (name, plan)) in INTERVALS.iter().enumerate() {
@@ -139,7 +161,7 @@ fn sampling(setup: &Setup) -> Result<Option<(RunTable, Option<Middle>)>, Error> 
             if i > 0 && *name != AT && round % 4 != 0 {
                 continue;
             }
-            let took = seconds(plan, argument).map_err(|error| Error::Managed {
+            let (took, cost) = seconds(plan, argument).map_err(|error| Error::Managed {
                 file: "trees.wasm".into(),
                 error: Box::new(error),
                 log: Default::default(),
@@ -148,6 +170,7 @@ fn sampling(setup: &Setup) -> Result<Option<(RunTable, Option<Middle>)>, Error> 
                 base = took;
             }
             times[i].push((took, base));
+            costs[i].extend(cost);
         }
     }
     let ratios: Vec<Middle> = times
@@ -168,8 +191,10 @@ fn sampling(setup: &Setup) -> Result<Option<(RunTable, Option<Middle>)>, Error> 
         Column::new("over none", Format::Ratio, Better::Lower),
         Column::new("from", Format::Ratio, Better::Neither),
         Column::new("to (95 %)", Format::Ratio, Better::Neither),
+        Column::new("sampler, each sample", Format::DurationNs, Better::Lower),
     ];
-    for ((name, _), (times, ratio)) in INTERVALS.iter().zip(times.into_iter().zip(&ratios)) {
+    let all = times.into_iter().zip(costs).zip(&ratios);
+    for ((name, _), ((times, costs), ratio)) in INTERVALS.iter().zip(all) {
         table.push(
             *name,
             [
@@ -177,6 +202,8 @@ fn sampling(setup: &Setup) -> Result<Option<(RunTable, Option<Middle>)>, Error> 
                 ratio.median.into(),
                 ratio.from.into(),
                 ratio.to.into(),
+                // Not a number where it never slept, which the table leaves out.
+                (1e9 * Middle::of(costs).median).into(),
             ],
         );
     }

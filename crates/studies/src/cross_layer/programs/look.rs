@@ -1,7 +1,7 @@
 //! Results of B9 beside the default, for its claims and its pictures.
 
-use super::super::Setup;
-use super::suite::{Entry, MANY, With, key, loads};
+use super::steady::Steady;
+use super::suite::{Entry, MANY, With, key};
 use super::{Runs, Suite};
 use varve_run::PlanResult;
 
@@ -43,17 +43,10 @@ impl Look<'_> {
         (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
     }
 
-    /// Energy of all loads together over that of the default.
-    pub(super) fn changing(&self, setup: &Setup, strategy: &str) -> Option<f64> {
-        self.mean(true, |entry| {
-            let (mut ours, mut theirs) = (0.0, 0.0);
-            for &n in loads(setup) {
-                let (base, r) = self.pair(entry, strategy, n, With::Governor)?;
-                ours += r.energy_j?;
-                theirs += base.energy_j?;
-            }
-            Some(ours / theirs)
-        })
+    /// What a run with the governor came to from when it had settled on, and the default for the same last bytes.
+    pub(super) fn steady(&self, entry: &Entry, strategy: &str, n: u32) -> Option<Steady> {
+        let (base, r) = self.pair(entry, strategy, n, With::Governor)?;
+        Steady::of(r, base)
     }
 }
 

@@ -1,25 +1,44 @@
-//! B9: programs under offline and online partitions (figures 10 to 18).
+//! B9 and B10: programs under offline and online partitions (figures 7 and 10 to 18, tables 4 and 5).
 //!
 //! The machine is scaled down and SciMark's large data with it. Times of samplers and of the governor shrink as well: a run here takes
 //! some hundredths of a second, not minutes.
 
 mod charts;
 mod claims;
+mod load;
 mod look;
+mod sampler;
+mod steady;
 mod suite;
 
 use super::Setup;
 use crate::Watch;
 use crate::managed::{ManagedPlan, ManagedResults};
-use suite::{CONTINUOUS, Entry, MANY, OFFLINE, With, key, loads};
+use suite::{CONTINUOUS, Entry, MANY, OFFLINE, With, key};
 use varve_pages::governor::BandwidthModel;
+use varve_report::StudyResult;
 use varve_run::{Error, PlanResult};
 
-pub use claims::claims;
-pub use suite::Suite;
+use suite::Suite;
 
 /// What came out.
-pub struct Runs {
+pub struct Ran {
+    /// The programs each by itself.
+    alone: Option<(Suite, Runs)>,
+    /// SciMark's kernels for a given time, every instance run.
+    timed: (Suite, ManagedResults),
+}
+
+impl Ran {
+    /// Why runs failed, by name.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+        let alone = self.alone.iter().flat_map(|(_, runs)| runs.failures());
+        alone.chain(self.timed.1.failures())
+    }
+}
+
+/// The runs of programs by themselves.
+struct Runs {
     first: ManagedResults,
     second: ManagedResults,
 }
@@ -29,21 +48,55 @@ impl Runs {
         self.first.get(name).or(self.second.get(name))
     }
 
-    /// Why runs failed, by name.
-    pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+    fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
         self.first.failures().chain(self.second.failures())
     }
 }
 
-/// Makes all runs: first those with all pages on all DIMMs, by whose peaks capacities go.
+/// Makes all runs.
 pub fn run(
     setup: &Setup,
     model: Option<&BandwidthModel>,
     watch: Watch,
-) -> Result<Option<(Suite, Runs)>, Error> {
-    if !setup.options.wants("B9") {
+) -> Result<Option<Ran>, Error> {
+    let options = setup.options;
+    let (b9, b10) = (options.wants("B9"), options.wants("B10"));
+    if !b9 && !b10 {
         return Ok(None);
     }
+    let kernels = Suite::kernels(setup, model, watch)?;
+    let mut timed = ManagedPlan::default();
+    if b9 {
+        load::plan(setup, &kernels, &mut timed);
+    }
+    if b10 {
+        sampler::plan(setup, &kernels, &mut timed);
+    }
+    let timed = (kernels, timed.make(options, watch)?);
+    let alone = b9.then(|| alone(setup, model, watch)).transpose()?;
+    Ok(Some(Ran { alone, timed }))
+}
+
+pub fn claims(setup: &Setup, ran: &Ran, out: &mut StudyResult) {
+    let (kernels, timed) = &ran.timed;
+    if let Some(alone) = &ran.alone {
+        claims::claims(alone, out);
+        load::claims(setup, kernels, timed, out);
+    }
+}
+
+/// Those of B10.
+pub fn sampler_claims(ran: &Ran, out: &mut StudyResult) {
+    let (kernels, timed) = &ran.timed;
+    sampler::claims(kernels, timed, out);
+}
+
+/// The runs of programs by themselves: first those with all pages on all DIMMs, by whose peaks capacities go.
+fn alone(
+    setup: &Setup,
+    model: Option<&BandwidthModel>,
+    watch: Watch,
+) -> Result<(Suite, Runs), Error> {
     let suite = Suite::new(setup, model, watch)?;
     let (mut first, mut second) = (ManagedPlan::default(), ManagedPlan::default());
     let usual = suite.trays(With::Nothing, None).unwrap_or_default();
@@ -55,11 +108,7 @@ pub fn run(
         }
     };
     for (at, entry) in suite.entries.iter().enumerate() {
-        let mut instances = counts(entry);
-        if entry.scimark {
-            instances.extend(loads(setup));
-        }
-        for n in instances {
+        for n in counts(entry) {
             let name = key(entry, "default", n, With::Nothing);
             first.run(name, suite.spec(at, "dram", n, usual.clone()));
         }
@@ -87,9 +136,6 @@ pub fn run(
             };
             if entry.scimark {
                 ask(&strategy, MANY, With::Governor);
-                for n in loads(setup) {
-                    ask(&strategy, *n, With::Governor);
-                }
             }
             for n in counts(entry) {
                 ask(&strategy, n, With::Limit);
@@ -97,5 +143,5 @@ pub fn run(
         }
     }
     let second = second.make(setup.options, watch)?;
-    Ok(Some((suite, Runs { first, second })))
+    Ok((suite, Runs { first, second }))
 }

@@ -6,7 +6,7 @@ use crate::{Effort, Watch};
 use std::sync::Arc;
 use varve_machine::Machine;
 use varve_pages::governor::BandwidthModel;
-use varve_run::{Error, ManagedProgram, ManagedSpec, TrayOptions};
+use varve_run::{Error, ManagedProgram, ManagedSpec, Shifts, TrayOptions};
 use varve_runtime::Config;
 use varve_sites::Profile;
 
@@ -132,6 +132,9 @@ const ALL: [Entry; 10] = [
     ),
 ];
 
+/// Time between two samples of the bandwidth, ns: the paper's second, shrunk with the runs.
+pub(super) const SAMPLE_NS: u64 = 100_000;
+
 /// What is done about bandwidth and capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum With {
@@ -150,12 +153,15 @@ pub(super) const MANY: u32 = 11;
 pub struct Suite {
     pub(super) entries: Vec<&'static Entry>,
     machine: Machine,
-    shrink: u32,
+    pub(super) shrink: u32,
     size: usize,
     seed: u64,
     profiles: Vec<Arc<Profile>>,
     model: Option<BandwidthModel>,
 }
+
+/// The divisor of the machine for coarse runs, and for those of which every instance is run.
+const SMALL: u32 = 64;
 
 impl Suite {
     pub(super) fn new(
@@ -164,12 +170,33 @@ impl Suite {
         watch: Watch,
     ) -> Result<Suite, Error> {
         let (shrink, size) = match setup.options.effort {
-            Effort::Tiny => (64, 0),
-            Effort::Quick => (64, 1),
+            Effort::Tiny => (SMALL, 0),
+            Effort::Quick => (SMALL, 1),
             Effort::Full => (16, 2),
         };
+        let entries = ALL.iter().filter(|e| e.quick || !setup.quick());
+        Suite::of(setup, model, (shrink, size, entries.collect()), watch)
+    }
+
+    /// SciMark's kernels alone, on the machine of coarse runs.
+    pub(super) fn kernels(
+        setup: &Setup,
+        model: Option<&BandwidthModel>,
+        watch: Watch,
+    ) -> Result<Suite, Error> {
+        let size = usize::from(!setup.tiny());
+        let entries = ALL.iter().filter(|e| e.scimark);
+        Suite::of(setup, model, (SMALL, size, entries.collect()), watch)
+    }
+
+    fn of(
+        setup: &Setup,
+        model: Option<&BandwidthModel>,
+        (shrink, size, entries): (u32, usize, Vec<&'static Entry>),
+        watch: Watch,
+    ) -> Result<Suite, Error> {
         let mut suite = Suite {
-            entries: ALL.iter().filter(|e| e.quick || !setup.quick()).collect(),
+            entries,
             machine: setup.bench.machine.scaled(shrink),
             shrink,
             size,
@@ -220,10 +247,28 @@ impl Suite {
         spec
     }
 
+    /// A kernel again and again for a given time, each instance of it run.
+    pub(super) fn timed(
+        &self,
+        at: usize,
+        plan: &str,
+        instances: u32,
+        trays: TrayOptions,
+        shifts: Shifts,
+    ) -> ManagedSpec {
+        let mut spec = self.spec(at, plan, instances, trays);
+        let entry = self.entries[at];
+        // More than there is time for.
+        let rounds = format!("{} --rounds 1000000", entry.input[self.size]);
+        spec.program = self.program(entry, &rounds);
+        spec.shifts = Some(shifts);
+        spec
+    }
+
     /// Trays whose times shrink with the runs: a sample in a tenth of a millisecond.
     pub(super) fn trays(&self, with: With, peak: Option<u64>) -> Option<TrayOptions> {
         let usual = TrayOptions {
-            sample_ns: 100_000,
+            sample_ns: SAMPLE_NS,
             tick_ns: 50_000,
             ..TrayOptions::default()
         };
@@ -271,12 +316,4 @@ pub(super) const ONLINE: &str = "online-1ms";
 
 pub(super) fn key(entry: &Entry, strategy: &str, instances: u32, with: With) -> String {
     format!("{}, {instances}, {strategy}, {with:?}", entry.name)
-}
-
-/// Loads of the run with changing ones.
-pub(super) fn loads(setup: &Setup) -> &'static [u32] {
-    match setup.quick() {
-        true => &[2, 9],
-        false => &[1, 3, 5, 8, 10],
-    }
 }
