@@ -210,7 +210,8 @@ mod tests {
             );
         }
         let page = study(&result);
-        let table = "## Programs\n\n| program | time |\n|---|---|\n| a\\|b | 2x |\n| c | **1x** |\n\nBeside DRAM.\n";
+        let table = "\n|---|---|\n| a\\|b | 2.00x |\n| c | **1.00x** |\n\nBeside DRAM.\n";
+        assert!(page.contains("## Programs\n\n| program | time"), "{page}");
         assert!(page.contains(table), "{page}");
         assert!(
             page.contains("## By cores\n\n![By cores](pima/scaling.svg)\n\nOne core each.\n"),
