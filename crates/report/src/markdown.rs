@@ -211,7 +211,10 @@ mod tests {
         }
         let page = study(&result);
         let table = "\n|---|---|\n| a\\|b | 2 |\n| c | **1** |\n\nBeside DRAM.\n";
-        assert!(page.contains("## Programs\n\n| program | time (x) |"), "{page}");
+        assert!(
+            page.contains("## Programs\n\n| program | time (x) |"),
+            "{page}"
+        );
         assert!(page.contains(table), "{page}");
         assert!(
             page.contains("## By cores\n\n![By cores](pima/scaling.svg)\n\nOne core each.\n"),
