@@ -23,10 +23,14 @@ use varve_run::{Error, Numa, PlanResult, VERSION};
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     let mut out = StudyResult::new("pima", "optane-6242", options.seed, VERSION);
     out.title = "Managed programs on DRAM and Optane, and PIMA".into();
+    // First, since a folder that is not there is to be told before an hour of runs.
+    let recordings = stock::recordings(options)?;
     if !options.stock_only {
         own(options, watch, &mut out)?;
     }
-    stock::run(options, watch, &mut out)?;
+    if let Some(recordings) = &recordings {
+        stock::run(options, recordings, watch, &mut out)?;
+    }
     out.claims.retain(|c| options.wants(&c.id));
     Ok(out)
 }

@@ -79,18 +79,26 @@ fn key(program: &str, at: (usize, u64), plan: &str, instances: u32, numa: Numa) 
     format!("{program}/{}/{}/{plan}/{instances}/{numa}", at.0, at.1)
 }
 
+/// What is replayed; none if no claim of this half is wanted.
+///
+/// # Errors
+/// A recording that cannot be read.
+pub fn recordings(o: &StudyOptions) -> Result<Option<Recordings>, Error> {
+    let claims = ["A9", "A10", "A11", "A12", "A15", "A17"];
+    let wanted = claims.iter().any(|id| o.wants(id));
+    wanted.then(|| Recordings::open(o)).transpose()
+}
+
 /// Makes the runs, and says what came of them.
 ///
 /// # Errors
-/// A recording that cannot be read, or an interrupt.
-pub fn run(o: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), Error> {
-    if !["A9", "A10", "A11", "A12", "A15", "A17"]
-        .iter()
-        .any(|id| o.wants(id))
-    {
-        return Ok(());
-    }
-    let recordings = Recordings::open(o)?;
+/// An interrupt.
+pub fn run(
+    o: &StudyOptions,
+    recordings: &Recordings,
+    watch: Watch,
+    out: &mut StudyResult,
+) -> Result<(), Error> {
     let mut programs: Vec<Program> = Vec::new();
     for recording in &recordings.all {
         let about = &recording.about;

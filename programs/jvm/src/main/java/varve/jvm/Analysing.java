@@ -12,7 +12,7 @@ import net.sourceforge.pmd.reporting.RuleViolation;
 
 /** Looks for flaws in Java by PMD and its rules for design and mistakes: an operation is a class of about eighty lines. */
 final class Analysing implements Work {
-    /** Read once by each thread, as a service would: reading them takes ten times what a class takes. */
+    /** Read once by each thread, as a service would: reading them allocates 1.1 GB, and a class some 25 MB. */
     private final ThreadLocal<List<RuleSet>> rules = ThreadLocal.withInitial(() -> {
         PMDConfiguration settings = new PMDConfiguration();
         return List.of(RuleSetLoader.fromPmdConfig(settings).loadFromResource("rulesets/java/quickstart.xml"));
