@@ -34,6 +34,26 @@ impl ChannelActivity {
         }
     }
 
+    /// So many times as much, rounded.
+    pub fn times(&self, factor: f64) -> ChannelActivity {
+        ChannelActivity {
+            dram: self.dram.times(factor),
+            pm: self.pm.map(|pm| pm.times(factor)),
+            ranks: self.ranks.iter().map(|r| r.times(factor)).collect(),
+        }
+    }
+
+    /// Adds what the same channel did in another span of time.
+    pub fn add(&mut self, o: &ChannelActivity) {
+        self.dram.add(&o.dram);
+        if let (Some(pm), Some(other)) = (&mut self.pm, &o.pm) {
+            pm.add(other);
+        }
+        for (rank, other) in self.ranks.iter_mut().zip(&o.ranks) {
+            rank.add(other);
+        }
+    }
+
     fn counts(&self) -> SocketCounts {
         SocketCounts {
             dram: self.dram,

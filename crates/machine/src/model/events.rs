@@ -1,5 +1,6 @@
 //! What happens beside the program: the policy's daemons, page moves, and time slices on shared cores.
 
+use super::counts::SocketCounts;
 use super::journal::MoveKind;
 use super::thread::{Shared, Thread};
 use super::time::{Ps, ps};
@@ -124,7 +125,8 @@ impl Events {
             if self.running.is_none() {
                 self.queue.clear();
                 self.at = 0;
-                let lines: u64 = s.memory.dram_lines();
+                let lines = |c: &SocketCounts| c.dram.reads + c.dram.writes;
+                let lines: u64 = s.memory_counts(now).0.iter().map(lines).sum();
                 s.pager.traffic(now / 1000, 64 * lines);
                 s.pager.tick(now / 1000, &mut self.queue);
                 self.counts.asked += self.queue.len() as u64;
@@ -200,7 +202,7 @@ impl Events {
                 (m.from as u64) << s.page_shift,
                 (m.to as u64) << s.page_shift,
             );
-            let end = s.memory.copy(now, from, to, bytes, s.lanes) + self.remap;
+            let end = s.copy(now, from, to, bytes) + self.remap;
             s.moving = Some((m.vpn, end));
             self.running = Some((m, end));
             self.begun = now;

@@ -4,7 +4,7 @@
 use super::activity::ChannelActivity;
 use super::counts::SocketCounts;
 use super::divide::Divisor;
-use super::dram::{self, Channel as DramChannel, RankTimes};
+use super::dram::{self, Channel as DramChannel};
 use super::link::{self, Marks, Port, Store};
 use super::pm::{self, Dimm};
 use super::queue::{Drain, Entries, Server};
@@ -329,6 +329,11 @@ impl Memory {
         self.sockets[0].tags.is_some()
     }
 
+    /// Has any socket lines that another one may have?
+    pub fn has_marks(&self) -> bool {
+        self.sockets.iter().any(|s| !s.marks.is_empty())
+    }
+
     /// Asks the host to bring the DRAM-cache tag of an address near.
     #[inline(always)]
     pub fn prefetch(&self, physical: u64) {
@@ -513,15 +518,6 @@ impl Memory {
             .collect()
     }
 
-    /// Lines read from and written to DRAM so far.
-    pub fn dram_lines(&self) -> u64 {
-        let channels = self.sockets.iter().flat_map(|s| &s.channels);
-        channels
-            .map(|c| c.dram.counts())
-            .map(|c| c.reads + c.writes)
-            .sum()
-    }
-
     /// What each channel's memory did until `end`: per socket and channel.
     pub fn activity(&self, end: Ps) -> Vec<Vec<ChannelActivity>> {
         let channel = |c: &Channel| ChannelActivity {
@@ -532,19 +528,6 @@ impl Memory {
         self.sockets
             .iter()
             .map(|s| s.channels.iter().map(channel).collect())
-            .collect()
-    }
-
-    /// Power-state times of every rank until `end`: per socket, channel and rank.
-    pub fn rank_times(&self, end: Ps) -> Vec<Vec<Vec<RankTimes>>> {
-        self.sockets
-            .iter()
-            .map(|s| {
-                s.channels
-                    .iter()
-                    .map(|c| c.dram.rank_times(end, &self.fixed.dram))
-                    .collect()
-            })
             .collect()
     }
 

@@ -32,6 +32,7 @@ mod tags;
 mod tally;
 mod thread;
 mod time;
+mod windows;
 
 pub use activity::ChannelActivity;
 pub use counts::{SocketCounts, ThreadCounts};
@@ -62,6 +63,7 @@ use std::ops::Range;
 use table::PageTable;
 use thread::{Latencies, Shared, Thread, Turn};
 use time::{Ps, ps};
+use windows::Windows;
 
 /// How a run is run; what it runs on is the [`Machine`].
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +80,8 @@ pub struct Options {
     /// Instances that the programs together stand for (symmetric replication): one is simulated, the others load the
     /// memory as it does, and each has its share of the last-level cache.
     pub replicas: u32,
+    /// Whether replicas send every request, and not in windows of time only, which is many times faster where a run is long.
+    pub every_request: bool,
     /// Whether replicas alternate between the sockets; otherwise all run on that of the simulated one.
     pub spread: bool,
     /// Whether the programs are instances of one, of a single thread each: at the end of its first cycle ([`Kind::Cycle`](crate::Kind)), each
@@ -107,6 +111,7 @@ impl Default for Options {
             snapshot_ns: 0,
             cores: 0,
             replicas: 1,
+            every_request: false,
             spread: false,
             per_core: 1,
             instances_apart: false,
@@ -310,10 +315,22 @@ impl<'a> Model<'a> {
                 ));
             }
         }
-        let mut memory = Memory::new(m);
-        memory.read_before(&o.read_before);
+        let new_memory = |m: &Machine| {
+            let mut memory = Memory::new(m);
+            memory.read_before(&o.read_before);
+            memory
+        };
+        let mut memory = new_memory(m);
         let nodes = memory::channels(m);
-        let replicas = Replicas::new(o.replicas, o.spread, m.sockets, &m.core, nodes, &memory);
+        let mut windows = None;
+        if o.replicas > 1 && !o.every_request && Windows::would_tell(m) {
+            let alone = new_memory(&windows::quiet(m));
+            let busy = std::mem::replace(&mut memory, alone);
+            windows = Some(Windows::new(busy, o.seed));
+        }
+        let replicas = Replicas::new(
+            o.replicas, o.spread, m.sockets, &m.core, nodes, &memory, windows,
+        );
         let shared = Shared {
             llc: (0..m.sockets)
                 .map(|_| {
@@ -568,10 +585,7 @@ impl<'a> Model<'a> {
     /// Counters for the journal. Nothing of the run depends on when it is, so that a run is the same with a journal.
     fn note(&mut self, now: Ps) {
         let counters = Snapshot::of(now, &self.threads, &self.shared, &self.events);
-        let (sockets, activity) = (
-            self.shared.memory.counts(),
-            self.shared.memory.activity(now),
-        );
+        let (sockets, activity) = self.shared.memory_counts(now);
         if let Some(journal) = &mut self.shared.journal {
             journal.point(counters, &sockets, activity);
         }

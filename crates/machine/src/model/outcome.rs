@@ -223,7 +223,7 @@ impl Recorder {
 
     pub fn snapshot(&mut self, now: Ps, threads: &[Thread], s: &Shared, events: &Events) {
         self.snapshots.push(Snapshot::of(now, threads, s, events));
-        self.activity.push(s.memory.activity(now));
+        self.activity.push(s.memory_counts(now).1);
         if self.snapshots.len() >= MAX_SNAPSHOTS {
             // Every second one goes, and from now on they are taken half as often.
             let every_second = |at: &mut usize| {
@@ -255,12 +255,13 @@ impl Recorder {
     }
 
     fn mark(now: Ps, threads: &[Thread], s: &Shared, events: &Events) -> Mark {
+        let (sockets, channels) = s.memory_counts(now);
         Mark {
             now,
             counts: sum(threads),
             stalls: threads.iter().map(|t| t.flight.stalls).collect(),
-            sockets: s.memory.counts(),
-            channels: s.memory.activity(now),
+            sockets,
+            channels,
             moves: events.counts(s),
         }
     }
@@ -371,6 +372,9 @@ impl Recorder {
             })
             .collect();
         let (owners, code) = owners(threads);
+        let ranks =
+            |socket: &Vec<ChannelActivity>| socket.iter().map(|c| c.ranks.clone()).collect();
+        let ranks = end.channels.iter().map(ranks).collect();
         Outcome {
             ns: now / 1000,
             thread_stalls: threads
@@ -389,7 +393,7 @@ impl Recorder {
             mapping,
             page_bytes: 1 << s.page_shift,
             cache_lines: s.memory.cache_use(),
-            ranks: s.memory.rank_times(now),
+            ranks,
             owners,
             code,
             sampled: None,

@@ -15,12 +15,17 @@
 //! The loop is closed: when memory is busy, the simulated instance waits, and so do the others, a cycle later at most. Each of them has as
 //! many lines as a core may have that wait to leave, and waits itself when there are more. Caches that instances share are divided
 //! among them, see [`share`].
+//!
+//! Where a run is long, the others send their requests in windows of time only: see [`windows`](super::windows).
 
+use super::activity::ChannelActivity;
+use super::counts::SocketCounts;
 use super::host::{Common, Level, Work};
 use super::link::Store;
-use super::memory::{Memory, Node};
+use super::memory::{Memory, Node, Reply};
 use super::queue::Entries;
 use super::time::Ps;
+use super::windows::{To, WINDOW, Windows};
 use crate::arch::Newer;
 use crate::describe::Core;
 use crate::random::Rng;
@@ -33,6 +38,10 @@ const LAG: Ps = 1_000_000;
 /// The others spread anew over a cycle that is so many times as long, or as short, as the one that they are spread over: an
 /// assumption, between the few percent by which cycles of steady work differ and a factor that would bunch instances.
 const CHANGED: f64 = 1.5;
+
+/// The others of windows are spread over at least this time, ps: over some windows, which show parts of a short cycle that have
+/// nothing to do with each other.
+const SPREAD: Ps = 16 * WINDOW;
 
 /// Requests that are kept at most for those who lag, some 100 MB. Cycles of more are told in part.
 const KEPT: usize = 1 << 22;
@@ -50,6 +59,28 @@ struct Request {
     inside: u16,
     socket: u16,
     /// How it is written; `None`: it is read.
+    write: Option<Store>,
+}
+
+/// Who asks.
+#[derive(Clone, Copy)]
+pub struct By {
+    /// The socket of the core, or of the engine that zeroes memory.
+    pub socket: usize,
+    /// The thread, by its number within the run; threads that zero memory are another one.
+    pub thread: usize,
+    /// Instructions that it has done.
+    pub instructions: u64,
+}
+
+/// The same, as it is asked for.
+struct Asked {
+    by: By,
+    /// When the instance comes to it.
+    now: Ps,
+    /// When memory is to.
+    at: Ps,
+    physical: u64,
     write: Option<Store>,
 }
 
@@ -104,6 +135,8 @@ pub struct Replicas {
     spans: Vec<Span>,
     /// The instructions that the others are run with.
     newer: Option<Newer>,
+    /// When the others do what is due, and what comes of it in between; always if there are none.
+    windows: Option<Box<Windows>>,
 }
 
 impl Replicas {
@@ -115,6 +148,7 @@ impl Replicas {
         core: &Core,
         nodes: Vec<Node>,
         memory: &Memory,
+        windows: Option<Windows>,
     ) -> Option<Box<Replicas>> {
         let others = instances.max(1) as usize - 1;
         let sockets = sockets.max(1) as usize;
@@ -144,22 +178,140 @@ impl Replicas {
                     .collect(),
                 nodes,
                 newer: Newer::detect(),
+                windows: windows.map(Box::new),
             })
         })
     }
 
-    /// The simulated instance asks for a line at `at`, which is `now` or, where a line waits until it may leave, later. The others do what
-    /// is due by now.
+    /// The simulated instance reads a line at `at`, from a memory that the others load.
+    #[inline(always)]
+    pub fn read(&mut self, by: By, at: Ps, physical: u64, memory: &mut Memory) -> Reply {
+        let socket = by.socket;
+        let asked = Asked {
+            by,
+            now: at,
+            at,
+            physical,
+            write: None,
+        };
+        if self.windows.is_none() {
+            self.request(&asked, memory);
+            return memory.read(at, physical, socket);
+        }
+        let reply = memory.read(at, physical, socket);
+        Reply {
+            done: self.in_windows(&asked, reply.done),
+            ..reply
+        }
+    }
+
+    /// It writes one at `at`, which is `now` or, where a line waits until it may leave, later. Returns when the write queue took it.
+    #[inline(always)]
+    pub fn write(
+        &mut self,
+        by: By,
+        (now, at): (Ps, Ps),
+        physical: u64,
+        how: Store,
+        memory: &mut Memory,
+    ) -> Ps {
+        let socket = by.socket;
+        let asked = Asked {
+            by,
+            now,
+            at,
+            physical,
+            write: Some(how),
+        };
+        if self.windows.is_none() {
+            self.request(&asked, memory);
+            return memory.write(at, physical, socket, how);
+        }
+        let alone = memory.write(at, physical, socket, how);
+        self.in_windows(&asked, alone)
+    }
+
+    /// When a memory answers that the others load, if one that is alone answers at `alone`.
     #[inline(never)]
-    pub fn request(
+    fn in_windows(&mut self, asked: &Asked, alone: Ps) -> Ps {
+        let Some(mut windows) = self.windows.take() else {
+            return alone;
+        };
+        let done = self.answer(&mut windows, asked, alone);
+        self.windows = Some(windows);
+        done
+    }
+
+    fn answer(&mut self, windows: &mut Windows, asked: &Asked, alone: Ps) -> Ps {
+        let &Asked {
+            by,
+            now,
+            at,
+            physical,
+            write,
+        } = asked;
+        while now >= windows.turn() {
+            let turn = windows.turn();
+            if windows.runs() {
+                self.until(windows.busy_time(turn), windows.busy());
+                windows.end();
+            } else {
+                windows.begin(turn);
+            }
+        }
+        windows.come(by.thread, by.instructions);
+        let memory = self.part(physical);
+        let to = To {
+            memory,
+            far: self.nodes[memory].socket != by.socket,
+            write,
+        };
+        if !windows.runs() {
+            match windows.repeat(to, at, alone) {
+                Some(done) => return done,
+                None => windows.begin(now),
+            }
+        }
+        let gap = windows.gap();
+        let (now, at) = (now.saturating_sub(gap), at.saturating_sub(gap));
+        let asked = Asked { now, at, ..*asked };
+        self.request(&asked, windows.busy());
+        let done = match write {
+            None => windows.busy().read(at, physical, by.socket).done,
+            Some(how) => windows.busy().write(at, physical, by.socket, how),
+        };
+        windows.note(to, done + gap, alone);
+        done + gap
+    }
+
+    /// A page is copied from `now` on, as by [`Memory::copy`].
+    pub fn copy(
         &mut self,
         now: Ps,
-        at: Ps,
-        physical: u64,
-        socket: usize,
-        write: Option<Store>,
+        (from, to): (u64, u64),
+        bytes: u64,
+        lanes: usize,
         memory: &mut Memory,
-    ) {
+    ) -> Ps {
+        let alone = memory.copy(now, from, to, bytes, lanes);
+        match &mut self.windows {
+            Some(windows) if windows.runs() => {
+                let gap = windows.gap();
+                gap + windows
+                    .busy()
+                    .copy(now.saturating_sub(gap), from, to, bytes, lanes)
+            }
+            _ => alone,
+        }
+    }
+
+    /// What each socket did so far, and what each channel's memory did until `now`; none if the memory itself knows.
+    pub fn counts(&self, now: Ps) -> Option<(Vec<SocketCounts>, Vec<Vec<ChannelActivity>>)> {
+        self.windows.as_ref().map(|windows| windows.counts(now))
+    }
+
+    /// The others do what is due until `now`.
+    fn until(&mut self, now: Ps, memory: &mut Memory) {
         let newer = self.newer;
         let others = Others {
             replicas: self,
@@ -172,18 +324,30 @@ impl Replicas {
         }
         // What the others have done is past.
         self.until = self.until.max(now);
-        let at = at.max(self.until);
-        self.forget_old();
+    }
+
+    /// The memory, of `nodes`, of an address.
+    #[inline(always)]
+    fn part(&self, physical: u64) -> usize {
         let after = self.nodes.partition_point(|n| n.base + n.bytes <= physical);
-        let memory = after.min(self.nodes.len() - 1);
-        let local = physical.wrapping_sub(self.nodes[memory].base);
+        after.min(self.nodes.len() - 1)
+    }
+
+    /// The simulated instance asks for a line. The others do what is due by now.
+    #[inline(never)]
+    fn request(&mut self, asked: &Asked, memory: &mut Memory) {
+        self.until(asked.now, memory);
+        let at = asked.at.max(self.until);
+        self.forget_old();
+        let memory = self.part(asked.physical);
+        let local = asked.physical.wrapping_sub(self.nodes[memory].base);
         let request = Request {
             at,
             page: local / PAGE,
             memory: memory as u16,
             inside: (local % PAGE) as u16,
-            socket: socket as u16,
-            write,
+            socket: asked.by.socket as u16,
+            write: asked.write,
         };
         // Those that wait to leave are few, and none of the others has come so far.
         let later = self.requests.iter().rev().take_while(|r| r.at > at).count();
@@ -230,7 +394,11 @@ impl Replicas {
     /// A cycle of the simulated instance ends.
     pub fn cycle(&mut self, at: Ps) {
         let (begun, from) = self.ended;
-        let length = at.saturating_sub(begun);
+        let (at, least) = match &self.windows {
+            Some(windows) => (windows.busy_time(at), SPREAD),
+            None => (at, 0),
+        };
+        let length = at.saturating_sub(begun).max(least);
         self.ended = (at, self.requests.len());
         if from >= self.requests.len() {
             return;
@@ -370,4 +538,4 @@ pub fn share(bytes: u64, instances: u32, spread: bool, sockets: u32) -> u64 {
 mod turns;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,16 +1,17 @@
 //! One simulated thread on its own core, and the path of an access from its address to its time.
 
+use super::activity::ChannelActivity;
 use super::cache::{Cache, Found, Place};
-use super::counts::ThreadCounts;
+use super::counts::{SocketCounts, ThreadCounts};
 use super::flight::Flight;
 use super::host::Level;
 use super::journal::Journal;
 use super::link::Store;
-use super::memory::Memory;
+use super::memory::{Memory, Reply};
 use super::owners::Owners;
 use super::prefetcher::Prefetcher;
 use super::queue::Entries;
-use super::replicas::Replicas;
+use super::replicas::{By, Replicas};
 use super::table::{PageTable, Tlb};
 use super::time::{Ps, ps};
 use crate::describe::Machine;
@@ -106,27 +107,53 @@ impl Shared<'_> {
     /// Zeroes bytes of a page from `now` on, by stores that go by the caches; returns when that is done.
     pub fn zero(&mut self, now: Ps, first: u64, bytes: u64) -> Ps {
         let socket = self.memory.socket_of(first);
+        let by = By {
+            socket,
+            thread: 0,
+            instructions: 0,
+        };
         let mut flight = vec![now; self.lanes.max(1)];
         let mut end = now;
         for i in 0..bytes as usize / 64 {
             let lane = &mut flight[i % self.lanes.max(1)];
             let line = first + 64 * i as u64;
-            self.others(*lane, *lane, line, socket, Some(Store::Streamed));
-            *lane = self
-                .memory
-                .write(*lane, line, socket, Store::Streamed)
-                .max(*lane);
+            let taken = self.write(by, (*lane, *lane), line, Store::Streamed);
+            *lane = taken.max(*lane);
             end = end.max(*lane);
         }
         end
     }
 
-    /// The simulated instance is about to ask for a line at `at`: the others ask for theirs.
+    /// A line is read at `at`. Instances that are not simulated read theirs.
     #[inline(always)]
-    fn others(&mut self, now: Ps, at: Ps, physical: u64, socket: usize, write: Option<Store>) {
-        if let Some(replicas) = &mut self.replicas {
-            replicas.request(now, at, physical, socket, write, &mut self.memory);
+    fn read(&mut self, by: By, at: Ps, physical: u64) -> Reply {
+        match &mut self.replicas {
+            None => self.memory.read(at, physical, by.socket),
+            Some(replicas) => replicas.read(by, at, physical, &mut self.memory),
         }
+    }
+
+    /// A line is written at `at`, which the core comes to `now`; returns when the write queue took it.
+    #[inline(always)]
+    fn write(&mut self, by: By, (now, at): (Ps, Ps), physical: u64, how: Store) -> Ps {
+        match &mut self.replicas {
+            None => self.memory.write(at, physical, by.socket, how),
+            Some(replicas) => replicas.write(by, (now, at), physical, how, &mut self.memory),
+        }
+    }
+
+    /// Copies a page from `now` on; returns when that is done.
+    pub fn copy(&mut self, now: Ps, from: u64, to: u64, bytes: u64) -> Ps {
+        match &mut self.replicas {
+            None => self.memory.copy(now, from, to, bytes, self.lanes),
+            Some(replicas) => replicas.copy(now, (from, to), bytes, self.lanes, &mut self.memory),
+        }
+    }
+
+    /// What each socket did so far, and what each channel's memory did until `now`, per socket and channel.
+    pub fn memory_counts(&self, now: Ps) -> (Vec<SocketCounts>, Vec<Vec<ChannelActivity>>) {
+        let of_all = self.replicas.as_ref().and_then(|r| r.counts(now));
+        of_all.unwrap_or_else(|| (self.memory.counts(), self.memory.activity(now)))
     }
 }
 
@@ -240,6 +267,16 @@ impl Thread {
             queue: Entries::new(m.core.super_queue),
             leaving: Entries::new(m.core.evictions),
             prefetching: false,
+        }
+    }
+
+    /// Who asks memory when it does.
+    #[inline(always)]
+    fn by(&self) -> By {
+        By {
+            socket: self.socket,
+            thread: self.id as usize + 1,
+            instructions: self.flight.instructions,
         }
     }
 
@@ -706,8 +743,7 @@ impl Thread {
         } else {
             start
         } + s.lat.llc;
-        s.others(at, at, line << 6, self.socket, None);
-        let reply = s.memory.read(at, line << 6, self.socket);
+        let reply = s.read(self.by(), at, line << 6);
         if let Some(ledger) = &mut self.flight.ledger {
             ledger.brought();
         }
@@ -735,8 +771,7 @@ impl Thread {
     #[inline(always)]
     fn write_back(&mut self, line: u64, now: Ps, s: &mut Shared) -> Ps {
         let at = self.leaving.admit(now);
-        s.others(now, at, line << 6, self.socket, Some(Store::Evicted));
-        let taken = s.memory.write(at, line << 6, self.socket, Store::Evicted);
+        let taken = s.write(self.by(), (now, at), line << 6, Store::Evicted);
         self.leaving.hold(taken.max(at));
         at
     }
@@ -828,10 +863,9 @@ impl Thread {
                 Kind::Flush => Store::Cleaned,
                 _ => Store::Streamed,
             };
-            s.others(start, start, physical, self.socket, Some(how));
             // The answer of another socket has to come back.
             let way_back = s.memory.way_back(physical, self.socket);
-            let mut taken = s.memory.write(start, physical, self.socket, how) + way_back;
+            let mut taken = s.write(self.by(), (start, start), physical, how) + way_back;
             let freed;
             if op.kind == Kind::Flush {
                 // What is written back has to be there: the store before it may still wait for its line.

@@ -9,14 +9,14 @@ use crate::{Fault, Kind, Machine, Op, OutOfFrames, Pager, Program};
 const PAGE: u64 = 2 << 20;
 
 /// Frames of one node, drawn by chance as a system that has run for a while hands them out.
-struct Scattered {
+pub struct Scattered {
     first: u64,
     frames: u64,
     drawn: u64,
 }
 
 impl Scattered {
-    fn on(machine: &Machine, backing: Backing) -> Scattered {
+    pub fn on(machine: &Machine, backing: Backing) -> Scattered {
         let all = nodes(machine);
         let node = all.iter().find(|n| n.backing == backing).unwrap();
         Scattered {
@@ -40,7 +40,7 @@ impl Pager for Scattered {
 }
 
 /// Reads and writes by chance over `bytes`, `gap` instructions apart, with a run of neighbours now and then.
-fn program(bytes: u64, gap: u32, writes: u64, n: usize, seed: u64) -> Vec<Op> {
+pub fn program(bytes: u64, gap: u32, writes: u64, n: usize, seed: u64) -> Vec<Op> {
     let mut x = seed;
     let mut ops = Vec::new();
     while ops.len() < n {
@@ -57,7 +57,7 @@ fn program(bytes: u64, gap: u32, writes: u64, n: usize, seed: u64) -> Vec<Op> {
 }
 
 /// A program that works a while with few accesses, and then collects with many, again and again.
-fn cycles(bytes: u64, seed: u64) -> Vec<Op> {
+pub fn cycles(bytes: u64, seed: u64) -> Vec<Op> {
     let mut ops = Vec::new();
     for cycle in 0..12 {
         ops.extend(program(bytes, 400, 1, 4_000, seed * 64 + 2 * cycle));

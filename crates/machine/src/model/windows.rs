@@ -1,0 +1,252 @@
+//! Windows of time in which the instances that are not simulated load memory; between them, what they made the simulated one
+//! wait is repeated.
+//!
+//! A request of another instance costs as much as one of the simulated instance, and there may be 31 others. Yet what they do
+//! together changes slowly. So there are two memories. One has the requests of the simulated instance alone, all the time.
+//! The other has those of all instances, and its time goes on in windows only:
+//!
+//! ```text
+//! time of the instance    |--window--|...............|--window--|...............|--window--|
+//! time of the busy memory |--window--|--window--|--window--|
+//! ```
+//!
+//! In a window, the busy memory answers, and how much later than the other one it does so is noted. Between windows the other
+//! one answers, and the noted waits are added, in their order, those of the same kind of request to the same memory. For the
+//! busy memory there is no time between windows, so that its queues never drain there. What it counts in a window stands for the
+//! time until the next one.
+//!
+//! This is systematic sampling, as SMARTS does it for processors (Wunderlich et al., ISCA 2003), with the state that takes long
+//! to warm kept up by the instance alone.
+
+use super::activity::ChannelActivity;
+use super::counts::SocketCounts;
+use super::link::Store;
+use super::memory::Memory;
+use super::time::Ps;
+use crate::describe::{Machine, Mode};
+use crate::random::Rng;
+use std::cell::Cell;
+use tape::{Kind, Tapes};
+
+mod tape;
+
+/// Length of a window, ps. An assumption: ten times as long as a request to a memory takes that many wait for, and shorter
+/// than what a program does at a time, such as a collection. With a quarter of it, runs on a memory with twelve times the
+/// load that it can serve took 9 to 15 % longer; with four times as much, as long as now.
+pub const WINDOW: Ps = 40_000_000;
+/// All time is in windows until then, ps: twice as long as a channel's memory needs to fall asleep.
+const ALL: Ps = 2_000_000_000;
+/// Most time between two windows, in their lengths.
+const MOST: Ps = 31;
+
+/// Counts of a memory.
+#[derive(Clone, Default)]
+struct Counted {
+    sockets: Vec<SocketCounts>,
+    channels: Vec<Vec<ChannelActivity>>,
+}
+
+impl Counted {
+    fn of(memory: &Memory, at: Ps) -> Counted {
+        Counted {
+            sockets: memory.counts(),
+            channels: memory.activity(at),
+        }
+    }
+
+    fn channel(&self, socket: usize, channel: usize) -> Option<&ChannelActivity> {
+        self.channels.get(socket)?.get(channel)
+    }
+
+    /// These, and so many times what came between two readings.
+    fn plus(&self, from: &Counted, to: &Counted, times: f64) -> Counted {
+        let mut all = to.clone();
+        for (i, socket) in all.sockets.iter_mut().enumerate() {
+            *socket = socket.since(from.sockets.get(i)).times(times);
+            if let Some(before) = self.sockets.get(i) {
+                socket.add(before);
+            }
+        }
+        for (i, socket) in all.channels.iter_mut().enumerate() {
+            for (j, channel) in socket.iter_mut().enumerate() {
+                *channel = channel.since(from.channel(i, j)).times(times);
+                if let Some(before) = self.channel(i, j) {
+                    channel.add(before);
+                }
+            }
+        }
+        all
+    }
+}
+
+/// A request of the simulated instance to a memory, by its number.
+#[derive(Clone, Copy)]
+pub struct To {
+    pub memory: usize,
+    /// It hangs on another socket.
+    pub far: bool,
+    /// How it is written; `None`: it is read.
+    pub write: Option<Store>,
+}
+
+impl To {
+    fn kind(self) -> Kind {
+        let way = match self.write {
+            None => 0,
+            Some(Store::Evicted) => 1,
+            Some(Store::Cleaned) => 2,
+            Some(Store::Streamed) => 3,
+        };
+        (2 * self.memory + usize::from(self.far)) as Kind * 4 + way
+    }
+}
+
+/// See the module.
+pub struct Windows {
+    /// The memory that all instances load.
+    busy: Memory,
+    /// When the window began that runs, or that ran last, and when it ends or ended.
+    begun: Ps,
+    ends: Ps,
+    /// When the next one begins; none if this one still runs.
+    next: Option<Ps>,
+    /// What lies between the time of the instance and that of the busy memory.
+    gap: Ps,
+    tapes: Tapes,
+    /// Counts of the time before the last window, and those of the busy memory at its begin, and at its end if it has ended.
+    before: Counted,
+    first: Counted,
+    last: Counted,
+    /// The latest time that was asked for counts: none of them is less later.
+    asked: Cell<Ps>,
+    chance: Rng,
+}
+
+/// A machine whose memory makes nothing wait by chance. That is in the waits, and would be twice in their sum.
+pub fn quiet(m: &Machine) -> Machine {
+    let mut quiet = m.clone();
+    quiet.dram.rfc_ns = 0.0;
+    quiet
+}
+
+impl Windows {
+    /// Do windows tell the whole? What a DRAM cache holds takes longer than any window, and so does the sleep of channels that all
+    /// instances leave alone.
+    pub fn would_tell(m: &Machine) -> bool {
+        m.mode != Mode::MemoryMode && m.dram.interleave_bytes.0 != 0
+    }
+
+    /// Windows of a memory that is idle and empty.
+    pub fn new(memory: Memory, seed: u64) -> Windows {
+        Windows {
+            first: Counted::of(&memory, 0),
+            busy: memory,
+            begun: 0,
+            ends: ALL,
+            next: None,
+            gap: 0,
+            tapes: Tapes::default(),
+            before: Counted::default(),
+            last: Counted::default(),
+            asked: Cell::new(0),
+            chance: Rng::new(seed, 0),
+        }
+    }
+
+    /// Is it a time of a window?
+    #[inline(always)]
+    pub fn runs(&self) -> bool {
+        self.next.is_none()
+    }
+
+    /// When a window ends or begins next.
+    #[inline(always)]
+    pub fn turn(&self) -> Ps {
+        self.next.unwrap_or(self.ends)
+    }
+
+    /// The time of the busy memory.
+    #[inline(always)]
+    pub fn busy_time(&self, now: Ps) -> Ps {
+        match self.runs() {
+            true => now.saturating_sub(self.gap),
+            false => self.ends - self.gap,
+        }
+    }
+
+    /// What lies between that time and the instance's, in a window.
+    #[inline(always)]
+    pub fn gap(&self) -> Ps {
+        self.gap
+    }
+
+    /// The busy memory.
+    #[inline(always)]
+    pub fn busy(&mut self) -> &mut Memory {
+        &mut self.busy
+    }
+
+    /// A window ends at its end. What the others do until then is done.
+    pub fn end(&mut self) {
+        let now = self.ends;
+        // How many lines of another socket have marks is a matter of all time.
+        if self.busy.has_marks() {
+            self.ends += ALL;
+            return;
+        }
+        self.last = Counted::of(&self.busy, now - self.gap);
+        let most = (now / ALL).min(MOST);
+        // Not in step with what the program does again and again.
+        let about = 0.75 + 0.5 * self.chance.unit();
+        self.next = Some(now + ((most * WINDOW) as f64 * about) as Ps);
+    }
+
+    /// A window begins at `now`.
+    pub fn begin(&mut self, now: Ps) {
+        self.before = self.counted(now);
+        self.first = std::mem::take(&mut self.last);
+        self.gap += now - self.ends;
+        (self.begun, self.ends, self.next) = (now, now + WINDOW, None);
+    }
+
+    /// A thread asks for something, after so many instructions.
+    pub fn come(&mut self, thread: usize, instructions: u64) {
+        self.tapes.come(thread, instructions);
+    }
+
+    /// When the busy memory answered to a request, and when the other one: both in the time of the instance.
+    pub fn note(&mut self, to: To, busy: Ps, alone: Ps) {
+        self.tapes.note(to.kind(), busy, alone);
+    }
+
+    /// When a busy memory would answer to what is asked at `at`, if the other one answers at `alone`. None if no window tells.
+    pub fn repeat(&mut self, to: To, at: Ps, alone: Ps) -> Option<Ps> {
+        let wait = self.tapes.repeat(to.kind())?;
+        Some(alone.saturating_add_signed(wait).max(at))
+    }
+
+    fn counted(&self, now: Ps) -> Counted {
+        let now = now.max(self.asked.get());
+        self.asked.set(now);
+        match self.runs() {
+            true => {
+                let here = Counted::of(&self.busy, now.max(self.begun) - self.gap);
+                self.before.plus(&self.first, &here, 1.0)
+            }
+            false => {
+                let all = now.max(self.ends) - self.begun;
+                let times = all as f64 / (self.ends - self.begun) as f64;
+                self.before.plus(&self.first, &self.last, times)
+            }
+        }
+    }
+
+    /// What each socket did so far, and what each channel's memory did until `now`, per socket and channel.
+    pub fn counts(&self, now: Ps) -> (Vec<SocketCounts>, Vec<Vec<ChannelActivity>>) {
+        let counted = self.counted(now);
+        (counted.sockets, counted.channels)
+    }
+}
+
+#[cfg(test)]
+mod tests;
