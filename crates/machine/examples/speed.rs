@@ -111,14 +111,14 @@ const CASES: [Case; 12] = [
     Case {
         name: "32 instances, random reads",
         instances: 32,
-        accesses: 200_000,
+        accesses: 1_000_000,
         ..RANDOM
     },
     Case {
         name: "32 instances, random updates",
         kind: Kind::Update,
         instances: 32,
-        accesses: 200_000,
+        accesses: 1_000_000,
         ..RANDOM
     },
 ];

@@ -259,7 +259,7 @@ impl Replicas {
                 windows.begin(turn);
             }
         }
-        windows.come(by.thread, by.instructions);
+        windows.come(by.thread, by.instructions, now);
         let memory = self.part(physical);
         let to = To {
             memory,

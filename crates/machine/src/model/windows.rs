@@ -11,8 +11,9 @@
 //! ```
 //!
 //! In a window, the busy memory answers, and how much later than the other one it does so is noted. Between windows the other
-//! one answers, and the noted waits are added, in their order, those of the same kind of request to the same memory. For the
-//! busy memory there is no time between windows, so that its queues never drain there. What it counts in a window stands for the
+//! one answers, and the noted waits are added, in their order, those of the same kind of request to the same memory. Out of step
+//! with what asks for them they would hold the instance up too long or not long enough, so that they are scaled until it is as
+//! fast between windows as in them. For the busy memory there is no time between windows, so that its queues never drain there. What it counts in a window stands for the
 //! time until the next one.
 //!
 //! This is systematic sampling, as SMARTS does it for processors (Wunderlich et al., ISCA 2003), with the state that takes long
@@ -145,7 +146,7 @@ impl Windows {
             ends: ALL,
             next: None,
             gap: 0,
-            tapes: Tapes::default(),
+            tapes: Tapes::new(),
             before: Counted::default(),
             last: Counted::default(),
             asked: Cell::new(0),
@@ -195,6 +196,7 @@ impl Windows {
             return;
         }
         self.last = Counted::of(&self.busy, now - self.gap);
+        self.tapes.settle();
         let most = (now / ALL).min(MOST);
         // Not in step with what the program does again and again.
         let about = 0.75 + 0.5 * self.chance.unit();
@@ -209,9 +211,10 @@ impl Windows {
         (self.begun, self.ends, self.next) = (now, now + WINDOW, None);
     }
 
-    /// A thread asks for something, after so many instructions.
-    pub fn come(&mut self, thread: usize, instructions: u64) {
-        self.tapes.come(thread, instructions);
+    /// A thread asks for something at `now`, after so many instructions.
+    pub fn come(&mut self, thread: usize, instructions: u64, now: Ps) {
+        let runs = self.runs();
+        self.tapes.come(thread, instructions, now, runs);
     }
 
     /// When the busy memory answered to a request, and when the other one: both in the time of the instance.

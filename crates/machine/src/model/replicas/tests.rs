@@ -76,6 +76,8 @@ fn both(backing: Backing, instances: u32, of: impl Fn(u64) -> Vec<Op>) -> (f64, 
         all.extend(programs.iter_mut().map(|p| p as &mut dyn Program));
         let options = Options {
             replicas,
+            // Windows have tests of their own.
+            every_request: true,
             instances_apart: true,
             ..Options::default()
         };
@@ -136,7 +138,7 @@ fn instances_that_collect_do_so_at_different_times_whether_run_or_not() {
 }
 
 /// A program that stores to new memory, line after line, as a nursery is filled.
-fn filled(lines: u64, seed: u64) -> Vec<Op> {
+pub fn filled(lines: u64, seed: u64) -> Vec<Op> {
     let from = (1 << 32) + (seed << 28);
     (0..lines)
         .map(|i| Op::new(Kind::Write, from + 64 * i, 8, 60))

@@ -31,7 +31,7 @@ impl Tape {
         self.noted = (self.noted + 1) % KEPT;
     }
 
-    /// The next wait of a kind: those of other kinds before it are passed over, so that what came together comes together again.
+    /// The next wait of a kind. What came together comes together again.
     pub fn repeat(&mut self, kind: Kind) -> Option<i64> {
         let number = usize::from(kind);
         if number >= self.at.len() {
@@ -63,6 +63,8 @@ const PHASES: usize = 8;
 struct Pace {
     last: [u64; OVER],
     next: usize,
+    /// When it asked last, and its phase then.
+    asked: Option<(Ps, usize)>,
 }
 
 impl Pace {
@@ -75,21 +77,74 @@ impl Pace {
     }
 }
 
+/// Time from request to request, the late ones more.
+#[derive(Clone, Copy, Default)]
+struct Speed {
+    time: f64,
+    requests: f64,
+}
+
+/// What remains of older times at each window's end, and how much of an error is mended there. Assumptions: together some twenty
+/// windows.
+const REMAINS: f64 = 0.95;
+const MENDED: f64 = 0.2;
+/// The factor of waits lies between this and its inverse.
+const LEAST: f64 = 0.5;
+
 /// Tapes of what an instance is about at a time.
-#[derive(Default)]
 pub struct Tapes {
     tapes: [Tape; PHASES],
+    /// How fast it is in windows, and between them, in each phase.
+    speeds: [[Speed; 2]; PHASES],
+    /// What waits are multiplied by. Out of step with what asks for them, they would hold it up longer or shorter.
+    factor: f64,
     paces: Vec<Pace>,
     phase: usize,
 }
 
 impl Tapes {
-    /// A thread asks for something, after so many instructions.
-    pub fn come(&mut self, thread: usize, instructions: u64) {
+    /// Tapes without any wait.
+    pub fn new() -> Tapes {
+        Tapes {
+            tapes: Default::default(),
+            speeds: Default::default(),
+            factor: 1.0,
+            paces: Vec::new(),
+            phase: 0,
+        }
+    }
+
+    /// A thread asks for something at `now`, in a window or not, after so many instructions.
+    pub fn come(&mut self, thread: usize, instructions: u64, now: Ps, window: bool) {
         if thread >= self.paces.len() {
             self.paces.resize_with(thread + 1, Pace::default);
         }
-        self.phase = self.paces[thread].phase(instructions);
+        let pace = &mut self.paces[thread];
+        self.phase = pace.phase(instructions);
+        if let Some((last, phase)) = pace.asked.replace((now, self.phase)) {
+            let speed = &mut self.speeds[phase][usize::from(window)];
+            speed.time += now.saturating_sub(last) as f64;
+            speed.requests += 1.0;
+        }
+    }
+
+    /// A window has ended: the instance is to be as fast between windows as in them, by and large.
+    pub fn settle(&mut self) {
+        let (mut in_windows, mut between) = (0.0, 0.0);
+        for [b, w] in &mut self.speeds {
+            if w.requests >= 1.0 {
+                in_windows += b.requests * w.time / w.requests;
+                between += b.time;
+            }
+            for speed in [b, w] {
+                speed.time *= REMAINS;
+                speed.requests *= REMAINS;
+            }
+        }
+        if between > 0.0 && in_windows > 0.0 {
+            let off: f64 = in_windows / between;
+            self.factor = (self.factor * off.powf(MENDED)).clamp(LEAST, 1.0 / LEAST);
+        }
     }
 
     /// Notes the wait of a request.
@@ -101,14 +156,12 @@ impl Tapes {
     /// noted, or all are far from where the tapes are.
     pub fn repeat(&mut self, kind: Kind) -> Option<i64> {
         let here = self.phase;
-        if let Some(wait) = self.tapes[here].repeat(kind) {
-            return Some(wait);
-        }
-        let others = (1..PHASES).flat_map(|d| [here.checked_sub(d), Some(here + d)]);
-        others
-            .flatten()
-            .filter(|&phase| phase < PHASES)
-            .find_map(|phase| self.tapes[phase].repeat(kind))
+        let wait = self.tapes[here].repeat(kind).or_else(|| {
+            let others = (1..PHASES).flat_map(|d| [here.checked_sub(d), Some(here + d)]);
+            let mut others = others.flatten().filter(|&phase| phase < PHASES);
+            others.find_map(|phase| self.tapes[phase].repeat(kind))
+        })?;
+        Some((wait as f64 * self.factor) as i64)
     }
 }
 
@@ -125,7 +178,8 @@ mod tests {
         }
         let reads: Vec<_> = (0..3).map(|_| tape.repeat(0).unwrap()).collect();
         assert_eq!(reads, [2, 90, 91]);
-        assert_eq!(tape.repeat(1), Some(910), "writes go on where reads are");
+        let writes: Vec<_> = (0..3).map(|_| tape.repeat(1).unwrap()).collect();
+        assert_eq!(writes, [10, 20, 900]);
         assert_eq!(tape.repeat(7), None, "no such request was noted");
     }
 
@@ -139,14 +193,41 @@ mod tests {
     }
 
     #[test]
+    fn waits_are_scaled_until_the_speed_is_that_of_windows() {
+        let mut tapes = Tapes::new();
+        let (mut now, mut seen) = (0, 0);
+        for round in 0..60 {
+            let in_window = |i: i32| i < 50;
+            for i in 0..250 {
+                tapes.come(0, 40 * seen, now, in_window(i));
+                // Between windows, a wait costs twice as much as in them.
+                now += match in_window(i) {
+                    true => {
+                        tapes.note(0, 100, 0);
+                        200
+                    }
+                    false => 100 + 2 * tapes.repeat(0).unwrap() as u64,
+                };
+                seen += 1;
+            }
+            tapes.settle();
+            assert!(
+                round < 40 || (tapes.factor - 0.5).abs() < 0.05,
+                "{}",
+                tapes.factor
+            );
+        }
+    }
+
+    #[test]
     fn a_phase_repeats_its_own_waits() {
-        let mut tapes = Tapes::default();
+        let mut tapes = Tapes::new();
         let mut instructions = 0;
         // Works a while, and collects a while: the pace is known after some requests.
         for (step, wait) in [(1000, 5), (4, 70), (1000, 6), (4, 80)] {
             for i in 0..100 {
                 instructions += step;
-                tapes.come(0, instructions);
+                tapes.come(0, instructions, 0, true);
                 if i >= OVER {
                     tapes.note(0, wait, 0);
                 }
@@ -155,7 +236,7 @@ mod tests {
         for (step, own) in [(4, 70..=80), (1000, 5..=6)] {
             for i in 0..100 {
                 instructions += step;
-                tapes.come(0, instructions);
+                tapes.come(0, instructions, 0, true);
                 let wait = tapes.repeat(0).unwrap();
                 assert!(i < OVER || own.contains(&wait), "{wait} for {own:?}");
             }
