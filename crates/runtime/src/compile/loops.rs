@@ -58,7 +58,7 @@ impl Translator<'_, '_> {
     }
 
     /// The effects of the loop that begins at the operator, with those of what it calls.
-    fn loop_effects(&mut self) -> Result<Rc<Effects>> {
+    pub(super) fn loop_effects(&mut self) -> Result<Rc<Effects>> {
         if let Some(known) = self.loops.get(&self.offset) {
             return Ok(known.clone());
         }

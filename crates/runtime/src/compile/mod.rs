@@ -21,6 +21,7 @@ mod loops;
 mod memories;
 mod numeric;
 mod observe;
+mod peel;
 pub(crate) mod persist;
 mod pipeline;
 mod profile;

@@ -362,6 +362,7 @@ impl Translator<'_, '_> {
             handlers: self.handlers.len(),
             entry: self.facts.clone(),
             exits: Exits::default(),
+            copies: None,
         });
     }
 

@@ -10,6 +10,7 @@ use super::env::Env;
 use super::facts::{Condition, Facts};
 use super::isa::Level;
 use super::live::Liveness;
+use super::peel::Copy;
 use super::resume::Point;
 use super::signatures::{clif_type, signature};
 use super::traps::trap_code;
@@ -124,6 +125,8 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) truth: Option<Truth>,
     /// Whether the next comparison with a length is also to say that the index is not negative.
     pub(super) unsigned: bool,
+    /// At the end of a copy of a loop's body: what is translated next.
+    pub(super) copy: Option<Copy>,
     /// Places in inlined functions, for the code's map.
     pub(super) inlined: Vec<Inlined>,
     /// Bytes of bytecode that were inlined.
@@ -180,6 +183,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             tests: HashMap::new(),
             truth: None,
             unsigned: false,
+            copy: None,
             inlined: vec![],
             inlined_bytes: 0,
             recorded: Default::default(),
@@ -225,6 +229,8 @@ impl<'a, 'e> Translator<'a, 'e> {
 
     /// Translates the operators of the innermost activation.
     pub(super) fn operators(&mut self, mut reader: wp::OperatorsReader<'_>) -> Result<()> {
+        // Where the bodies of loops begin that are translated more than once, from the outermost loop on.
+        let mut bodies = Vec::new();
         while !reader.eof() {
             self.offset = reader.original_position() as u32;
             let op = reader.read().map_err(broken)?;
@@ -239,7 +245,17 @@ impl<'a, 'e> Translator<'a, 'e> {
                 self.unsigned = true;
                 continue;
             }
+            let around = self.control.len();
             self.step(&op)?;
+            match op {
+                wp::Operator::Loop { .. } if self.has_copies(around) => bodies.push(reader.clone()),
+                wp::Operator::End => match self.copy.take() {
+                    Some(Copy::Next) => reader.clone_from(bodies.last().expect("a loop's body")),
+                    Some(Copy::Last) => drop(bodies.pop()),
+                    None => {}
+                },
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -328,6 +344,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             handlers: self.handlers.len(),
             entry: self.facts.clone(),
             exits: Exits::default(),
+            copies: None,
         });
     }
 
