@@ -12,9 +12,10 @@
 //! again. A short body is repeated in the loop too: each copy knows what the one before found out, no paths but its own lead to it, and
 //! branches at more places say better than those at one when the loop will end.
 
+use super::alias::Region;
 use super::control::FrameKind;
 use super::effects::Effects;
-use super::facts::{Facts, meet};
+use super::facts::{Fact, Facts, meet};
 use super::isa::Level;
 use super::translate::Translator;
 use crate::error::Result;
@@ -49,8 +50,12 @@ pub(super) struct Copies {
     facts: Option<Facts>,
     /// The loop's head, once the first iteration is over.
     head: Option<Block>,
+    /// What is taken to be so whenever the head is reached.
+    assumed: Facts,
     /// Bytes that had been inlined before.
     inlined_bytes: usize,
+    /// Stores that had been translated before.
+    stored: usize,
 }
 
 impl Translator<'_, '_> {
@@ -61,18 +66,24 @@ impl Translator<'_, '_> {
         let label = match copies {
             Some(_) => {
                 self.note_running();
+                self.learn(Fact::Uncalled(self.offset));
                 self.block_for(&params)
             }
-            None => self.begin_head(&params)?,
+            None => self.begin_head(&params, None)?.0,
         };
         self.open(FrameKind::Loop, label, after, params, results);
         self.control.last_mut().expect("just opened").copies = copies;
         Ok(())
     }
 
-    /// The head of the loop at the operator, with its parameters on the stack: translation goes on there.
-    fn begin_head(&mut self, params: &[ValType]) -> Result<Block> {
-        let kept = self.before_loop(params.len())?;
+    /// The head of the loop at the operator, with its parameters on the stack: translation goes on there. `first` is what the first
+    /// iteration stored, if that was before. Also what has to be so whenever the head is reached.
+    fn begin_head(
+        &mut self,
+        params: &[ValType],
+        first: Option<&[Option<Region>]>,
+    ) -> Result<(Block, Facts)> {
+        let (kept, assumed) = self.before_loop(params.len(), first)?;
         let head = self.block_for(params);
         let others_run = self.others_run_in_loop()?;
         if !others_run {
@@ -91,7 +102,7 @@ impl Translator<'_, '_> {
         }
         self.tell_long_loop();
         self.look_for_interrupt();
-        Ok(head)
+        Ok((head, assumed))
     }
 
     /// The copies that are worth making of the loop at the operator.
@@ -101,7 +112,11 @@ impl Translator<'_, '_> {
         let in_first = |c: &Copies| c.head.is_none();
         if self.job.level != Level::Optimizing
             || self.observes()
-            || self.control.iter().filter_map(|f| f.copies.as_ref()).any(in_first)
+            || self
+                .control
+                .iter()
+                .filter_map(|f| f.copies.as_ref())
+                .any(in_first)
         {
             return Ok(None);
         }
@@ -118,7 +133,9 @@ impl Translator<'_, '_> {
             left: in_loop,
             facts: None,
             head: None,
+            assumed: vec![],
             inlined_bytes: self.inlined_bytes,
+            stored: self.stored.len(),
         }))
     }
 
@@ -131,9 +148,19 @@ impl Translator<'_, '_> {
     /// A branch back to the loop in the list of open blocks.
     pub(super) fn branch_back(&mut self, i: usize) {
         match &mut self.control[i].copies {
-            Some(copies) if copies.left > 0 => meet(&mut copies.facts, &self.facts),
-            _ => self.repeat(i),
+            Some(copies) if copies.left > 0 => return meet(&mut copies.facts, &self.facts),
+            Some(copies) if !copies.assumed.iter().all(|f| self.facts.contains(f)) => {
+                self.changing.insert(copies.offset);
+            }
+            _ => {}
         }
+        self.repeat(i);
+    }
+
+    /// Whether the first iteration of the loop at the operator, of which this is the end, called no code, and others are taken to be like it.
+    pub(super) fn is_calm(&self) -> bool {
+        self.facts.contains(&Fact::Uncalled(self.offset))
+            && !self.env.assumed.changing.contains(&self.offset)
     }
 
     /// At the end of a copy of the innermost block's body, if that is a loop: goes on in the next copy, if there is one.
@@ -148,8 +175,8 @@ impl Translator<'_, '_> {
             return Ok(false);
         };
         copies.left -= 1;
-        let (offset, left, head, inlined) =
-            (copies.offset, copies.left, copies.head, copies.inlined_bytes);
+        let (offset, left, head) = (copies.offset, copies.left, copies.head);
+        let (inlined, stored) = (copies.inlined_bytes, copies.stored);
         let (label, height, params) = (frame.label, frame.height, frame.params.clone());
         self.b.seal_block(label);
         self.stack.truncate(height);
@@ -162,17 +189,21 @@ impl Translator<'_, '_> {
             None => {
                 // What the first iteration inlined takes nothing from the loop.
                 self.inlined_bytes = inlined;
-                self.begin_head(&params)?
+                let stored = self.stored.split_off(stored);
+                let (head, assumed) = self.begin_head(&params, Some(&stored))?;
+                let entry = self.facts.clone();
+                let frame = self.control.last_mut().expect("open block");
+                frame.entry = entry;
+                frame.copies.as_mut().expect("the loop's").assumed = assumed;
+                head
             }
         };
         let label = match left {
             0 => head,
             _ => self.block_for(&params),
         };
-        let entry = self.facts.clone();
         let frame = self.control.last_mut().expect("open block");
         frame.label = label;
-        frame.entry = entry;
         frame.copies.as_mut().expect("the loop's").head = Some(head);
         self.copy = Some(Copy::Next);
         Ok(true)

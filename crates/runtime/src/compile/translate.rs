@@ -6,7 +6,7 @@
 use super::alias::Region;
 use super::control::{Exits, Frame, FrameKind, Truth};
 use super::effects::Effects;
-use super::env::Env;
+use super::env::{Assumptions, Env};
 use super::facts::{Condition, Facts};
 use super::isa::Level;
 use super::live::Liveness;
@@ -24,7 +24,7 @@ use cranelift_codegen::ir::{
     self, Block, BlockArg, InstBuilder, MemFlagsData, SourceLoc, Value, types,
 };
 use cranelift_frontend::{FunctionBuilder, Variable};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
 use std::rc::Rc;
 use wasmparser as wp;
@@ -117,6 +117,12 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) facts: Facts,
     /// Whether it was known where a loop begins that nothing is durable, and not where it begins again.
     pub(super) lost_nothing_durable: bool,
+    /// Loops that store more than their first iterations do, by their offsets.
+    pub(super) changing: HashSet<u32>,
+    /// What has been stored in so far, in order; none for all arrays.
+    pub(super) stored: Vec<Option<Region>>,
+    /// Values that are kept elsewhere while this code is left.
+    pub(super) parked: super::resume::Parked,
     /// What conditions say.
     pub(super) conditions: HashMap<Value, Condition>,
     /// Locals that are asked after the ends of blocks, by the blocks' offsets, of functions whose code is in this one.
@@ -179,6 +185,9 @@ impl<'a, 'e> Translator<'a, 'e> {
             callees: HashMap::new(),
             facts: vec![],
             lost_nothing_durable: false,
+            changing: HashSet::new(),
+            stored: vec![],
+            parked: Default::default(),
             conditions: HashMap::new(),
             tests: HashMap::new(),
             truth: None,
@@ -191,12 +200,12 @@ impl<'a, 'e> Translator<'a, 'e> {
         }
     }
 
-    /// Translates the whole function, or the rest of it. The result are the places of inlined code; none if the translator relied on
-    /// nothing being durable where it cannot.
+    /// Translates the whole function, or the rest of it. The result are the places of inlined code; or what may be assumed, where
+    /// that is less than was.
     pub fn run(
         mut self,
         config: cranelift_codegen::isa::TargetFrontendConfig,
-    ) -> Result<Option<Vec<Inlined>>> {
+    ) -> Result<std::result::Result<Vec<Inlined>, Assumptions>> {
         let body = self.env.body(self.job.index);
         let ty = self.env.func_type(self.job.index);
         self.separate_spills();
@@ -224,7 +233,13 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.set_fetched();
         self.b.seal_all_blocks();
         self.b.finalize(config);
-        Ok((!self.lost_nothing_durable).then_some(self.inlined))
+        if !self.lost_nothing_durable && self.changing.is_empty() {
+            return Ok(Ok(self.inlined));
+        }
+        let mut less = self.env.assumed.clone();
+        less.nothing_durable &= !self.lost_nothing_durable;
+        less.changing.extend(self.changing);
+        Ok(Err(less))
     }
 
     /// Translates the operators of the innermost activation.
