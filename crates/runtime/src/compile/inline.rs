@@ -67,6 +67,13 @@ impl Translator<'_, '_> {
         self.weight(times) * FREQUENT >= peak
     }
 
+    /// How often the operator runs when its function is called once, if that was counted.
+    pub(super) fn times_in_call(&self) -> Option<f64> {
+        let f = self.env.feedback.get(&self.activation().func_id)?;
+        let times = f.count(self.env.region, self.offset)?;
+        Some(times as f64 / f64::from(f.entries(self.env.region).max(1)))
+    }
+
     fn targets(&self) -> Option<TargetCounters> {
         if self.counts() {
             return None;

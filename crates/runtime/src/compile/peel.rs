@@ -26,6 +26,8 @@ use cranelift_codegen::ir::{Block, InstBuilder};
 const PEELED: usize = 160;
 /// The same without calls, which may be inlined and are longer then.
 const PEELED_WITHOUT_CALLS: usize = 400;
+/// Iterations, for a call of the function, of a loop with calls that is worth it.
+const MANY: f64 = 8.0;
 /// Bytes of the longest body that is repeated in the loop.
 const REPEATED: usize = 64;
 /// How often it is.
@@ -122,6 +124,9 @@ impl Translator<'_, '_> {
         }
         let effects = self.loop_effects()?;
         if !is_peeled(&effects) || !self.is_frequent() {
+            return Ok(None);
+        }
+        if effects.calls_any && self.times_in_call().is_some_and(|times| times < MANY) {
             return Ok(None);
         }
         let in_loop = match !effects.calls_any && effects.bytes <= REPEATED {
