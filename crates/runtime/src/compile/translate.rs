@@ -131,6 +131,10 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) truth: Option<Truth>,
     /// Whether the next comparison with a length is also to say that the index is not negative.
     pub(super) unsigned: bool,
+    /// Whether the operators after the cast that is translated ask whether its value is null.
+    pub(super) null_is_asked: bool,
+    /// Where code goes on with a value that a cast found to be null, and what is known there: the next operators ask for that.
+    pub(super) null_path: Option<(Block, Facts)>,
     /// At the end of a copy of a loop's body: what is translated next.
     pub(super) copy: Option<Copy>,
     /// Places in inlined functions, for the code's map.
@@ -149,6 +153,13 @@ pub(super) fn args(values: &[Value]) -> Vec<BlockArg> {
 
 pub(super) fn broken(e: wp::Error) -> Error {
     Error::Internal(format!("validated code does not decode: {e}"))
+}
+
+/// Whether the next operators are the check of the topmost operand as compilers of Java make it: a block that is left if it is not null.
+fn asks_for_null(mut reader: wp::OperatorsReader<'_>) -> bool {
+    let block = matches!(reader.read(), Ok(wp::Operator::Block { .. }));
+    let next = reader.read();
+    block && matches!(next, Ok(wp::Operator::BrOnNonNull { relative_depth: 0 }))
 }
 
 impl<'a, 'e> Translator<'a, 'e> {
@@ -192,6 +203,8 @@ impl<'a, 'e> Translator<'a, 'e> {
             tests: HashMap::new(),
             truth: None,
             unsigned: false,
+            null_is_asked: false,
+            null_path: None,
             copy: None,
             inlined: vec![],
             inlined_bytes: 0,
@@ -260,6 +273,8 @@ impl<'a, 'e> Translator<'a, 'e> {
                 self.unsigned = true;
                 continue;
             }
+            self.null_is_asked =
+                matches!(op, wp::Operator::RefCastNullable { .. }) && asks_for_null(reader.clone());
             let around = self.control.len();
             self.step(&op)?;
             match op {
