@@ -59,6 +59,7 @@ BENCHMARKS = [
     _of("permutations", COMPUTE, "kinds permutations 20", "kinds permutations 1", "all orders of six things"),
     _of("towers", COMPUTE, "kinds towers 200", "kinds towers 5", "towers of Hanoi, disks that are linked objects"),
     _of("balls", COMPUTE, "kinds balls 20", "kinds balls 1", "balls in a box"),
+    _of("sudoku", COMPUTE, "kinds sudoku 20", "kinds sudoku 1", "sudoku: recursion over arrays of arrays"),
     _of("sort.c", NATIVE, "sort 100000", "sort 2000", "C: records by qsort, numbers by a quicksort", source="sort.c"),
     _of("hash.c", NATIVE, "hash 40000", "hash 500", "C: SHA-256, a hash table of words", source="hash.c"),
     _of("matrix.c", NATIVE, "matrix 512", "matrix 64", "C with vectors: products of matrices, a filter", source="matrix.c"),

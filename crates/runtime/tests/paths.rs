@@ -358,3 +358,43 @@ fn recursion_that_is_inlined_throws_traps_and_adds_up_as_before() {
     assert_eq!(traps[1], traps[2]);
     assert!(traps[0].len() > 3, "{traps:?}");
 }
+
+/// A cast lets null pass, and the operators after it ask for null: both find out on the same path.
+const CAST_AND_ASKED: &str = r#"(module
+    (type $a (sub (struct (field (mut i32)))))
+    (type $b (sub $a (struct (field (mut i32)) (field i32))))
+    (type $c (sub (struct (field i64))))
+    (func $value (param $x (ref null struct)) (result i32)
+        (ref.cast (ref null $a) (local.get $x))
+        (block $some (param (ref null $a)) (result (ref $a))
+            (br_on_non_null $some)
+            (return (i32.const -1)))
+        (struct.get $a 0))
+    (func $made (param $i i32) (result (ref null struct))
+        (block $null (block $b (block $a
+            (br_table $a $b $null (i32.rem_u (local.get $i) (i32.const 3))))
+            (return (struct.new $a (local.get $i))))
+            (return (struct.new $b (local.get $i) (i32.const 7))))
+        (ref.null struct))
+    (func (export "sum") (param $n i32) (result i32) (local $i i32) (local $s i32)
+        (loop $l
+            (local.set $s (i32.add (i32.mul (local.get $s) (i32.const 3)) (call $value (call $made (local.get $i)))))
+            (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
+        (local.get $s))
+    (func (export "null") (result i32) (call $value (ref.null struct)))
+    (func (export "other") (result i32) (call $value (struct.new $c (i64.const 5)))))"#;
+
+#[test]
+fn a_value_that_is_cast_and_asked_for_null_is_null_or_of_its_type() {
+    for config in settings() {
+        let mut p = Program::new(&Engine::new(config), CAST_AND_ASKED);
+        for n in [1, 2, 3, 500, 4] {
+            let value = |i: i32| if i % 3 == 2 { -1 } else { i };
+            let expected = (0..n).fold(0_i32, |s, i| s.wrapping_mul(3).wrapping_add(value(i)));
+            assert_eq!(p.call::<i32, i32>("sum", n).unwrap(), expected);
+            assert_eq!(p.call::<(), i32>("null", ()).unwrap(), -1);
+            let failed = trap(p.call::<(), i32>("other", ()));
+            assert_eq!(failed.kind, TrapKind::CastFailure);
+        }
+    }
+}

@@ -187,12 +187,18 @@ impl Translator<'_, '_> {
         }
         let failure = trap_code(TrapKind::CastFailure);
         let may_be_null = from.nullable && !self.is_never_null(operand.value);
-        let done = (may_be_null && to.nullable).then(|| self.b.create_block());
+        let mut done = (may_be_null && to.nullable).then(|| self.b.create_block());
         match done {
-            Some(done) => {
+            Some(null) => {
                 let some = self.b.create_block();
-                self.b.ins().brif(operand.value, some, &[], done, &[]);
+                self.b.ins().brif(operand.value, some, &[], null, &[]);
                 self.b.seal_block(some);
+                if self.null_is_asked {
+                    // The answer is known there: the paths do not meet.
+                    self.b.seal_block(null);
+                    self.null_path = Some((null, self.facts.clone()));
+                    done = None;
+                }
                 self.b.switch_to_block(some);
             }
             None if may_be_null => {
@@ -206,6 +212,9 @@ impl Translator<'_, '_> {
                 let fits = self.test_non_null(operand.value, from.heap, to.heap);
                 self.b.ins().trapz(fits, failure);
             }
+        }
+        if self.null_path.is_some() {
+            self.learn_type(operand.value, Self::non_null(ValType::Ref(to)));
         }
         if let Some(done) = done {
             self.b.ins().jump(done, &[]);

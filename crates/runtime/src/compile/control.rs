@@ -1,6 +1,7 @@
 //! Structured control: blocks, loops, branches.
 
 use super::facts::{Facts, meet};
+use super::peel::Copies;
 use super::translate::{Operand, Translator, args};
 use super::traps::trap_code;
 use crate::error::{Error, Result, TrapKind};
@@ -56,6 +57,8 @@ pub(super) struct Frame {
     pub entry: Facts,
     /// How its end is reached.
     pub exits: Exits,
+    /// Of a loop whose body is in the code more than once.
+    pub copies: Option<Copies>,
 }
 
 /// The ways that lead to the end of a block.
@@ -151,7 +154,7 @@ impl Translator<'_, '_> {
         let frame = &self.control[i];
         let (label, types) = (frame.label, frame.label_types().to_vec());
         match frame.kind {
-            FrameKind::Loop => self.repeat(i),
+            FrameKind::Loop => self.branch_back(i),
             FrameKind::EnteredLoop(_) => {}
             _ => {
                 if let Some(block) = self.decided_exit(i) {
@@ -243,6 +246,7 @@ impl Translator<'_, '_> {
             handlers: self.handlers.len(),
             entry: self.facts.clone(),
             exits: Exits::default(),
+            copies: None,
         });
     }
 
@@ -264,27 +268,7 @@ impl Translator<'_, '_> {
             }
             Operator::Loop { blockty } => {
                 let (params, results) = self.block_type(blockty);
-                let kept = self.before_loop(params.len())?;
-                let header = self.block_for(&params);
-                let after = self.block_for(&results);
-                let others_run = self.others_run_in_loop()?;
-                if !others_run {
-                    self.note_running();
-                }
-                let args = self.branch_args(params.len());
-                self.b.ins().jump(header, &args);
-                self.stack.truncate(self.stack.len() - params.len());
-                self.continue_in(header, &params);
-                for (variable, value) in kept {
-                    self.b.def_var(variable, value);
-                }
-                self.count_loop(params.len());
-                if others_run {
-                    self.note_running();
-                }
-                self.tell_long_loop();
-                self.look_for_interrupt();
-                self.open(FrameKind::Loop, header, after, params, results);
+                self.begin_loop(params, results)?;
             }
             Operator::If { blockty } => {
                 let condition = self.pop();
@@ -344,12 +328,12 @@ impl Translator<'_, '_> {
             }
             Operator::Delegate { relative_depth } => {
                 self.leave_arm();
-                self.delegate(relative_depth);
+                self.delegate(relative_depth)?;
             }
             Operator::Rethrow { relative_depth } => self.rethrow(relative_depth),
             Operator::End => {
                 self.leave_arm();
-                self.end();
+                self.end()?;
             }
             Operator::Br { relative_depth } => self.branch(relative_depth),
             Operator::BrIf { relative_depth } => {
@@ -418,9 +402,9 @@ impl Translator<'_, '_> {
             }
             Operator::CatchAll if self.dead_depth == 0 => self.start_catch(None),
             Operator::Delegate { relative_depth } if self.dead_depth == 0 => {
-                self.delegate(*relative_depth);
+                self.delegate(*relative_depth)?;
             }
-            Operator::End if self.dead_depth == 0 => self.end(),
+            Operator::End if self.dead_depth == 0 => self.end()?,
             Operator::End | Operator::Delegate { .. } => self.dead_depth -= 1,
             _ => {}
         }
@@ -460,7 +444,10 @@ impl Translator<'_, '_> {
         self.learn_condition(condition, false);
     }
 
-    fn end(&mut self) {
+    fn end(&mut self) -> Result<()> {
+        if self.next_copy()? {
+            return Ok(());
+        }
         let mut frame = self.control.pop().expect("open block");
         match &mut frame.kind {
             FrameKind::If(Some((block, operands, condition))) => {
@@ -473,7 +460,7 @@ impl Translator<'_, '_> {
                 self.learn_condition(*condition, false);
                 frame.exits.add(&self.facts, operands);
             }
-            FrameKind::Loop => self.b.seal_block(frame.label),
+            FrameKind::Loop => self.end_copies(frame.label, frame.copies.as_ref()),
             FrameKind::EnteredLoop(offset) => {
                 let offset = *offset;
                 self.b.seal_block(frame.label);
@@ -505,7 +492,7 @@ impl Translator<'_, '_> {
         self.stack.truncate(frame.height);
         // Branches to a loop go to its header; what is after it is reached from its end only.
         let reached = match frame.kind {
-            FrameKind::Loop | FrameKind::EnteredLoop(_) => self.reachable,
+            FrameKind::EnteredLoop(_) => self.reachable,
             _ => frame.exits.count > 0 || self.control.is_empty(),
         };
         self.b.seal_block(frame.after);
@@ -529,6 +516,7 @@ impl Translator<'_, '_> {
         } else {
             self.dead();
         }
+        Ok(())
     }
 
     /// Goes on in the block that takes the exceptions of a `try`: the exception.
@@ -588,7 +576,7 @@ impl Translator<'_, '_> {
 
     /// The end of a `try` whose exceptions are thrown on at another block: at its handlers, if it is in the body of a `try`, or
     /// at those around it.
-    fn delegate(&mut self, depth: u32) {
+    fn delegate(&mut self, depth: u32) -> Result<()> {
         // Counted from outside of the `try`.
         let target = self.control.len() - 2 - depth as usize;
         let handlers = self.control[target].handlers;
@@ -600,7 +588,7 @@ impl Translator<'_, '_> {
             let exception = self.begin_dispatch(dispatch, &entry);
             self.pass_on(exception, handlers);
         }
-        self.end();
+        self.end()
     }
 
     /// Throws the exception that the clause `depth` blocks around caught.

@@ -21,6 +21,12 @@ pub(super) struct Effects {
     pub last_calls: BTreeSet<u32>,
     /// It catches exceptions.
     pub catches: bool,
+    /// There is a loop in it.
+    pub loops: bool,
+    /// Functions are called in it, whoever they are.
+    pub calls_any: bool,
+    /// Bytes of its bytecode.
+    pub bytes: usize,
     /// Fields of structs that are stored.
     pub fields: HashSet<(u32, u32)>,
     /// The types of arrays whose elements are stored.
@@ -51,6 +57,8 @@ impl Effects {
         self.calls.extend(&other.calls);
         self.last_calls.extend(&other.last_calls);
         self.catches |= other.catches;
+        self.loops |= other.loops;
+        self.calls_any |= other.calls_any;
         self.others_run |= other.others_run;
         self.assigned.extend(&other.assigned);
         self.read.extend(&other.read);
@@ -75,10 +83,12 @@ impl Effects {
             }
             CallIndirect { .. } | CallRef { .. } => {
                 self.anything = true;
+                self.calls_any = true;
                 self.others_run = true;
             }
             ReturnCall { .. } | ReturnCallIndirect { .. } | ReturnCallRef { .. } => {
                 self.anything = true;
+                self.calls_any = true;
             }
             GlobalSet { global_index } => {
                 self.globals.insert(global_index);
@@ -136,6 +146,7 @@ pub(super) fn effects(
                 Operator::Throw { .. } | Operator::Unreachable => &mut here.last_calls,
                 _ => {
                     here.others_run = true;
+                    here.calls_any = true;
                     &mut here.calls
                 }
             }
@@ -173,8 +184,14 @@ pub(super) fn effects(
                     return Ok((inner.effects, loops));
                 };
                 around.effects.add(&inner.effects);
-                if let Some(offset) = inner.is_loop {
-                    loops.insert(offset, inner.effects);
+                if let Some(begin) = inner.is_loop {
+                    around.effects.loops = true;
+                    let bytes = (offset - begin) as usize;
+                    let effects = Effects {
+                        bytes,
+                        ..inner.effects
+                    };
+                    loops.insert(begin, effects);
                 }
             }
             op => open

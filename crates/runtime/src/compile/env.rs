@@ -13,7 +13,17 @@ use crate::store::region::{FuncRecord, Place, Region};
 use crate::store::sites::{Origin, Sites, temperature};
 use crate::store::{FuncData, FuncKind};
 use crate::types::{FuncType, Registry};
+use std::collections::HashSet;
 use varve_heap::{ObjectAlign, Sampler};
+
+/// What translation takes for granted, and finds out at its end whether it could.
+#[derive(Clone)]
+pub(crate) struct Assumptions {
+    /// Nothing is durable yet.
+    pub nothing_durable: bool,
+    /// Loops of which it is not true, by their offsets, that no iteration stores what the first one does not.
+    pub changing: HashSet<u32>,
+}
 
 /// What translation reads of the store, and the few lists that it adds to.
 pub(crate) struct Env<'a> {
@@ -34,8 +44,7 @@ pub(crate) struct Env<'a> {
     pub counters: Option<i64>,
     /// How persistence checks are compiled, if they are.
     pub checks: Option<Checks>,
-    /// Whether nothing is durable yet, and code may rely on it.
-    pub nothing_durable: bool,
+    pub assumed: &'a Assumptions,
     /// Where optimized code counts them, if it does.
     pub check_counters: Option<Place>,
     /// What survives the program, if anything does.

@@ -43,6 +43,8 @@ pub(super) enum Fact {
     Global(Place, Value),
     /// The reference is of the function whose record is at the place.
     Function(Value, Place),
+    /// No code was called since the first iteration of the loop at this offset began.
+    Uncalled(u32),
 }
 
 /// What is known somewhere, latest last.
@@ -124,11 +126,13 @@ impl Translator<'_, '_> {
 
     /// Something was stored in a region.
     pub(super) fn forget_stored(&mut self, stored: Region) {
+        self.stored.push(Some(stored));
         self.forget(|region| region == stored);
     }
 
     /// Something was stored in arrays.
     pub(super) fn forget_elements(&mut self) {
+        self.stored.push(None);
         self.forget(|region| matches!(region, Region::Elements(_)));
     }
 
@@ -136,7 +140,8 @@ impl Translator<'_, '_> {
     pub(super) fn forget_contents(&mut self) {
         self.forget(|_| true);
         self.forget_settled();
-        self.facts.retain(|&fact| fact != Fact::NothingDurable);
+        let outlives = |f: &Fact| !matches!(f, Fact::NothingDurable | Fact::Uncalled(_));
+        self.facts.retain(outlives);
     }
 
     /// Whether nothing is durable yet wherever control comes by here.
@@ -149,6 +154,19 @@ impl Translator<'_, '_> {
         if !self.nothing_durable() {
             self.facts.insert(0, Fact::NothingDurable);
         }
+    }
+
+    /// At the head of a loop whose first iteration has stored in these regions and has called no code: what other contents are known is
+    /// taken to be so at its end too.
+    pub(super) fn assume_for_loop(&mut self, stored: &[Option<Region>]) -> Facts {
+        self.forget(|region| {
+            let elements = matches!(region, Region::Elements(_));
+            stored.contains(&Some(region)) || elements && stored.contains(&None)
+        });
+        self.forget_settled();
+        let is_content =
+            |f: &&Fact| matches!(f, Fact::Field(..) | Fact::Element(..) | Fact::Global(..));
+        self.facts.iter().filter(is_content).copied().collect()
     }
 
     /// At the head of a loop, which is also reached from its end.
@@ -336,9 +354,11 @@ impl Translator<'_, '_> {
             | Fact::Field(v, ..)
             | Fact::Element(v, ..)
             | Fact::Function(v, _) => v == value,
-            Fact::NothingDurable | Fact::NonNegative(_) | Fact::Less(..) | Fact::Global(..) => {
-                false
-            }
+            Fact::NothingDurable
+            | Fact::NonNegative(_)
+            | Fact::Less(..)
+            | Fact::Global(..)
+            | Fact::Uncalled(_) => false,
         })
     }
 

@@ -57,6 +57,23 @@ impl Translator<'_, '_> {
         a.weight * calls as f64 / f64::from(entries.max(1))
     }
 
+    /// Whether the operator runs about as often as what runs most, as far as that was counted.
+    pub(super) fn is_frequent(&self) -> bool {
+        let Some(times) = self.frequency() else {
+            return true;
+        };
+        let root = self.env.feedback.get(&self.job.func_id);
+        let peak = root.map_or(0, |f| f.peak(self.env.region)) as f64;
+        self.weight(times) * FREQUENT >= peak
+    }
+
+    /// How often the operator runs when its function is called once, if that was counted.
+    pub(super) fn times_in_call(&self) -> Option<f64> {
+        let f = self.env.feedback.get(&self.activation().func_id)?;
+        let times = f.count(self.env.region, self.offset)?;
+        Some(times as f64 / f64::from(f.entries(self.env.region).max(1)))
+    }
+
     fn targets(&self) -> Option<TargetCounters> {
         if self.counts() {
             return None;

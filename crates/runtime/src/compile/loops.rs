@@ -2,6 +2,7 @@
 
 use super::alias::Region;
 use super::effects::{Effects, Path, effects};
+use super::facts::Facts;
 use super::isa::Level;
 use super::translate::{Translator, broken};
 use crate::error::Result;
@@ -19,14 +20,23 @@ const BYTES: usize = 400;
 
 impl Translator<'_, '_> {
     /// Before a loop begins: forgets what does not hold when it begins again, and reads what it would read each time. The
-    /// result are locals that have the same value in all of the loop.
-    pub(super) fn before_loop(&mut self, params: usize) -> Result<Vec<(Variable, Value)>> {
+    /// result are locals that have the same value in all of the loop, and what has to be so at its end. `first` are the regions that its first iteration stored in,
+    /// if that was apart from the others.
+    pub(super) fn before_loop(
+        &mut self,
+        params: usize,
+        first: Option<&[Option<Region>]>,
+    ) -> Result<(Vec<(Variable, Value)>, Facts)> {
         if self.job.level != Level::Optimizing {
-            return Ok(vec![]);
+            return Ok(Default::default());
         }
         let effects = self.loop_effects()?;
-        self.forget_for_loop(&effects);
-        let first = self.activation().locals;
+        let mut assumed = Facts::new();
+        match first.filter(|_| effects.anything && self.is_calm()) {
+            Some(stored) => assumed = self.assume_for_loop(stored),
+            None => self.forget_for_loop(&effects),
+        }
+        let own = self.activation().locals;
         let kept: Vec<u32> = effects
             .read
             .difference(&effects.assigned)
@@ -39,13 +49,14 @@ impl Translator<'_, '_> {
                 self.forget_settled();
             }
         }
-        Ok(kept
+        let kept = kept
             .into_iter()
             .map(|local| {
-                let variable = self.locals[first + local as usize].variable;
+                let variable = self.locals[own + local as usize].variable;
                 (variable, self.value_of(variable))
             })
-            .collect())
+            .collect();
+        Ok((kept, assumed))
     }
 
     /// Whether other functions run in iterations of the loop that begins at the operator, so that it has to say in each one what
@@ -58,7 +69,7 @@ impl Translator<'_, '_> {
     }
 
     /// The effects of the loop that begins at the operator, with those of what it calls.
-    fn loop_effects(&mut self) -> Result<Rc<Effects>> {
+    pub(super) fn loop_effects(&mut self) -> Result<Rc<Effects>> {
         if let Some(known) = self.loops.get(&self.offset) {
             return Ok(known.clone());
         }

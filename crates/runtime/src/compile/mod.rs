@@ -21,6 +21,7 @@ mod loops;
 mod memories;
 mod numeric;
 mod observe;
+mod peel;
 pub(crate) mod persist;
 mod pipeline;
 mod profile;
@@ -49,7 +50,7 @@ use cranelift_codegen::ir;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{Context, FinalizedMachExceptionHandler, FinalizedRelocTarget};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use env::Env;
+use env::{Assumptions, Env};
 use signatures::signature;
 use translate::{Job, Translator};
 
@@ -66,13 +67,13 @@ pub(crate) struct Unit {
     inlined: Box<[Inlined]>,
 }
 
-/// Translates a function, or the rest of one; none if it has to be done anew by somebody who does not say that nothing is durable.
+/// Translates a function, or the rest of one; or says what may be assumed, if that is less than was.
 pub(crate) fn translate(
     isa: &dyn TargetIsa,
     scratch: &mut Scratch,
     env: Env<'_>,
     job: &Job,
-) -> Result<Option<Unit>> {
+) -> Result<Result<Unit, Assumptions>> {
     let mut ty = env.func_type(job.index);
     if job.from.is_some() {
         ty.params.clear();

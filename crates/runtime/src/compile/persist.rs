@@ -87,7 +87,9 @@ impl Translator<'_, '_> {
     }
 
     fn relies_on_nothing_durable(&self) -> bool {
-        self.env.nothing_durable && self.job.speculates && self.job.level == Level::Optimizing
+        self.env.assumed.nothing_durable
+            && self.job.speculates
+            && self.job.level == Level::Optimizing
     }
 
     /// After a call: goes on in other code if anything has become durable.

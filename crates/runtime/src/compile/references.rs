@@ -112,6 +112,16 @@ impl Translator<'_, '_> {
             }
             BrOnNonNull { relative_depth } => {
                 let o = *self.stack.last().expect("validated");
+                if let Some((null, facts)) = self.null_path.take() {
+                    // A cast has asked already.
+                    self.branch(relative_depth);
+                    self.pop();
+                    self.b.switch_to_block(null);
+                    self.fresh.clear();
+                    self.facts = facts;
+                    self.set_reachable(true);
+                    return true;
+                }
                 if self.is_some(o) {
                     self.branch(relative_depth);
                     return true;

@@ -21,7 +21,9 @@ use crate::helpers::Helper;
 use crate::store::FuncKind;
 use crate::store::region::{STATE, STATE_WORDS, displacement};
 use crate::types::ValType;
-use cranelift_codegen::ir::{self, Block, InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{
+    self, Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
+};
 use std::collections::HashMap;
 use std::rc::Rc;
 use wasmparser as wp;
@@ -80,6 +82,22 @@ impl Points {
     pub fn get(&self, number: u32) -> Rc<Point> {
         self.all[number as usize].clone()
     }
+}
+
+/// Values of functions around an inlined one that is left: where they are while its rest runs. That takes no registers from them where
+/// nothing is left.
+#[derive(Default)]
+pub(super) struct Parked {
+    values: HashMap<Value, Kept>,
+    /// Slots of all sizes, which all places where code is left share.
+    slots: HashMap<u32, Vec<StackSlot>>,
+}
+
+#[derive(Clone, Copy)]
+enum Kept {
+    /// The reference is in another value, which the collector is told of.
+    Reference(Value),
+    Slot(StackSlot, ir::Type),
 }
 
 /// For words of the state buffer, two of which may be one value.
@@ -166,6 +184,7 @@ impl Translator<'_, '_> {
         }
         let base = self.base();
         for (at, v) in values {
+            let v = self.unparked(v);
             self.b.ins().store(words(), v, base, slot(at));
         }
         let root = self.i32(self.activations[0].func_id as i64);
@@ -176,11 +195,18 @@ impl Translator<'_, '_> {
 
     /// Goes on elsewhere with the state of all activations; translation must go on in another block.
     pub(super) fn leave_for(&mut self, point: u32, why: Why) {
+        let is_first = self.parked.values.is_empty();
+        if is_first {
+            self.park();
+        }
         let code = self.store_state(point, why);
         if self.activations.len() > 1 {
             // Calls on the way out are not on the way that goes on here.
             let known = self.facts.clone();
             self.leave_inlined(code);
+            if is_first {
+                self.parked.values.clear();
+            }
             self.facts = known;
             return;
         }
@@ -206,6 +232,85 @@ impl Translator<'_, '_> {
             results: self.activation().ty.results.clone(),
         };
         self.b.import_signature(super::signatures::signature(&ty))
+    }
+
+    /// Keeps what the activations around the innermost one need while its rest runs.
+    fn park(&mut self) {
+        let mut values: Vec<(Value, bool)> = Vec::new();
+        for at in 1..self.activations.len() {
+            let (outer, inner) = (&self.activations[at - 1], &self.activations[at]);
+            let (func, offset) = (outer.func_id, inner.next_offset);
+            let (locals, operands) = (outer.locals..inner.locals, outer.stack..inner.stack);
+            if inner.returns {
+                continue;
+            }
+            let live = self.live_at(func, offset);
+            for (i, at) in locals.enumerate() {
+                let local = &self.locals[at];
+                let (variable, managed) = (local.variable, local.ty.is_managed());
+                if live.contains(i) {
+                    values.push((self.b.use_var(variable), managed));
+                }
+            }
+            let operands = self.stack[operands].iter();
+            values.extend(operands.map(|o| (o.value, o.ty.is_managed())));
+        }
+        let mut used: HashMap<u32, usize> = HashMap::new();
+        for (value, managed) in values {
+            let value = self.b.func.dfg.resolve_aliases(value);
+            if self.parked.values.contains_key(&value) || self.is_constant(value) {
+                continue;
+            }
+            let ty = self.b.func.dfg.value_type(value);
+            let kept = match managed {
+                true => {
+                    let other = self.b.ins().iadd_imm_s(value, 0);
+                    self.b.declare_value_needs_stack_map(other);
+                    Kept::Reference(other)
+                }
+                false => {
+                    let used = used.entry(ty.bytes()).or_default();
+                    let slot = self.parking(ty.bytes(), *used);
+                    *used += 1;
+                    self.b.ins().stack_store(types::I64, value, slot, 0);
+                    Kept::Slot(slot, ty)
+                }
+            };
+            self.parked.values.insert(value, kept);
+        }
+    }
+
+    /// Whether the value is made anew wherever it is needed.
+    fn is_constant(&self, value: Value) -> bool {
+        let dfg = &self.b.func.dfg;
+        let inst = dfg.value_def(dfg.resolve_aliases(value)).inst();
+        inst.is_some_and(|i| {
+            let opcode = dfg.insts[i].opcode();
+            matches!(
+                opcode,
+                ir::Opcode::Iconst | ir::Opcode::F32const | ir::Opcode::F64const
+            )
+        })
+    }
+
+    fn parking(&mut self, bytes: u32, index: usize) -> StackSlot {
+        let slots = self.parked.slots.entry(bytes).or_default();
+        if index == slots.len() {
+            let align = bytes.trailing_zeros() as u8;
+            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, align);
+            slots.push(self.b.create_sized_stack_slot(data));
+        }
+        slots[index]
+    }
+
+    /// The value, wherever it was put.
+    fn unparked(&mut self, value: Value) -> Value {
+        let resolved = self.b.func.dfg.resolve_aliases(value);
+        match self.parked.values.get(&resolved) {
+            None => value,
+            Some(&Kept::Reference(other)) => other,
+            Some(&Kept::Slot(slot, ty)) => self.b.ins().stack_load(types::I64, ty, slot, 0),
+        }
     }
 
     /// Calls the rest of the inlined activation, then leaves the one around it.
@@ -362,6 +467,7 @@ impl Translator<'_, '_> {
             handlers: self.handlers.len(),
             entry: self.facts.clone(),
             exits: Exits::default(),
+            copies: None,
         });
     }
 

@@ -6,10 +6,11 @@
 use super::alias::Region;
 use super::control::{Exits, Frame, FrameKind, Truth};
 use super::effects::Effects;
-use super::env::Env;
+use super::env::{Assumptions, Env};
 use super::facts::{Condition, Facts};
 use super::isa::Level;
 use super::live::Liveness;
+use super::peel::Copy;
 use super::resume::Point;
 use super::signatures::{clif_type, signature};
 use super::traps::trap_code;
@@ -23,7 +24,7 @@ use cranelift_codegen::ir::{
     self, Block, BlockArg, InstBuilder, MemFlagsData, SourceLoc, Value, types,
 };
 use cranelift_frontend::{FunctionBuilder, Variable};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
 use std::rc::Rc;
 use wasmparser as wp;
@@ -116,6 +117,12 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) facts: Facts,
     /// Whether it was known where a loop begins that nothing is durable, and not where it begins again.
     pub(super) lost_nothing_durable: bool,
+    /// Loops that store more than their first iterations do, by their offsets.
+    pub(super) changing: HashSet<u32>,
+    /// What has been stored in so far, in order; none for all arrays.
+    pub(super) stored: Vec<Option<Region>>,
+    /// Values that are kept elsewhere while this code is left.
+    pub(super) parked: super::resume::Parked,
     /// What conditions say.
     pub(super) conditions: HashMap<Value, Condition>,
     /// Locals that are asked after the ends of blocks, by the blocks' offsets, of functions whose code is in this one.
@@ -124,6 +131,12 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) truth: Option<Truth>,
     /// Whether the next comparison with a length is also to say that the index is not negative.
     pub(super) unsigned: bool,
+    /// Whether the operators after the cast that is translated ask whether its value is null.
+    pub(super) null_is_asked: bool,
+    /// Where code goes on with a value that a cast found to be null, and what is known there: the next operators ask for that.
+    pub(super) null_path: Option<(Block, Facts)>,
+    /// At the end of a copy of a loop's body: what is translated next.
+    pub(super) copy: Option<Copy>,
     /// Places in inlined functions, for the code's map.
     pub(super) inlined: Vec<Inlined>,
     /// Bytes of bytecode that were inlined.
@@ -140,6 +153,13 @@ pub(super) fn args(values: &[Value]) -> Vec<BlockArg> {
 
 pub(super) fn broken(e: wp::Error) -> Error {
     Error::Internal(format!("validated code does not decode: {e}"))
+}
+
+/// Whether the next operators are the check of the topmost operand as compilers of Java make it: a block that is left if it is not null.
+fn asks_for_null(mut reader: wp::OperatorsReader<'_>) -> bool {
+    let block = matches!(reader.read(), Ok(wp::Operator::Block { .. }));
+    let next = reader.read();
+    block && matches!(next, Ok(wp::Operator::BrOnNonNull { relative_depth: 0 }))
 }
 
 impl<'a, 'e> Translator<'a, 'e> {
@@ -176,10 +196,16 @@ impl<'a, 'e> Translator<'a, 'e> {
             callees: HashMap::new(),
             facts: vec![],
             lost_nothing_durable: false,
+            changing: HashSet::new(),
+            stored: vec![],
+            parked: Default::default(),
             conditions: HashMap::new(),
             tests: HashMap::new(),
             truth: None,
             unsigned: false,
+            null_is_asked: false,
+            null_path: None,
+            copy: None,
             inlined: vec![],
             inlined_bytes: 0,
             recorded: Default::default(),
@@ -187,12 +213,12 @@ impl<'a, 'e> Translator<'a, 'e> {
         }
     }
 
-    /// Translates the whole function, or the rest of it. The result are the places of inlined code; none if the translator relied on
-    /// nothing being durable where it cannot.
+    /// Translates the whole function, or the rest of it. The result are the places of inlined code; or what may be assumed, where
+    /// that is less than was.
     pub fn run(
         mut self,
         config: cranelift_codegen::isa::TargetFrontendConfig,
-    ) -> Result<Option<Vec<Inlined>>> {
+    ) -> Result<std::result::Result<Vec<Inlined>, Assumptions>> {
         let body = self.env.body(self.job.index);
         let ty = self.env.func_type(self.job.index);
         self.separate_spills();
@@ -220,11 +246,19 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.set_fetched();
         self.b.seal_all_blocks();
         self.b.finalize(config);
-        Ok((!self.lost_nothing_durable).then_some(self.inlined))
+        if !self.lost_nothing_durable && self.changing.is_empty() {
+            return Ok(Ok(self.inlined));
+        }
+        let mut less = self.env.assumed.clone();
+        less.nothing_durable &= !self.lost_nothing_durable;
+        less.changing.extend(self.changing);
+        Ok(Err(less))
     }
 
     /// Translates the operators of the innermost activation.
     pub(super) fn operators(&mut self, mut reader: wp::OperatorsReader<'_>) -> Result<()> {
+        // Where the bodies of loops begin that are translated more than once, from the outermost loop on.
+        let mut bodies = Vec::new();
         while !reader.eof() {
             self.offset = reader.original_position() as u32;
             let op = reader.read().map_err(broken)?;
@@ -239,7 +273,19 @@ impl<'a, 'e> Translator<'a, 'e> {
                 self.unsigned = true;
                 continue;
             }
+            self.null_is_asked =
+                matches!(op, wp::Operator::RefCastNullable { .. }) && asks_for_null(reader.clone());
+            let around = self.control.len();
             self.step(&op)?;
+            match op {
+                wp::Operator::Loop { .. } if self.has_copies(around) => bodies.push(reader.clone()),
+                wp::Operator::End => match self.copy.take() {
+                    Some(Copy::Next) => reader.clone_from(bodies.last().expect("a loop's body")),
+                    Some(Copy::Last) => drop(bodies.pop()),
+                    None => {}
+                },
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -328,6 +374,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             handlers: self.handlers.len(),
             entry: self.facts.clone(),
             exits: Exits::default(),
+            copies: None,
         });
     }
 

@@ -10,6 +10,7 @@ use super::func::FuncKind;
 use super::sampler::Sampling;
 use crate::code::jitdump::Line;
 use crate::code::map::CodeInfo;
+use crate::compile::env::Assumptions;
 use crate::compile::env::Env;
 use crate::compile::feedback::{Feedback, FeedbackTable};
 use crate::compile::glue;
@@ -22,7 +23,7 @@ use crate::engine::{Checks, Tier};
 use crate::error::{Error, Result};
 use crate::types::TypeIndex;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::mpsc::TryRecvError;
 
@@ -97,12 +98,17 @@ impl Vm {
             Level::Baseline => self.code.isa.clone(),
             Level::Optimizing => self.engine.isa(Level::Optimizing)?,
         };
-        let relies = self.engine.checks() == Some(Checks::Quick) && !self.has_durable();
-        let unit = match self.try_to_translate(&*isa, &job, relies)? {
-            None => self.try_to_translate(&*isa, &job, false)?,
-            unit => unit,
+        let mut assumed = Assumptions {
+            nothing_durable: self.engine.checks() == Some(Checks::Quick) && !self.has_durable(),
+            changing: HashSet::new(),
         };
-        let unit = unit.ok_or_else(|| Error::Internal("code that relies on nothing".into()))?;
+        // Each time less is assumed.
+        let unit = loop {
+            match self.try_to_translate(&*isa, &job, &assumed)? {
+                Ok(unit) => break unit,
+                Err(less) => assumed = less,
+            }
+        };
         self.learn_touches(job.func_id, unit.inlined_functions());
         Ok((unit, isa))
     }
@@ -111,8 +117,8 @@ impl Vm {
         &mut self,
         isa: &dyn TargetIsa,
         job: &Job,
-        nothing_durable: bool,
-    ) -> Result<Option<Unit>> {
+        assumed: &Assumptions,
+    ) -> Result<Result<Unit, Assumptions>> {
         let FuncKind::Wasm {
             instance: instance_id,
             ..
@@ -138,7 +144,7 @@ impl Vm {
             recording: self.recording.as_deref(),
             counters: self.counters,
             checks: self.engine.checks(),
-            nothing_durable,
+            assumed,
             check_counters: self.check_counters,
             durable: self.durable.as_deref(),
             heap: self.heap.as_deref().expect("no collection compiles"),

@@ -8,9 +8,10 @@ import varve.common.Stopwatch;
 public final class Kinds {
     private static final String[] NAMES = {
         "parser", "lists", "queens", "tasks", "arrays", "sieve", "loops", "aircraft", "permutations", "towers", "balls",
+        "sudoku",
     };
     private static final String USAGE = "kinds parser|lists|queens|tasks|arrays|sieve|loops|aircraft|permutations|towers|balls"
-            + " [REPETITIONS] [--rounds N]";
+            + "|sudoku [REPETITIONS] [--rounds N]";
 
     public static void main(String[] args) {
         Args given = new Args(USAGE, args, 2, Rounds.OPTION);
@@ -39,6 +40,7 @@ public final class Kinds {
             case "aircraft" -> Aircraft.run();
             case "permutations" -> Permutations.run();
             case "towers" -> Towers.run();
+            case "sudoku" -> Sudoku.run();
             default -> Balls.run();
         };
     }

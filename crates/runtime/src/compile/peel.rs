@@ -1,0 +1,232 @@
+//! Loops whose body is in the code more than once.
+//!
+//! ```text
+//! first:  body                  <- what it finds out holds in the loop, as far as that leaves it alone
+//! head:   forget, read ahead
+//!         body                  <- the loop
+//!         body
+//!         back to head
+//! ```
+//!
+//! The first iteration of an innermost loop is code of its own: checks that it makes of values that the loop does not change are not made
+//! again. A short body is repeated in the loop too: each copy knows what the one before found out, no paths but its own lead to it, and
+//! branches at more places say better than those at one when the loop will end.
+
+use super::alias::Region;
+use super::control::FrameKind;
+use super::effects::Effects;
+use super::facts::{Fact, Facts, meet};
+use super::isa::Level;
+use super::translate::Translator;
+use crate::error::Result;
+use crate::types::ValType;
+use cranelift_codegen::ir::{Block, InstBuilder};
+
+/// Bytes of bytecode of the longest loop with a first iteration of its own.
+const PEELED: usize = 160;
+/// The same without calls, which may be inlined and are longer then.
+const PEELED_WITHOUT_CALLS: usize = 400;
+/// Iterations, for a call of the function, of a loop with calls that is worth it.
+const MANY: f64 = 8.0;
+/// Bytes of the longest body that is repeated in the loop.
+const REPEATED: usize = 64;
+/// How often it is.
+const TIMES: usize = 4;
+
+/// What is translated after a copy of a loop's body.
+#[derive(Clone, Copy)]
+pub(super) enum Copy {
+    /// The body once more.
+    Next,
+    /// What is behind the loop.
+    Last,
+}
+
+/// The copies of an open loop's body.
+pub(super) struct Copies {
+    /// Where the loop is in the bytecode.
+    offset: u32,
+    /// Copies after the one that is translated.
+    left: usize,
+    /// What all ways to the next copy know; none as long as there is no way.
+    facts: Option<Facts>,
+    /// The loop's head, once the first iteration is over.
+    head: Option<Block>,
+    /// What is taken to be so whenever the head is reached.
+    assumed: Facts,
+    /// Bytes that had been inlined before.
+    inlined_bytes: usize,
+    /// Stores that had been translated before.
+    stored: usize,
+}
+
+impl Translator<'_, '_> {
+    /// Opens the loop at the operator.
+    pub(super) fn begin_loop(&mut self, params: Vec<ValType>, results: Vec<ValType>) -> Result<()> {
+        let after = self.block_for(&results);
+        let copies = self.copies()?;
+        let label = match copies {
+            Some(_) => {
+                self.note_running();
+                self.learn(Fact::Uncalled(self.offset));
+                self.block_for(&params)
+            }
+            None => self.begin_head(&params, None)?.0,
+        };
+        self.open(FrameKind::Loop, label, after, params, results);
+        self.control.last_mut().expect("just opened").copies = copies;
+        Ok(())
+    }
+
+    /// The head of the loop at the operator, with its parameters on the stack: translation goes on there. `first` is what the first
+    /// iteration stored, if that was before. Also what has to be so whenever the head is reached.
+    fn begin_head(
+        &mut self,
+        params: &[ValType],
+        first: Option<&[Option<Region>]>,
+    ) -> Result<(Block, Facts)> {
+        let (kept, assumed) = self.before_loop(params.len(), first)?;
+        let head = self.block_for(params);
+        let others_run = self.others_run_in_loop()?;
+        if !others_run {
+            self.note_running();
+        }
+        let args = self.branch_args(params.len());
+        self.b.ins().jump(head, &args);
+        self.stack.truncate(self.stack.len() - params.len());
+        self.continue_in(head, params);
+        for (variable, value) in kept {
+            self.b.def_var(variable, value);
+        }
+        self.count_loop(params.len());
+        if others_run {
+            self.note_running();
+        }
+        self.tell_long_loop();
+        self.look_for_interrupt();
+        Ok((head, assumed))
+    }
+
+    /// The copies that are worth making of the loop at the operator.
+    fn copies(&mut self) -> Result<Option<Copies>> {
+        // Code that tells of its accesses has each instruction once, as the model charges them. A copy in a first iteration would be
+        // hardly used.
+        let in_first = |c: &Copies| c.head.is_none();
+        if self.job.level != Level::Optimizing
+            || self.observes()
+            || self
+                .control
+                .iter()
+                .filter_map(|f| f.copies.as_ref())
+                .any(in_first)
+        {
+            return Ok(None);
+        }
+        let effects = self.loop_effects()?;
+        if !is_peeled(&effects) || !self.is_frequent() {
+            return Ok(None);
+        }
+        if effects.calls_any && self.times_in_call().is_some_and(|times| times < MANY) {
+            return Ok(None);
+        }
+        let in_loop = match !effects.calls_any && effects.bytes <= REPEATED {
+            true => TIMES,
+            false => 1,
+        };
+        Ok(Some(Copies {
+            offset: self.offset,
+            left: in_loop,
+            facts: None,
+            head: None,
+            assumed: vec![],
+            inlined_bytes: self.inlined_bytes,
+            stored: self.stored.len(),
+        }))
+    }
+
+    /// Whether the loop that has just been opened, `around` other blocks being open, has copies.
+    pub(super) fn has_copies(&self, around: usize) -> bool {
+        let last = self.control.last();
+        self.control.len() > around && last.is_some_and(|f| f.copies.is_some())
+    }
+
+    /// A branch back to the loop in the list of open blocks.
+    pub(super) fn branch_back(&mut self, i: usize) {
+        match &mut self.control[i].copies {
+            Some(copies) if copies.left > 0 => return meet(&mut copies.facts, &self.facts),
+            Some(copies) if !copies.assumed.iter().all(|f| self.facts.contains(f)) => {
+                self.changing.insert(copies.offset);
+            }
+            _ => {}
+        }
+        self.repeat(i);
+    }
+
+    /// Whether the first iteration of the loop at the operator, of which this is the end, called no code, and others are taken to be like it.
+    pub(super) fn is_calm(&self) -> bool {
+        self.facts.contains(&Fact::Uncalled(self.offset))
+            && !self.env.assumed.changing.contains(&self.offset)
+    }
+
+    /// At the end of a copy of the innermost block's body, if that is a loop: goes on in the next copy, if there is one.
+    pub(super) fn next_copy(&mut self) -> Result<bool> {
+        let frame = self.control.last_mut().expect("open block");
+        let Some(copies) = &mut frame.copies else {
+            return Ok(false);
+        };
+        let next = copies.facts.take();
+        let Some(facts) = next.filter(|_| copies.left > 0) else {
+            self.copy = Some(Copy::Last);
+            return Ok(false);
+        };
+        copies.left -= 1;
+        let (offset, left, head) = (copies.offset, copies.left, copies.head);
+        let (inlined, stored) = (copies.inlined_bytes, copies.stored);
+        let (label, height, params) = (frame.label, frame.height, frame.params.clone());
+        self.b.seal_block(label);
+        self.stack.truncate(height);
+        self.continue_in(label, &params);
+        self.facts = facts;
+        self.offset = offset;
+        self.locate();
+        let head = match head {
+            Some(head) => head,
+            None => {
+                // What the first iteration inlined takes nothing from the loop.
+                self.inlined_bytes = inlined;
+                let stored = self.stored.split_off(stored);
+                let (head, assumed) = self.begin_head(&params, Some(&stored))?;
+                let entry = self.facts.clone();
+                let frame = self.control.last_mut().expect("open block");
+                frame.entry = entry;
+                frame.copies.as_mut().expect("the loop's").assumed = assumed;
+                head
+            }
+        };
+        let label = match left {
+            0 => head,
+            _ => self.block_for(&params),
+        };
+        let frame = self.control.last_mut().expect("open block");
+        frame.label = label;
+        frame.copies.as_mut().expect("the loop's").head = Some(head);
+        self.copy = Some(Copy::Next);
+        Ok(true)
+    }
+
+    /// At the end of a loop: no more ways lead to where it begins.
+    pub(super) fn end_copies(&mut self, label: Block, copies: Option<&Copies>) {
+        self.b.seal_block(label);
+        if let Some(head) = copies.and_then(|c| c.head).filter(|&head| head != label) {
+            self.b.seal_block(head);
+        }
+    }
+}
+
+fn is_peeled(effects: &Effects) -> bool {
+    let most = match effects.calls_any {
+        true => PEELED,
+        false => PEELED_WITHOUT_CALLS,
+    };
+    !effects.loops && !effects.catches && effects.bytes <= most
+}
