@@ -19,6 +19,7 @@ fn options(keep: Keep) -> StudyOptions {
         recordings: None,
         stock_only: false,
         without: None,
+        program: None,
     }
 }
 
