@@ -269,6 +269,20 @@ fn only_the_claims_that_are_asked_for_are_run() {
     assert_eq!(runs.into_inner(), 4, "the adversary's");
 }
 
+/// What it measures differs from run to run; that all is measured does not.
+#[test]
+fn quickcheck_answers_every_claim() {
+    let result = (study("quickcheck").run)(&options(Keep::nothing()), &|_| true).unwrap();
+    every_claim_has_a_number(&result);
+    assert!(
+        result
+            .about
+            .iter()
+            .any(|line| line.starts_with("Instructions were not counted: "))
+    );
+    files_can_be_read(&result);
+}
+
 #[test]
 fn app_aware_answers_every_claim() {
     let result = (study("app-aware").run)(&options(Keep::nothing()), &|_| true).unwrap();
