@@ -124,8 +124,9 @@ impl Study<'_> {
         }
     }
 
+    /// Turns at most.
     fn turns(&self) -> usize {
-        [1, 3, 7][self.size()]
+        [1, 3, 5][self.size()]
     }
 
     fn rounds(&self) -> usize {
