@@ -131,7 +131,7 @@ impl Opened {
         };
         let owned = match self.found {
             Found::New(draft) => {
-                write_new(&draft, |image| {
+                write_new(&draft, most, |image| {
                     let tables = tables.clone();
                     Space::create(&self.path, image, Box::new(Later), tables, align)?.close()
                 })?;
@@ -181,7 +181,7 @@ fn must_be_rewritten(
     Ok(held.version != VERSION || held.tables != *tables || held.align != align)
 }
 
-/// Most bytes of any region file: of address range for one that is being written.
+/// Most bytes of any region file: of address range for one that is being written, whose kind is not known yet.
 const MOST_FILE: u64 = Addresses(ObjectAlign::MOST).max_file();
 
 /// Brings what a crash left in the file's journal to its place.
@@ -250,17 +250,18 @@ fn mapped(
 /// Has a file's place taken by one with what is live of it, for a program with these tables.
 fn replaced(owned: Owned, old: &Inspection, tables: &Tables, align: ObjectAlign) -> Result<Owned> {
     let draft = Draft::replacing(owned)?;
-    write_new(&draft, |image| rewrite(old, tables, align, image))?;
+    let most = Addresses(align).max_file();
+    write_new(&draft, most, |image| rewrite(old, tables, align, image))?;
     draft.publish()
 }
 
-/// Has a region written into a draft's file.
-fn write_new<T>(draft: &Draft, write: impl FnOnce(Image) -> Result<T>) -> Result<()> {
+/// Has a region of so many bytes at most written into a draft's file. They are of address range, of which an emulator has less.
+fn write_new<T>(draft: &Draft, most: u64, write: impl FnOnce(Image) -> Result<T>) -> Result<()> {
     let path = draft.path().display().to_string();
     let failed = || io_error(&path, "no new file can be written beside it");
     let file = draft.file().try_clone().map_err(failed())?;
     let (image, _reservation): (Image, Reservation) =
-        Image::of_new_file(file, MOST_FILE).map_err(failed())?;
+        Image::of_new_file(file, most).map_err(failed())?;
     // The image goes before the addresses do.
     drop(write(image)?);
     Ok(())
@@ -272,7 +273,7 @@ pub(crate) fn write_into_new(to: &Path, write: impl FnOnce(Image) -> Result<Imag
         Found::New(draft) => draft,
         Found::File(owned) => Draft::replacing(owned)?,
     };
-    write_new(&draft, write)?;
+    write_new(&draft, MOST_FILE, write)?;
     let made = draft.publish()?;
     Ok(made.file.metadata().map_or(0, |m| m.len()))
 }

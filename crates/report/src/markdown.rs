@@ -17,8 +17,12 @@ pub fn study(result: &StudyResult) -> String {
         "" => &result.study,
         title => title,
     };
+    let coarse = match result.coarse {
+        true => ", the coarse version (`--quick`)",
+        false => "",
+    };
     let mut out = format!(
-        "# {title}\n\nMachine {}, seed {}, varve {}.\n",
+        "# {title}\n\nMachine {}, seed {}, varve {}{coarse}.\n",
         result.machine, result.seed, result.version
     );
     for paragraph in &result.about {
@@ -138,8 +142,15 @@ pub fn all(results: &[StudyResult]) -> String {
     let mut out = String::from(
         "# Published beside ours\n\nAnswers of all studies, by the factor between published and ours. What is a bound or a range has a factor of \
          one where it\nholds. *Other*: another sign, or another answer to yes or no. *Inputs*: published values that chose a number of ours; they \
-         are no\nanswers. *Not compared*: the paper or we have no number.\n\n\
-         | study | answers | within 10 % | within 25 % | within 1.5x | within 2x | farther | other | inputs | not compared |\n\
+         are no\nanswers. *Not compared*: the paper or we have no number.\n\n",
+    );
+    if results.iter().any(|r| r.coarse) {
+        out.push_str(
+            "These are the coarse versions (`--quick`), of smaller and fewer programs.\n\n",
+        );
+    }
+    out.push_str(
+        "| study | answers | within 10 % | within 25 % | within 1.5x | within 2x | farther | other | inputs | not compared |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
     );
     let mut sums = [0; 9];
@@ -210,6 +221,7 @@ mod tests {
             );
         }
         let page = study(&result);
+        assert!(page.contains("seed 1, varve 0.1.0.\n"), "{page}");
         let table = "\n|---|---|\n| a\\|b | 2 |\n| c | **1** |\n\nBeside DRAM.\n";
         assert!(
             page.contains("## Programs\n\n| program | time (x) |"),
@@ -224,6 +236,11 @@ mod tests {
             !page.contains("empty.svg"),
             "what has no data has no picture: {page}"
         );
+        assert!(!all(&[result.clone()]).contains("--quick"));
+        result.coarse = true;
+        for page in [study(&result), all(&[result.clone()])] {
+            assert!(page.contains("`--quick`"), "{page}");
+        }
         let files = pictures(&result);
         assert_eq!(files.len(), 1);
         assert!(files[0].0 == "pima/scaling.svg" && files[0].1.starts_with("<svg"));

@@ -133,6 +133,9 @@ pub struct StudyResult {
     pub version: String,
     /// The claims, in the paper's order.
     pub claims: Vec<Claim>,
+    /// Of the coarse version, `--quick`: smaller and fewer programs.
+    #[serde(default)]
+    pub coarse: bool,
     /// The study's title, for people.
     #[serde(default)]
     pub title: String,
@@ -174,6 +177,7 @@ impl StudyResult {
             seed,
             version: version.into(),
             claims: Vec::new(),
+            coarse: false,
             title: String::new(),
             command: String::new(),
             about: Vec::new(),

@@ -1,6 +1,6 @@
 //! How sure a study's values are: the same study with several seeds, and without one rule of the model at a time.
 
-use crate::{Study, StudyOptions, StudyProgress, Watch};
+use crate::{Effort, Study, StudyOptions, StudyProgress, Watch};
 use std::cell::Cell;
 use std::collections::HashMap;
 use varve_machine::rules::Rule;
@@ -65,6 +65,7 @@ impl Study {
             (None, Some(result)) => result,
             (waits, _) => return Err(waits.unwrap_or_else(Error::interrupted)),
         };
+        result.coarse = options.effort == Effort::Quick;
         sensitivity(&mut result, &without);
         spread(&mut result, &others);
         Ok(result)
@@ -143,7 +144,6 @@ fn spread(result: &mut StudyResult, others: &[StudyResult]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Effort;
     use varve_machine::rules::RULES;
     use varve_report::Value;
     use varve_run::Keep;
@@ -182,6 +182,7 @@ mod tests {
             recordings: None,
             stock_only: false,
             without: None,
+            program: None,
         };
         let asked = Certainty {
             seeds: 3,

@@ -10,6 +10,7 @@ mod plan;
 mod quickcheck;
 
 pub use certainty::Certainty;
+pub use quickcheck::counted;
 
 use std::path::PathBuf;
 use varve_machine::Machine;
@@ -48,6 +49,8 @@ pub struct StudyOptions {
     pub stock_only: bool,
     /// A rule of the model that does not hold.
     pub without: Option<Rule>,
+    /// The command line's program, which counts instructions by running itself under an emulator (`varve study count`); None: this is another one.
+    pub program: Option<PathBuf>,
 }
 
 impl StudyOptions {

@@ -19,6 +19,7 @@ fn options(keep: Keep) -> StudyOptions {
         recordings: None,
         stock_only: false,
         without: None,
+        program: None,
     }
 }
 
@@ -266,6 +267,20 @@ fn only_the_claims_that_are_asked_for_are_run() {
     let ids: BTreeSet<&str> = result.claims.iter().map(|c| c.id.as_str()).collect();
     assert_eq!(ids, ["D12", "D14"].into());
     assert_eq!(runs.into_inner(), 4, "the adversary's");
+}
+
+/// What it measures differs from run to run; that all is measured does not.
+#[test]
+fn quickcheck_answers_every_claim() {
+    let result = (study("quickcheck").run)(&options(Keep::nothing()), &|_| true).unwrap();
+    every_claim_has_a_number(&result);
+    assert!(
+        result
+            .about
+            .iter()
+            .any(|line| line.starts_with("Instructions were not counted: "))
+    );
+    files_can_be_read(&result);
 }
 
 #[test]

@@ -37,6 +37,7 @@ fn made(only: &[&str]) -> StudyResult {
         recordings: None,
         stock_only: false,
         without: None,
+        program: None,
     };
     (STUDY.run)(&options, &|_| true).unwrap()
 }

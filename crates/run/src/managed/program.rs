@@ -100,6 +100,20 @@ impl Write for Kept {
     }
 }
 
+/// Keeps what somebody else hears first.
+struct Heard<F>(Kept, F);
+
+impl<F: FnMut(&[u8])> Write for Heard<F> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        (self.1)(bytes);
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 impl ManagedProgram {
     /// A program that is started by its main function, without arguments or input.
     pub fn new(file: &str, bytes: impl Into<Arc<[u8]>>) -> ManagedProgram {
@@ -218,13 +232,25 @@ impl ManagedProgram {
     /// # Errors
     /// A module that is no program, what goes wrong in it, and an exit code that is not 0.
     pub fn ran(&self, config: Config) -> Result<HostRun, Error> {
+        self.ran_heard(config, |_| {})
+    }
+
+    /// The same, and `hear` is told at once what the program says on standard error.
+    ///
+    /// # Errors
+    /// As [`ManagedProgram::ran`].
+    pub fn ran_heard(
+        &self,
+        config: Config,
+        hear: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<HostRun, Error> {
         let (out, err) = (Kept::default(), Kept::default());
         let engine = Engine::new(config);
         let module = Module::new(&engine, &self.bytes)?;
         let console = Console {
             input: Input::new(Box::new(Cursor::new(Arc::clone(&self.input)))),
             out: Output::new(Box::new(out.clone())),
-            err: Output::new(Box::new(err.clone())),
+            err: Output::new(Box::new(Heard(err.clone(), hear))),
         };
         let mut store: Store<State> = Store::new(&engine, self.state(console)?)?;
         let code = self.start(&mut store, &module)?;

@@ -73,7 +73,8 @@ impl Recordings {
 
     fn of(folder: &Path) -> Result<Recordings, Error> {
         let refuse = |what: String| Error::Java(format!("{}: {what}", folder.display()));
-        let entries = std::fs::read_dir(folder).map_err(|e| refuse(e.to_string()))?;
+        let entries = std::fs::read_dir(folder)
+            .map_err(|e| refuse(format!("{e}: programs/jvm/record FOLDER makes recordings")))?;
         let mut files: Vec<_> = entries
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| path.extension().is_some_and(|e| e == "json"))
@@ -123,7 +124,11 @@ impl Recording {
         let about: About = serde_json::from_str(about)
             .map_err(|e| refuse(format!("what is said of it, its .json, is wrong: {e}")))?;
         let mut recorded = Recorded::open(trace)?
-            .ok_or_else(|| refuse("no Java virtual machine was recorded".into()))?;
+            .ok_or_else(|| {
+                let cut = "no Java virtual machine is in the recording: it was cut off, or is of another program; \
+                           programs/jvm/record FOLDER makes it anew";
+                refuse(cut.into())
+            })?;
         // An instance has as many hardware threads as it has threads that work. Those of its compilers run beside them.
         recorded.busy = recorded.busy.min(about.threads);
         let mut hash = DefaultHasher::new();

@@ -1,71 +1,63 @@
 //! Instructions that a program retires, counted by an emulator: `valgrind --tool=callgrind`. A count is the same every time, whatever else the
 //! machine does, and says nothing of caches and branches; so it stands beside times, not for them.
 //!
-//! What is counted are whole runs of this very binary, of two lengths, on one processor, where nothing is compiled in the background. Their
-//! difference is the program's in its later rounds, as starting costs the same in both. The compiler may still find something to do in the longer
-//! run, and is no part of the program: so what the generated code retires stands for itself, which is where checks are.
+//! The command line's program is run under the emulator, and there does all work of one program or store (`work.rs`): one that has been started and
+//! warmed up is not started again for each kind of checks. It calls [`mark`] where a count begins and where it ends, and the emulator writes down what
+//! it counted since the last mark. The compiler may find something to do between two marks, and is no part of the program: so what the generated code
+//! retires stands for itself, which is where checks are.
 
+use super::work::Work;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+static MARKS: AtomicU64 = AtomicU64::new(0);
+
+/// Where a count begins or ends.
+#[inline(never)]
+pub fn mark() {
+    MARKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What the emulator calls it.
+const MARK: &str = "*quickcheck::counted::mark*";
+
 /// Who counts.
 pub struct Counter {
     varve: PathBuf,
-    /// A processor that this process may run on.
-    processor: String,
 }
 
 impl Counter {
-    /// The counter, or why there is none.
-    pub fn find() -> Result<Counter, &'static str> {
-        let varve = std::env::current_exe().unwrap_or_default();
-        if varve.file_name().is_none_or(|name| name != "varve") {
-            return Err("this is not the command line's binary");
-        }
-        let is_there = |tool: &str| {
-            let mut ask = Command::new(tool);
-            ask.arg("--version")
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null());
-            ask.status().is_ok_and(|status| status.success())
+    /// The counter, which runs this program, or why there is none.
+    pub fn find(varve: Option<&PathBuf>) -> Result<Counter, &'static str> {
+        let Some(varve) = varve.cloned() else {
+            return Err("valgrind runs the command `varve` for that, and this is another program");
         };
-        if !is_there("valgrind") {
-            return Err("valgrind is not installed");
+        let mut ask = Command::new("valgrind");
+        ask.arg("--version")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        match ask.status().is_ok_and(|status| status.success()) {
+            true => Ok(Counter { varve }),
+            false => Err("valgrind is not installed"),
         }
-        if !is_there("taskset") {
-            return Err("taskset is not installed");
-        }
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let allowed = status
-            .lines()
-            .find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
-        let first: String = allowed
-            .unwrap_or("0")
-            .trim()
-            .chars()
-            .take_while(char::is_ascii_digit)
-            .collect();
-        Ok(Counter {
-            varve,
-            processor: first,
-        })
     }
 
-    /// Instructions of a run of `varve`.
-    fn count(&self, words: &[String]) -> Result<Count, String> {
+    /// The counts of a piece of work.
+    pub fn counts(&self, work: Work, seed: u64) -> Result<Vec<Count>, String> {
         static RUNS: AtomicU64 = AtomicU64::new(0);
-        let number = RUNS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("varve-study-{}-{number}.callgrind", std::process::id());
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("varve-study-{}-{run}.callgrind", std::process::id());
         let file = Gone(std::env::temp_dir().join(name));
-        let mut command = Command::new("taskset");
+        let mut command = Command::new("valgrind");
         command
-            .args(["-c", &self.processor, "valgrind", "--tool=callgrind"])
+            .args(["--tool=callgrind", "--combine-dumps=yes"])
+            .arg(format!("--dump-before={MARK}"))
             .arg(format!("--callgrind-out-file={}", file.0.display()))
             .arg(&self.varve)
-            .args(words)
+            .args(["study", "count", &work.word(), &seed.to_string()])
             .stdin(Stdio::null());
         let out = command.output().map_err(|e| e.to_string())?;
         if !out.status.success() {
@@ -74,24 +66,23 @@ impl Counter {
             return Err(last.unwrap_or("valgrind ended it").to_string());
         }
         let costs = std::fs::read(&file.0).map_err(|e| e.to_string())?;
-        Ok(counted(&String::from_utf8_lossy(&costs)))
+        between(&parts(&String::from_utf8_lossy(&costs)), work.counts())
     }
+}
 
-    /// What a longer run has more than a shorter one.
-    pub fn difference(&self, shorter: &[String], longer: &[String]) -> Result<Count, String> {
-        let (less, more) = (self.count(shorter)?, self.count(longer)?);
-        match more.generated > less.generated && more.all > less.all {
-            true => Ok(Count {
-                generated: more.generated - less.generated,
-                all: more.all - less.all,
-            }),
-            false => Err("the longer run was not the longer one".into()),
-        }
+/// What was counted from each second mark to the next one.
+fn between(parts: &[Count], number: usize) -> Result<Vec<Count>, String> {
+    match parts.len() == 2 * number + 1 {
+        true => Ok(parts.iter().skip(1).step_by(2).copied().collect()),
+        false => Err(format!(
+            "{} counts for {number} pieces of work",
+            parts.len()
+        )),
     }
 }
 
 /// A file that is gone afterwards.
-pub struct Gone(pub PathBuf);
+struct Gone(PathBuf);
 
 impl Drop for Gone {
     fn drop(&mut self) {
@@ -108,18 +99,23 @@ pub struct Count {
     pub all: u64,
 }
 
-/// What a file of callgrind's says. Functions stand below their object (`ob=(3) name`, later `ob=(3)`); a line of costs begins with a position; the
-/// one after `calls=` is what a callee took, which stands at the callee, too.
-fn counted(text: &str) -> Count {
-    let mut count = Count::default();
+/// What a file of callgrind's says, by its parts. Functions stand below their object (`ob=(3) name`, later `ob=(3)`); a line of costs begins with a
+/// position; the one after `calls=` is what a callee took, which stands at the callee, too.
+fn parts(text: &str) -> Vec<Count> {
+    let mut parts = Vec::new();
     let mut nameless = HashSet::new();
     let (mut generated, mut call) = (false, false);
     for line in text.lines() {
         let object = line.strip_prefix("ob=").or(line.strip_prefix("cob="));
-        if let Some(object) = object {
+        if line.starts_with("part:") {
+            parts.push(Count::default());
+            generated = false;
+        } else if let Some(object) = object {
             let (number, name) = object.split_once(' ').unwrap_or((object, ""));
             if name == "???" {
                 nameless.insert(number.to_string());
+            } else if !name.is_empty() {
+                nameless.remove(number);
             }
             if line.starts_with("ob=") {
                 generated = nameless.contains(number);
@@ -128,6 +124,7 @@ fn counted(text: &str) -> Count {
             call = true;
         } else if line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c))
             && !std::mem::take(&mut call)
+            && let Some(count) = parts.last_mut()
         {
             let cost = line.split_whitespace().nth(1);
             let cost = cost.and_then(|c| c.parse::<u64>().ok()).unwrap_or(0);
@@ -135,7 +132,7 @@ fn counted(text: &str) -> Count {
             count.generated += if generated { cost } else { 0 };
         }
     }
-    count
+    parts
 }
 
 #[cfg(test)]
@@ -143,13 +140,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_are_those_of_the_object_that_they_stand_below() {
-        let text = "# callgrind format\nevents: Ir\n\nob=(1) /usr/bin/varve\nfl=(1) main.rs\nfn=(1) main\n12 100\n+3 20\ncob=(2) ???\n\
-                    cfn=(2) 0x1\ncalls=1 0\n15 700\n\nob=(2)\nfn=(2)\n0 650\n* 50\n\nob=(1)\nfn=(3) end\n-2 5\n\ntotals: 825\n";
-        let expected = Count {
-            generated: 700,
-            all: 825,
-        };
-        assert_eq!(counted(text), expected);
+    fn costs_are_those_of_the_part_and_object_that_they_stand_below() {
+        let text = "# callgrind format\npid: 1\npart: 1\nevents: Ir\n\nob=(1) /usr/bin/varve\nfl=(1) main.rs\nfn=(1) main\n12 100\n+3 20\n\
+                    cob=(2) ???\ncfn=(2) 0x1\ncalls=1 0\n15 700\n\nob=(2)\nfn=(2)\n0 650\n* 50\n\nob=(1)\nfn=(3) end\n-2 5\n\ntotals: 825\n\
+                    part: 2\nevents: Ir\n\nob=(2)\nfn=(2)\n0 6\n\npart: 3\nob=(1)\nfn=(1)\n1 2\n";
+        let count = |generated, all| Count { generated, all };
+        let found = parts(text);
+        assert_eq!(found, [count(700, 825), count(6, 6), count(0, 2)]);
+        assert_eq!(between(&found, 1), Ok(vec![count(6, 6)]));
+        assert!(between(&found, 2).is_err(), "a mark was missed");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::turns::{Turns, mean};
 use super::{Scratch, Study};
-use crate::{Effort, StudyOptions};
+use crate::Effort;
 use rustix::time::{ClockId, clock_gettime};
 use varve_report::fmt::Format;
 use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
@@ -102,10 +102,14 @@ pub fn stores(study: &mut Study, out: &mut StudyResult) -> Result<(), Error> {
             "ours has no transactions of a library: places are stored and fenced, splits logged",
         ));
     }
-    let (records, operations) = sizes(study);
+    let size = size(study);
     table.notes.push(format!(
-        "{records} records of {VALUE} B, {operations} operations a round, {} rounds.",
-        rounds(study)
+        "{} records of {VALUE} B, {} rounds of {} operations, and before them as many of {}; {} turns.",
+        size.records,
+        rounds(study) - rounds(study) / 2,
+        size.operations,
+        size.warm_up,
+        turns(study)
     ));
     table.notes.push(
         "ns for an operation, the best later round. Lines are written back and fenced, on an ordinary file.".into(),
@@ -136,12 +140,27 @@ pub fn rows(store: Kind) -> [&'static str; 5] {
     }
 }
 
-/// Records, and operations of a round: in full those of the paper.
-fn sizes(study: &Study) -> (u64, u64) {
-    match study.options.effort {
-        Effort::Tiny => (100, 100),
-        Effort::Quick => (5_000, 5_000),
-        Effort::Full => (1_000_000, 500_000),
+/// How large a store is, and what is done with it.
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub records: u64,
+    /// Operations of a round that is not timed.
+    pub warm_up: u64,
+    /// Operations of one that is.
+    pub operations: u64,
+}
+
+/// In full the paper's records and operations; a fifth of these compile everything and fill the caches.
+fn size(study: &Study) -> Size {
+    let (records, warm_up, operations) = match study.options.effort {
+        Effort::Tiny => (100, 100, 100),
+        Effort::Quick => (5_000, 5_000, 5_000),
+        Effort::Full => (1_000_000, 100_000, 500_000),
+    };
+    Size {
+        records,
+        warm_up,
+        operations,
     }
 }
 
@@ -153,7 +172,7 @@ fn rounds(study: &Study) -> usize {
     }
 }
 
-/// Turns, in which all stores run. One of the full size takes a quarter of an hour.
+/// Turns, in which all stores run. One of the full size takes minutes.
 pub fn turns(study: &Study) -> usize {
     match study.options.effort {
         Effort::Full => 1,
@@ -167,27 +186,26 @@ pub fn filled(
     store: Kind,
     config: Config,
 ) -> Result<(Spec, Local<Managed>), String> {
-    let (records, operations) = sizes(study);
-    fill(study.options, (records, operations), config, |config| {
+    fill(study.options.seed, size(study), config, |config| {
         Managed::new(store, config)
     })
 }
 
 /// A store of such a size, however it is opened.
 pub fn fill(
-    options: &StudyOptions,
-    (records, operations): (u64, u64),
+    seed: u64,
+    size: Size,
     config: Config,
     open: impl FnOnce(Config) -> Result<Managed, varve_runtime::Error>,
 ) -> Result<(Spec, Local<Managed>), String> {
     let spec = Spec {
         workload: Workload::ALL[0],
-        records,
-        operations,
+        records: size.records,
+        operations: size.operations,
         value: VALUE,
-        seed: options.seed,
+        seed,
     };
-    let memory = 2 * records * (VALUE as u64 + OVERHEAD + 32);
+    let memory = 2 * size.records * (VALUE as u64 + OVERHEAD + 32);
     let config = Config {
         heap_max: memory + memory / 2 + (128 << 20),
         ..config
@@ -211,10 +229,15 @@ fn round_times(study: &Study, store: Kind, checks: Checks) -> Result<[f64; 5], S
     for (best, workload) in best.iter_mut().zip(Workload::ALL) {
         spec.workload = workload;
         for round in 0..rounds(study) {
+            let timed = round >= rounds(study) / 2;
+            spec.operations = match timed {
+                true => size(study).operations,
+                false => size(study).warm_up,
+            };
             let began = processor_ns();
             let report = ycsb::run(&spec, &mut target).map_err(|e| e.to_string())?;
             let time = (processor_ns() - began) / report.operations as f64;
-            if round >= rounds(study) / 2 {
+            if timed {
                 *best = best.min(time);
             }
         }

@@ -12,6 +12,30 @@ impl Turns {
         self.0.entry((name, kind)).or_default().push(time);
     }
 
+    /// How many there were.
+    pub fn number(&self) -> usize {
+        self.0.values().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// The standard error, over turns, of the mean over programs of how much longer a kind took than another: points of a percent. Infinite where
+    /// there are less than two turns.
+    pub fn error(&self, names: &[&'static str], kind: &'static str, base: &'static str) -> f64 {
+        let of_turn = |turn: usize| {
+            let ratio = |name: &&'static str| {
+                let time = |kind| self.0.get(&(*name, kind))?.get(turn).copied().flatten();
+                Some(100.0 * time(kind)? / time(base)?)
+            };
+            mean(&names.iter().filter_map(ratio).collect::<Vec<_>>())
+        };
+        let means: Vec<f64> = (0..self.number()).filter_map(of_turn).collect();
+        let (n, mean) = (means.len() as f64, mean(&means).unwrap_or(0.0));
+        let squares: f64 = means.iter().map(|m| (m - mean).powi(2)).sum();
+        match means.len() {
+            0 | 1 => f64::INFINITY,
+            _ => (squares / (n - 1.0) / n).sqrt(),
+        }
+    }
+
     /// The median over turns.
     pub fn typical(&self, name: &'static str, kind: &'static str) -> Option<f64> {
         let times = self.0.get(&(name, kind))?;
@@ -58,5 +82,21 @@ mod tests {
         assert_eq!(turns.over("p", "kind", "base"), Some(50.0));
         assert_eq!(turns.over("q", "kind", "base"), None);
         assert_eq!(mean(&[]), None);
+        assert_eq!(turns.error(&["p"], "kind", "base"), 0.0);
+    }
+
+    #[test]
+    fn an_error_is_that_of_the_mean_over_programs() {
+        let mut turns = Turns::default();
+        // One program's gain is the other's loss in the same turn, but for one point of the mean, up and down.
+        for (p, q) in [(1.1, 1.3), (1.3, 1.12), (1.2, 1.18)] {
+            for (name, ratio) in [("p", p), ("q", q)] {
+                turns.note(name, "base", Some(10.0));
+                turns.note(name, "kind", Some(10.0 * ratio));
+            }
+        }
+        let error = turns.error(&["p", "q"], "kind", "base");
+        assert!((error - (1.0_f64 / 3.0).sqrt()).abs() < 1e-9, "{error}");
+        assert_eq!(turns.error(&["q", "r"], "none", "base"), f64::INFINITY);
     }
 }

@@ -72,6 +72,14 @@ pub enum StudyAction {
         varve study status johnny-cache --keep runs/\n  \
         varve study status johnny-cache --keep runs/ --json")]
     Status(StudyStatusArgs),
+    /// Do what `quickcheck` counts the instructions of, which runs this under an emulator
+    #[command(hide = true)]
+    Count {
+        /// A program, or `STORE:RECORDS`
+        work: String,
+        /// The study's seed
+        seed: u64,
+    },
 }
 
 #[derive(clap::Args, Debug)]

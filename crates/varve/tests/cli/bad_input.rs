@@ -12,6 +12,7 @@ fn an_unknown_name_is_told_with_the_known_ones() {
     varve(&["policy", "nope"]).refuses(2, &["nope", "first-touch"]);
     varve(&["workload", "nope"]).refuses(2, &["nope", "pagerank"]);
     varve(&["study", "nope"]).refuses(2, &["nope", "johnny-cache"]);
+    varve(&["study", "count", "nothing", "1"]).refuses(2, &["nothing"]);
     varve(&["study", "quickcheck", "--shard", "0/2"]).refuses(2, &["measures the machine"]);
     let words = ["study", "pima", "--keep", "none", "--merge"];
     varve(&words).refuses(2, &["--keep"]);

@@ -1,6 +1,6 @@
 //! Objects that survive: a program that is killed again and again, and everything that can be wrong with its region.
 
-use crate::common::{home, on_region as on, varve};
+use crate::common::{Said, has, home, on_region as on, varve};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -254,4 +254,41 @@ fn a_region_of_another_program_or_in_use_is_refused_in_a_line() {
     let said = varve(&["durable", "check", cut]);
     assert!(!said.err.contains("durable check"), "{}", said.err);
     said.refuses(2, &["cut.region", "damaged", "remove it"]);
+}
+
+/// An emulator has few addresses. A new region takes those of its kind and no more.
+#[test]
+fn a_region_is_made_where_addresses_are_few() {
+    let folder = tempfile::tempdir().unwrap();
+    let region = folder.path().join("few.region");
+    let run = format!(
+        "ulimit -v {}; exec {} ycsb a --store fhmap --records 20 --operations 20 --domain memory --durable {}",
+        100 << 20,
+        env!("CARGO_BIN_EXE_varve"),
+        region.display()
+    );
+    let shell = Command::new("sh").args(["-c", &run]).output().unwrap();
+    Said::of(shell).well();
+}
+
+/// The study of QuickCheck counts instructions between marks of its own: they are found, and data survive there.
+#[test]
+fn what_quickcheck_counts_has_its_marks() {
+    if !has("valgrind", "valgrind") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("callgrind");
+    let counted = Command::new("valgrind")
+        .args(["--tool=callgrind", "--combine-dumps=yes"])
+        .arg("--dump-before=*quickcheck::counted::mark*")
+        .arg(format!("--callgrind-out-file={}", file.display()))
+        .args([env!("CARGO_BIN_EXE_varve"), "study", "count", "MList", "1"])
+        .output()
+        .unwrap();
+    Said::of(counted).well();
+    let said = std::fs::read_to_string(file).unwrap();
+    // Two kinds of checks; before each count, and after the last.
+    let parts = said.lines().filter(|l| l.starts_with("part:")).count();
+    assert_eq!(parts, 2 * 2 + 1);
 }

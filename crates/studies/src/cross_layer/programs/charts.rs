@@ -19,21 +19,9 @@ pub(super) fn charts(all: &Look, out: &mut StudyResult) {
         strategies.iter().map(one).collect::<Vec<Bars>>()
     };
     let mut chart = |id: &str, title: &str, what: &str, bars: Vec<Bars>| {
-        let data = Data::Bars {
-            groups: columns.iter().map(label).collect(),
-            bars,
-            stacked: false,
-        };
-        out.charts.push(
-            Chart::new(
-                id,
-                title,
-                Axis::new("program", "", Format::Number),
-                Axis::new(what, "x default", Format::Number).between(0.0, None),
-                data,
-            )
-            .with_level("default", 1.0),
-        );
+        let groups = columns.iter().map(label).collect();
+        out.charts
+            .push(over_default((id, title), ("program", groups), what, bars));
     };
     let with = |with: With| {
         (
@@ -82,6 +70,23 @@ pub(super) fn charts(all: &Look, out: &mut StudyResult) {
         bars(&some, &energy),
     );
     power(all, out);
+}
+
+/// Bars beside the default, for each of some groups: the chart's id and title, and what groups are.
+pub(super) fn over_default(
+    (id, title): (&str, &str),
+    (groups_are, groups): (&str, Vec<String>),
+    what: &str,
+    bars: Vec<Bars>,
+) -> Chart {
+    let data = Data::Bars {
+        groups,
+        bars,
+        stacked: false,
+    };
+    let groups_are = Axis::new(groups_are, "", Format::Number);
+    let what = Axis::new(what, "x default", Format::Number).between(0.0, None);
+    Chart::new(id, title, groups_are, what, data).with_level("default", 1.0)
 }
 
 /// Power of each DIMM over time, of the kernel that needs most bandwidth, as default, on one hot DIMM, and with the governor.

@@ -1,7 +1,7 @@
 //! The claims of B9, and the table of its programs.
 
 use super::super::claim;
-use super::look::{Look, columns, label};
+use super::look::{Look, columns, label, mean_of_all};
 use super::steady::Steady;
 use super::suite::{CONTINUOUS, MANY, OFFLINE, ONLINE, With, key};
 use super::{Runs, Suite, charts};
@@ -21,14 +21,9 @@ pub(super) fn claims(ran: &(Suite, Runs), out: &mut StudyResult) {
     let many = |strategy: &str, with| all.mean(true, |e| all.time(e, strategy, MANY, with));
     let slow = "2 to 3 in the paper";
     let energies = |with| all.mean(true, |e| all.energy(e, OFFLINE, MANY, with));
-    // A mean is over all kernels, or there is none.
-    let settled: Option<Vec<Steady>> = all
-        .entries(true)
-        .map(|e| all.steady(e, OFFLINE, MANY))
-        .collect();
     let steady = |of: fn(&Steady) -> f64| {
-        let settled = settled.as_ref().filter(|all| !all.is_empty())?;
-        Some(settled.iter().map(of).sum::<f64>() / settled.len() as f64)
+        let kernels = all.entries(true);
+        mean_of_all(kernels.map(|e| all.steady(e, OFFLINE, MANY).as_ref().map(of)))
     };
     let searched = steady(|s| 100.0 * s.search).map_or(String::new(), |percent| {
         format!(

@@ -50,6 +50,12 @@ impl Look<'_> {
     }
 }
 
+/// The mean over all kernels; none if one of them has none.
+pub(super) fn mean_of_all(all: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let all = all.collect::<Option<Vec<f64>>>()?;
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+}
+
 /// Columns of programs as the paper's figures have them: one and eleven threads of each kernel.
 pub(super) fn columns(all: &Look) -> Vec<(&'static Entry, u32)> {
     let many = all.entries(true).map(|e| (e, MANY));

@@ -35,6 +35,10 @@ pub fn study(a: &StudyArgs) -> Done {
         Some(StudyAction::Status(a)) => {
             cluster::status::status(&runs(&a.name, &a.of, &a.keep)?, a.json)
         }
+        Some(StudyAction::Count { work, seed }) => {
+            varve_studies::counted(work, *seed).map_err(|e| ui::of_run(&e))?;
+            Ok(ExitCode::SUCCESS)
+        }
         None if a.name == "list" => {
             list(varve_studies::list(), a.json)?;
             Ok(ExitCode::SUCCESS)
@@ -207,6 +211,8 @@ fn options(name: &str, of: &StudyOf, keep: &Keep, jobs: usize) -> StudyOptions {
         // One that names recordings with the study wants what they answer; `all` is to be whole.
         stock_only: of.jvm.is_some() && name != ALL,
         without: None,
+        // A file that was replaced meanwhile is still there by this name.
+        program: Some(format!("/proc/{}/exe", std::process::id()).into()),
     }
 }
 
