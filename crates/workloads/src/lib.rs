@@ -18,6 +18,7 @@ pub mod graph;
 pub mod gups;
 pub mod harness;
 pub mod host;
+pub mod hpc;
 pub mod init;
 pub mod kv;
 pub mod layout;

@@ -15,6 +15,7 @@ pub fn list() -> Vec<Entry> {
         crate::streams::ENTRIES,
         crate::graph::ENTRIES,
         crate::nas::ENTRIES,
+        crate::hpc::ENTRIES,
         crate::apps::ENTRIES,
     ];
     modules.concat()
