@@ -26,6 +26,7 @@ pub mod limit;
 pub mod loops;
 pub mod nas;
 pub mod node;
+pub mod olap;
 pub mod registry;
 pub mod streams;
 pub mod tpcc;

@@ -12,6 +12,7 @@ pub fn list() -> Vec<Entry> {
         crate::gups::ENTRIES,
         crate::kv::ENTRIES,
         crate::tpcc::ENTRIES,
+        crate::olap::ENTRIES,
         crate::streams::ENTRIES,
         crate::graph::ENTRIES,
         crate::nas::ENTRIES,
