@@ -95,7 +95,10 @@ fn a_tree_that_breaks_a_rule_is_found_out() {
     let graph = Csr::from_edges(6, &ring);
     assert_eq!(wrong(&graph, 0, &[0, 0, 1, 2, 5, 0]), 0);
     for (tree, why) in [
-        ([0, 0, 1, 2, 3, 0], "4 is 4 steps away, and its neighbour 5 one"),
+        (
+            [0, 0, 1, 2, 3, 0],
+            "4 is 4 steps away, and its neighbour 5 one",
+        ),
         ([0, 0, 0, 2, 5, 0], "0 and 2 are no neighbours"),
         ([0, 0, 3, 2, 5, 0], "2 and 3 are a circle"),
         ([0, 0, 1, NOBODY, 5, 0], "3 was left out"),

@@ -48,7 +48,12 @@ pub const ENTRY: Entry = Entry {
             "16777216",
             "points of the finest grid, rounded down to a power of two: 256 along each edge, about 450 B each",
         ),
-        Param::new("iterations", Want::COUNT, "50", "iterations, as in a set of the benchmark"),
+        Param::new(
+            "iterations",
+            Want::COUNT,
+            "50",
+            "iterations, as in a set of the benchmark",
+        ),
     ],
     build: |values| Ok(Box::new(program(values)?)),
 };

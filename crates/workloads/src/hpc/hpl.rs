@@ -4,15 +4,16 @@
 //!
 //! ```text
 //!            panel  right of it
-//!          +-------+-----------+    pivot, eliminate   strips of 8 columns of the panel, one column at a time
+//!          +-------+-----------+    pivot, eliminate   8 columns of the panel at a time, one after the other
 //!  block   | L, U  |     U     |    swap               the pivots' rows right of the panel
 //!          +-------+-----------+    triangle           U, from the panel's first rows
 //!          |   L   |   A - LU  |    update             all the rest: nearly all of the work
 //!          +-------+-----------+    solve              once, at the end
 //! ```
 //!
-//! The update goes in tiles of 8 x 8 numbers, which stay in registers while the panel's columns pass. Eight tiles of rows and
-//! eight of columns are an item of the loop, so that L comes from the first cache and U from the second.
+//! The update is a matrix product, blocked for the caches as BLIS does it (its sizes for Skylake's servers): strips of 3752
+//! columns, whose part of U stays in the last cache; 240 rows of a strip at a time, whose part of L stays in the second; and
+//! tiles of 8 x 8 numbers in registers, while the panel's columns pass. Threads share the rows of a strip.
 //!
 //! | array | bytes | accessed |
 //! |---|---|---|
@@ -28,12 +29,12 @@
 //!
 //! # Instructions
 //!
-//! One multiplies and adds eight doubles by AVX-512, and takes one factor from memory (`{1to8}`). For 8 of them there is one load, and a
-//! quarter of the loop (an assumption: unrolled by four). A machine of two instructions a cycle then has the two units of a Xeon Gold
-//! busy 86 % of the time. Frequencies do not fall under AVX-512 (an assumption that favours the processor).
+//! One multiplies and adds eight doubles by AVX-512, and takes one factor from memory (`{1to8}`). For 8 of them there is one
+//! load, and a quarter of the loop (an assumption: unrolled by four). A machine of two instructions a cycle then has the two
+//! units of a Xeon Gold busy 86 % of the time. Frequencies do not fall under AVX-512 (an assumption).
 //!
-//! Where this differs from the benchmark: threads share one matrix, none sends anything, and no panel is
-//! factored ahead while others update. Rows are stored one after the other, not columns; the update is the same.
+//! Where this differs from the benchmark: L and U are not copied for the product, threads share one matrix, none sends
+//! anything, and no panel is factored ahead while others update. Matrices are stored by rows, not by columns.
 
 use super::matrix::{ACCEPTED, LINE, Matrix};
 use crate::entry::Entry;
@@ -45,9 +46,9 @@ use varve_spec::{Error, Param, Values, Want};
 
 /// Rows of a tile, and columns.
 const TILE: usize = LINE;
-/// Tiles along an item's edges.
-const TILES: usize = 8;
-/// Rows of a step in loops over a strip.
+/// Columns of a strip at full size, and rows of it at a time (BLIS, `config/skx`: NC and MC of doubles).
+const STRIP: [f64; 2] = [3752.0, 240.0];
+/// Rows of a step in loops over a column.
 const ROWS: usize = 64;
 
 /// Vector instructions for a tile and a column of the panel: see the module.
@@ -67,12 +68,12 @@ pub const ENTRY: Entry = Entry {
     name: "hpl",
     about: "High-Performance Linpack: dense equations by blocked elimination with partial pivoting",
     params: &[
-        Param::scaled("bytes", Want::Bytes, "2GiB", "memory of the matrix"),
+        Param::scaled("bytes", Want::Bytes, "4GiB", "memory of the matrix"),
         Param::new(
             "block",
             Want::COUNT,
-            "256",
-            "columns of a panel at full size, which scale divides by its root; of HPL's usual ones for AVX-512",
+            "384",
+            "columns of a panel at full size, which scale divides by its root; Intel's guide to oneMKL recommends it for AVX-512",
         ),
     ],
     build: |values| Ok(Box::new(program(values)?)),
@@ -83,9 +84,9 @@ enum At {
     Start,
     /// The largest number of the column.
     Pivot,
-    /// The column out of the rows below, within the strip.
+    /// The column out of the rows below, within its line.
     Eliminate,
-    /// What the strip does to the rest of its panel, and the panel to what is right of it: these columns, in this order.
+    /// What eight columns do to the rest of their panel, and the panel to what is right of it; in this order.
     Swap,
     Triangle,
     Update,
@@ -100,6 +101,8 @@ pub struct Hpl {
     x: Array,
     /// Columns of a panel.
     block: usize,
+    /// Columns of a strip, and rows of it at a time.
+    strip: [usize; 2],
     /// How often a step of an update counts.
     times: f64,
     at: At,
@@ -107,7 +110,7 @@ pub struct Hpl {
     column: usize,
     /// The columns that have been eliminated, and by whose rows the others are updated.
     done: std::ops::Range<usize>,
-    /// The columns that are updated.
+    /// The columns that are to be updated.
     columns: std::ops::Range<usize>,
     /// Each thread's largest number in the column.
     largest: Vec<Option<(f64, usize)>>,
@@ -139,6 +142,7 @@ pub fn program(values: &Values) -> Result<Loops<Hpl>, Error> {
         a,
         x,
         block,
+        strip: STRIP.map(|edge| lines(edge / scale.sqrt())),
         times: whole / block as f64,
         at: At::Start,
         column: 0,
@@ -189,7 +193,7 @@ impl Hpl {
         self.below(self.column)
     }
 
-    /// The column has been eliminated: the next one of the strip, or what is right of the strip.
+    /// The column has been eliminated: the next one of its line, or what is right of that.
     fn after_column(&mut self) -> Stage {
         self.column += 1;
         let n = self.matrix.n;
@@ -212,21 +216,16 @@ impl Hpl {
         Stage::parallel((self.columns.len() / LINE) as u64)
     }
 
-    fn start_update(&mut self) -> Stage {
+    /// The next strip of columns, if one is left.
+    fn next_update(&mut self) -> Option<Stage> {
         self.at = At::Update;
-        let (across, down) = self.items();
-        Stage::parallel((across * down) as u64)
-    }
-
-    /// Items of an update across and down.
-    fn items(&self) -> (usize, usize) {
         let rows = self.matrix.n - self.done.end;
-        let edge = TILES * TILE;
-        (self.columns.len().div_ceil(edge), rows.div_ceil(edge))
+        let items = rows.div_ceil(self.strip[1]) as u64;
+        (!self.columns.is_empty()).then(|| Stage::parallel(items))
     }
 
-    /// After the update of what is right of a strip or a panel.
-    fn next_strip(&mut self) -> Option<Stage> {
+    /// Everything has been updated: the next columns of the panel, or the next panel.
+    fn next_columns(&mut self) -> Option<Stage> {
         if self.column == self.matrix.n {
             self.at = At::Solve;
             return Some(Stage::serial(self.matrix.n as u64));
@@ -261,12 +260,12 @@ impl Hpl {
     }
 
     fn eliminate(&mut self, item: u64, out: &mut Vec<Op>) {
-        let strip = self.column / LINE * LINE;
-        out.push(Op::read(self.place(self.column, strip), 64, 1));
+        let line = self.column / LINE * LINE;
+        out.push(Op::read(self.place(self.column, line), 64, 1));
         for row in self.rows(self.column + 1, item) {
-            let at = self.place(row, strip);
+            let at = self.place(row, line);
             out.push(Op::new(Kind::Update, at, 64, PER_ELIMINATED));
-            self.matrix.eliminate(row, self.column, strip + LINE);
+            self.matrix.eliminate(row, self.column, line + LINE);
         }
     }
 
@@ -305,20 +304,22 @@ impl Hpl {
         }
     }
 
+    /// Columns of the strip at hand.
+    fn strip(&self) -> std::ops::Range<usize> {
+        let from = self.columns.start;
+        from..self.columns.end.min(from + self.strip[0])
+    }
+
     /// One tile.
     fn update(&mut self, work: &mut Work, out: &mut Vec<Op>) {
-        let across = self.items().0;
-        let (item, tile) = (work.at as usize, work.within as usize);
-        let edge = TILES * TILE;
-        let column = self.columns.start + item % across * edge + tile % TILES * TILE;
-        let first = self.done.end + item / across * edge + tile / TILES * TILE;
+        let from = self.done.end + work.at as usize * self.strip[1];
+        let down = (self.matrix.n - from).min(self.strip[1]) / TILE;
+        let tile = work.within as usize;
+        let column = self.strip().start + tile / down * TILE;
+        let first = from + tile % down * TILE;
         work.within += 1;
-        if tile + 1 == TILES * TILES {
+        if tile + 1 == down * self.strip().len() / TILE {
             (work.at, work.within) = (work.at + 1, 0);
-        }
-        if column >= self.columns.end || first >= self.matrix.n {
-            // An item at the edge has fewer tiles.
-            return;
         }
         let steps = self.done.len();
         // Between all lines of L and U that pass, and those of the tile.
@@ -372,7 +373,7 @@ impl Kernel for Hpl {
 
     fn next_stage(&mut self) -> Option<Stage> {
         match self.at {
-            At::Start => self.next_strip(),
+            At::Start => self.next_columns(),
             At::Pivot => {
                 let larger =
                     |a: (f64, usize), b: (f64, usize)| if (b.0, a.1) > (a.0, b.1) { b } else { a };
@@ -386,8 +387,11 @@ impl Kernel for Hpl {
             }
             At::Eliminate => Some(self.after_column()),
             At::Swap => Some(self.start_triangle()),
-            At::Triangle => Some(self.start_update()),
-            At::Update => self.next_strip(),
+            At::Triangle => self.next_update(),
+            At::Update => {
+                self.columns.start = self.strip().end;
+                self.next_update().or_else(|| self.next_columns())
+            }
             At::Solve => None,
         }
     }
@@ -444,16 +448,27 @@ mod tests {
 
     #[test]
     fn the_solution_is_that_of_plain_elimination() {
-        for (bytes, block, threads) in [(8 * 24 * 24, 8, 1), (8 * 72 * 72, 16, 3), (8 * 150 * 150, 64, 5)]
-        {
-            let mut hpl = made(&format!("hpl:bytes={bytes},block={block},threads={threads},seed=7"));
+        for (bytes, block, threads) in [
+            (8 * 24 * 24, 8, 1),
+            (8 * 72 * 72, 16, 3),
+            (8 * 150 * 150, 64, 5),
+        ] {
+            let mut hpl = made(&format!(
+                "hpl:bytes={bytes},block={block},threads={threads},seed=7"
+            ));
             drain(&mut hpl);
             let (matrix, n) = (&hpl.kernel.matrix, hpl.kernel.matrix.n);
             let row = |i: usize| (0..n).map(|j| matrix.drawn(i, j)).collect();
-            let want = dense::solve((0..n).map(row).collect(), (0..n).map(|i| matrix.drawn(i, n)).collect());
+            let want = dense::solve(
+                (0..n).map(row).collect(),
+                (0..n).map(|i| matrix.drawn(i, n)).collect(),
+            );
             let largest = want.iter().fold(0.0f64, |most, x| most.max(x.abs()));
             for (ours, want) in hpl.kernel.solution().iter().zip(&want) {
-                assert!((ours - want).abs() < 1e-9 * largest, "n = {n}: {ours}, should be {want}");
+                assert!(
+                    (ours - want).abs() < 1e-9 * largest,
+                    "n = {n}: {ours}, should be {want}"
+                );
             }
             assert!(hpl.kernel.residual() < ACCEPTED);
         }

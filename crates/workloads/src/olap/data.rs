@@ -172,7 +172,8 @@ mod tests {
             assert!((1..=50).contains(&line.quantity) && line.discount <= 10 && line.tax <= 8);
             assert!((90_000..=210_000).contains(&(line.price / line.quantity)));
         }
-        let of = |keep: &dyn Fn(&&Line) -> bool| share(lines.iter().filter(keep).count(), data.lines);
+        let of =
+            |keep: &dyn Fn(&&Line) -> bool| share(lines.iter().filter(keep).count(), data.lines);
         assert!((0.97..0.995).contains(&of(&|l| l.shipped <= Q1_DAY)));
         assert!((0.5..0.58).contains(&of(&|l| l.shipped > Q3_DAY)));
         let segment = (0..data.customers()).filter(|&c| data.segment(c) == Q3_SEGMENT);

@@ -74,7 +74,12 @@ pub const ENTRY: Entry = Entry {
             "60M",
             "rows of the largest table, 62 bytes each with their part of the others; TPC-H's scale factor 10",
         ),
-        Param::new("passes", Want::COUNT, "12", "times that both queries are answered"),
+        Param::new(
+            "passes",
+            Want::COUNT,
+            "12",
+            "times that both queries are answered",
+        ),
     ],
     build: |values| Ok(Box::new(program(values)?)),
 };
@@ -215,7 +220,9 @@ impl Queries {
     pub fn best(&self) -> Vec<(u64, u64)> {
         let mut all = self.best.concat();
         keep(&mut all);
-        all.into_iter().map(|(revenue, order)| (order, revenue)).collect()
+        all.into_iter()
+            .map(|(revenue, order)| (order, revenue))
+            .collect()
     }
 
     fn rows(&self, at: At) -> u64 {
@@ -430,9 +437,15 @@ impl Kernel for Queries {
                 "Q1, sum of charges".into(),
                 format!("{:.2}", sum(|s| s.charged) as f64 / 1e6),
             ),
-            ("orders joined in Q3".into(), self.made.iter().sum::<u64>().to_string()),
+            (
+                "orders joined in Q3".into(),
+                self.made.iter().sum::<u64>().to_string(),
+            ),
             ("Q3, best order".into(), order.to_string()),
-            ("Q3, its revenue".into(), format!("{:.2}", revenue as f64 / 1e4)),
+            (
+                "Q3, its revenue".into(),
+                format!("{:.2}", revenue as f64 / 1e4),
+            ),
         ]
     }
 }
