@@ -1,8 +1,8 @@
-//! E12, figure 1: how sensitive programs are to latency, and how much bandwidth they demand. The text says which are high and low in
-//! which; the figure's numbers cannot be read.
+//! E12, figure 1: how sensitive programs are to latency, and how much bandwidth they demand. The text says which are high and
+//! low in which; the figure's numbers cannot be read.
 //!
-//! Both by what classes are measured by (`jobs/src/class.rs`): with one thread bandwidth is not short, so time in PM over time in DRAM is
-//! what latency does. Demand is what the usual threads read and write in DRAM.
+//! Both by what classes are measured by (`jobs/src/class.rs`): with one thread bandwidth is least short, so time in PM over time
+//! in DRAM is what latency does. Demand is what the usual threads read and write in DRAM.
 
 use super::alone::THREADS;
 use super::claim;

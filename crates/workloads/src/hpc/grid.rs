@@ -1,7 +1,7 @@
 //! One level of HPCG's grids: its matrix, its vectors, and the loops over its rows.
 //!
-//! The matrix has 26 on its diagonal and -1 for each of a point's up to 26 neighbours. Its numbers are known, so the host holds none of
-//! them; the modelled program loads them all.
+//! The matrix has 26 on its diagonal and -1 for each of a point's up to 26 neighbours. Its numbers are known, so the host
+//! holds none of them; the modelled program loads them all.
 
 use varve_machine::{Kind, Op};
 

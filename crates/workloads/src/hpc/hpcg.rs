@@ -1,8 +1,9 @@
 //! HPCG: conjugate gradients on a 27-point stencil, with multigrid of symmetric Gauss-Seidel sweeps as preconditioner.
 //!
-//! As the benchmark's reference does it (Dongarra, Heroux, Luszczek: "HPCG benchmark: a new metric for ranking high performance
-//! computing systems", 2015): up to four levels, each with half the points along an edge; one symmetric sweep before and one after the
-//! coarser level, one on the coarsest. The matrix is stored as any sparse one. For each of the p points of a level:
+//! As the benchmark's reference does it (Dongarra, Heroux, Luszczek: "HPCG benchmark: a new metric for ranking high
+//! performance computing systems", 2015): up to four levels, each with half the points along an edge; one symmetric sweep
+//! before and one after the coarser level, one on the coarsest. The matrix is stored as any sparse one. For each of the p
+//! points of a level:
 //!
 //! | array | bytes | accessed |
 //! |---|---|---|
@@ -14,7 +15,8 @@
 //! | `hpcg.solution`, `hpcg.p`, `hpcg.ap` | 8 p each | in runs |
 //!
 //! A thread stands for a rank of the benchmark: its sweeps take the points of others as they were before. Its points are rows
-//! along x that follow each other, where the benchmark's are a box. The right-hand side is such that all unknowns are 1, and the first guess is 0.
+//! along x that follow each other, where the benchmark's are a box. The right-hand side is such that all unknowns are 1. The
+//! first guess is 0.
 //!
 //! What the model does not see: within a sweep each row waits for the row before, as their numbers do, not their addresses.
 

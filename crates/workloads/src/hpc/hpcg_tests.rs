@@ -40,9 +40,9 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// A sweep of Gauss-Seidel and back, as triangular systems: each thread's rows alone, what is outside of them held.
-fn sweep(n: [usize; 3], threads: usize, b: &[f64], x: &mut Vec<f64>) {
+fn sweep(n: [usize; 3], threads: usize, b: &[f64], x: &mut [f64]) {
     let a = stencil(n);
-    let held = x.clone();
+    let held = x.to_owned();
     for thread in 0..threads {
         let (low, high) = chunk((n[1] * n[2]) as u64, thread, threads);
         let own = low as usize * n[0]..high as usize * n[0];

@@ -33,8 +33,9 @@
 //! load, and a quarter of the loop (an assumption: unrolled by four). A machine of two instructions a cycle then has the two
 //! units of a Xeon Gold busy 86 % of the time. Frequencies do not fall under AVX-512 (an assumption).
 //!
-//! Where this differs from the benchmark: L and U are not copied for the product, threads share one matrix, none sends
-//! anything, and no panel is factored ahead while others update. Matrices are stored by rows, not by columns.
+//! Where this differs from the benchmark: threads share one matrix, none sends anything, and no panel is factored ahead while
+//! others update. The matrix is stored strip by strip, and a strip by rows. BLIS copies what it multiplies to be so; here it is
+//! so for good. Prefetching then finds long runs at every scale, as it does at full size.
 
 use super::matrix::{ACCEPTED, LINE, Matrix};
 use crate::entry::Entry;
@@ -130,6 +131,7 @@ pub fn program(values: &Values) -> Result<Loops<Hpl>, Error> {
     let whole = values.count_in("block", LINE as u64, 4096)? as f64;
     let lines = |columns: f64| (columns as usize / LINE).max(1) * LINE;
     let block = lines(whole / scale.sqrt());
+    let [strip, rows] = STRIP.map(|edge| lines(edge / scale.sqrt()));
     let n = lines((bytes as f64 / 8.0).sqrt());
     let matrix = Matrix::new(n, values.count("seed"));
     let mut layout = Layout::new();
@@ -142,7 +144,8 @@ pub fn program(values: &Values) -> Result<Loops<Hpl>, Error> {
         a,
         x,
         block,
-        strip: STRIP.map(|edge| lines(edge / scale.sqrt())),
+        // Panels do not go beyond strips.
+        strip: [(strip / block).max(1) * block, rows],
         times: whole / block as f64,
         at: At::Start,
         column: 0,
@@ -168,8 +171,13 @@ impl Hpl {
         self.matrix.residual(&self.solution)
     }
 
+    /// Where a number is. A strip's rows follow each other, as in the copies that products work on.
     fn place(&self, row: usize, column: usize) -> u64 {
-        self.a.at((row * self.matrix.stride + column) as u64)
+        let [across, _] = self.strip;
+        let first = column / across * across;
+        let width = across.min(self.matrix.stride - first);
+        self.a
+            .at((first * self.matrix.n + row * width + column - first) as u64)
     }
 
     /// Instructions that count as often as they stand for.
@@ -307,7 +315,10 @@ impl Hpl {
     /// Columns of the strip at hand.
     fn strip(&self) -> std::ops::Range<usize> {
         let from = self.columns.start;
-        from..self.columns.end.min(from + self.strip[0])
+        from..self
+            .columns
+            .end
+            .min((from / self.strip[0] + 1) * self.strip[0])
     }
 
     /// One tile.
@@ -349,13 +360,13 @@ impl Hpl {
             self.solution = self.matrix.solve();
         }
         // A vector multiplication and a load for each line of the row and of the solution.
-        run(
-            out,
-            Kind::Read,
-            self.place(row, row),
-            8 * (n - row) as u64,
-            3,
-        );
+        let mut column = row;
+        while column < n {
+            let end = n.min((column / self.strip[0] + 1) * self.strip[0]);
+            let bytes = 8 * (end - column) as u64;
+            run(out, Kind::Read, self.place(row, column), bytes, 3);
+            column = end;
+        }
         out.push(Op::read(self.place(row, n), 8, 1));
         out.push(Op::write(self.x.at(row as u64), 8, 20));
         work.at += 1;

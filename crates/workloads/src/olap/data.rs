@@ -117,7 +117,7 @@ impl Data {
     pub fn line(&self, line: u64) -> Line {
         let order = self.order_of(line);
         let (a, b) = (self.random(3, line), self.random(4, line));
-        let part = |random: u64, shift: u32, below: u64| (random >> shift & 0xFFFF) * below >> 16;
+        let part = |random: u64, shift: u32, below: u64| ((random >> shift & 0xFFFF) * below) >> 16;
         let quantity = 1 + part(a, 0, 50);
         let shipped = self.order(order).day + 1 + part(a, 16, 121) as u32;
         let received = shipped + 1 + part(a, 32, 30) as u32;
@@ -162,7 +162,8 @@ mod tests {
         assert_eq!(first, [1, 2, 3, 4, 5, 6, 7]);
     }
 
-    /// Shares of TPC-H's own data: nearly all lines are in Q1, about half are shipped after Q3's day, a fifth of customers is asked for.
+    /// Shares of TPC-H's own data: nearly all lines are in Q1, about half are shipped after Q3's day, a fifth of customers is
+    /// asked for.
     #[test]
     fn values_have_the_ranges_and_shares_of_the_specification() {
         let data = Data::new(280_000, 1);

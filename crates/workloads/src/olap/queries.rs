@@ -18,8 +18,8 @@
 //! | `join.directory` | 8 | at random, once for each order that passes and each line |
 //! | `join.entries` | 32 | written in runs, read and added to at random, after the directory |
 //!
-//! Columns are not compressed. A line of memory with columns is read when one of its rows is needed. Engines differ most in what they
-//! execute for a row; the counts here are those of compiled loops without vectors (an assumption).
+//! Columns are not compressed. A line of memory of a column is read when one of its rows is needed. Engines differ most in
+//! what they execute for a row; the counts here are those of compiled loops without vectors (an assumption).
 
 use varve_machine::{Kind, Op, Region};
 
@@ -42,8 +42,8 @@ const ENTRY_BYTES: u64 = 32;
 // Instructions, counted on the loops as a compiler for x86-64 emits them at -O2.
 /// Q1, for a row: load the date, compare, branch, advance, compare, branch.
 const PER_DATE: u32 = 6;
-/// More for one that passes: load six columns, find the group (two loads, shift, add, shift, add), two subtractions or additions and two
-/// multiplications, a load, an add and a store for six sums (one of them of two words).
+/// More for one that passes: load six columns, find the group (two loads, shift, add, shift, add), two subtractions or
+/// additions and two multiplications, a load, an add and a store for six sums (one of them of two words).
 const PER_SUMMED: u32 = 44;
 /// Q3, for an order or a line whose key is hashed: two multiplications, three shifts, three exclusive ors, a mask.
 const PER_HASH: u32 = 9;

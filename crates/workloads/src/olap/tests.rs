@@ -45,7 +45,7 @@ fn q3(data: &Data) -> Vec<(u64, u64)> {
     }
     let mut all: Vec<(u64, u64)> = revenue.into_iter().collect();
     // Stable: of equals the lowest order stays first.
-    all.sort_by(|a, b| b.1.cmp(&a.1));
+    all.sort_by_key(|&(_, revenue)| std::cmp::Reverse(revenue));
     all.truncate(10);
     all
 }
