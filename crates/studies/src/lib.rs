@@ -163,8 +163,8 @@ pub fn list() -> &'static [Study] {
         },
         Study {
             name: "app-aware",
-            about: "placement, threads and order of whole programs (Wang et al.): claims E5-E11",
-            claims: ('E', 5, 11),
+            about: "placement, threads and order of whole programs (Wang et al.): claims E5-E12",
+            claims: ('E', 5, 12),
             rounds: 2,
             run: app_aware::run,
         },

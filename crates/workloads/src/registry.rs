@@ -12,9 +12,11 @@ pub fn list() -> Vec<Entry> {
         crate::gups::ENTRIES,
         crate::kv::ENTRIES,
         crate::tpcc::ENTRIES,
+        crate::olap::ENTRIES,
         crate::streams::ENTRIES,
         crate::graph::ENTRIES,
         crate::nas::ENTRIES,
+        crate::hpc::ENTRIES,
         crate::apps::ENTRIES,
     ];
     modules.concat()

@@ -1,13 +1,13 @@
-//! E5 and E11: what programs ask of memory, each alone in either.
+//! E5, E11 and E12: what programs ask of memory, each alone in either.
 
-use super::{Setup, claim};
+use super::{Setup, claim, figure1};
 use varve_jobs::compare::{Making, demands};
 use varve_jobs::{Demand, Error, Memory, group};
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Chart, Data, Kind, Series, StudyResult, Value};
 
 /// Threads of the comparison.
-const THREADS: u32 = 8;
+pub const THREADS: u32 = 8;
 
 pub fn claims(setup: &Setup, making: &Making, out: &mut StudyResult) -> Result<(), Error> {
     let text = include_str!("groups/demands.toml");
@@ -17,6 +17,7 @@ pub fn claims(setup: &Setup, making: &Making, out: &mut StudyResult) -> Result<(
     let named = |name: &str| all.iter().find(|d| d.name == name);
     e5(&named, out);
     e11(&named, out);
+    figure1::claims(&all, out);
     out.charts.push(slowdowns(&all));
     for name in ["freqmine", "npb_lu"] {
         out.charts.extend(named(name).map(scaling));

@@ -1,7 +1,8 @@
-//! Application awareness on hybrid memory (Wang et al.): placement, threads and order of whole programs. Claims E5 to E11.
+//! Application awareness on hybrid memory (Wang et al.): placement, threads and order of whole programs. Claims E5 to E12.
 //!
 //! ```text
 //! alone.rs         E5, E11: what programs ask of memory, each alone
+//! figure1.rs       E12: where that places them between latency and bandwidth
 //! groups.rs        E6 to E9: groups under Linux and under each optimization
 //! lengths.rs       E8, E9: the same groups with programs that run for longer
 //! interference.rs  E10: every way of using memory beside every other
@@ -9,6 +10,7 @@
 //! ```
 
 mod alone;
+mod figure1;
 mod groups;
 mod interference;
 mod lengths;
@@ -49,7 +51,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
         }
         made => made,
     };
-    if setup.wants(&["E5", "E11"]) {
+    if setup.wants(&["E5", "E11", "E12"]) {
         let tell = tell("alone");
         part(alone::claims(&setup, &setup.making(&tell), &mut out))?;
     }
@@ -78,8 +80,8 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
 fn about(scale: u32) -> Vec<String> {
     vec![
         format!(
-            "Programs are access patterns (`varve workload`), not the programs themselves; sizes and times are divided by {scale}, \
-             and given at full size again. Each takes some seconds, where the paper's take minutes: what moving pages costs is a larger part."
+            "Programs are access patterns (`varve workload`), not the programs themselves, but for those that are in figure 1 alone: these are \
+             kernels that compute. Sizes and times are divided by {scale}, and given at full size again. Each takes some seconds, where the paper's take minutes: what moving pages costs is a larger part."
         ),
         "Inputs are the bandwidths that the paper prints of ocean_cp, freqmine and NPB/LU in DRAM (they come out again under E5 \
          and E11). Members of groups that the text does not name are assumed; its figures cannot be read."

@@ -1,5 +1,5 @@
 //! Graph kernels on Kronecker graphs, in the manner of the GAP benchmark suite (Beamer, Asanović, Patterson,
-//! arXiv:1508.03619).
+//! arXiv:1508.03619) and of Graph500.
 
 use std::sync::Arc;
 
@@ -10,11 +10,14 @@ use crate::loops::{Loops, Share};
 use varve_spec::{Error, Param, Values, Want};
 
 pub mod bc;
+pub mod bfs;
 pub mod build;
 pub mod csr;
 pub mod levels;
 pub mod pagerank;
 
+#[cfg(test)]
+mod bfs_tests;
 #[cfg(test)]
 mod tests;
 
@@ -53,6 +56,13 @@ const fn graph_params() -> [Param; 5] {
 
 const PARAMS: &[Param] = &graph_params();
 
+/// Graph500's reference names vertices by 8 bytes.
+const BFS_PARAMS: &[Param] = &{
+    let mut params = graph_params();
+    params[2].default = "8";
+    params
+};
+
 /// The workloads of this module.
 pub const ENTRIES: &[Entry] = &[
     Entry {
@@ -60,6 +70,12 @@ pub const ENTRIES: &[Entry] = &[
         about: "betweenness centrality of a Kronecker graph, as in the GAP suite",
         params: PARAMS,
         build: build_bc,
+    },
+    Entry {
+        name: "bfs",
+        about: "breadth-first search of a Kronecker graph, as in Graph500",
+        params: BFS_PARAMS,
+        build: build_bfs,
     },
     Entry {
         name: "pagerank",
@@ -123,6 +139,22 @@ fn build_bc(values: &Values) -> Result<Box<dyn Program>, Error> {
         threads: common.threads,
     };
     let kernel = bc::Betweenness::new(common.graph, setting);
+    Ok(Box::new(Loops::new(kernel, None, common.threads)))
+}
+
+fn build_bfs(values: &Values) -> Result<Box<dyn Program>, Error> {
+    let common = common(values)?;
+    let setting = bfs::Setting {
+        sources: common
+            .graph
+            .sources(common.iterations, values.count("seed")),
+        generated: common.generated,
+        id: common.id,
+        share: common.share,
+        touch: common.touch,
+        threads: common.threads,
+    };
+    let kernel = bfs::Search::new(common.graph, setting);
     Ok(Box::new(Loops::new(kernel, None, common.threads)))
 }
 

@@ -186,7 +186,7 @@ pub fn program(setup: &Setup) -> Result<Loops<Cg>, Error> {
 }
 
 /// Accesses of a step of a loop over vectors: `kind` of the elements `low..high` of each array, line by line.
-fn vector_ops(arrays: &[(Kind, Array)], low: u64, high: u64, out: &mut Vec<Op>) {
+pub(crate) fn vector_ops(arrays: &[(Kind, Array)], low: u64, high: u64, out: &mut Vec<Op>) {
     let mut at = low;
     while at < high {
         let end = (at + LINE / 8).min(high);

@@ -25,7 +25,7 @@ pub mod mg_grid;
 pub mod setup;
 
 #[cfg(test)]
-mod dense;
+pub(crate) mod dense;
 #[cfg(test)]
 mod is_tests;
 
