@@ -19,7 +19,8 @@ fn counts(study: &Study) -> bool {
 
 /// Pieces of work for programs that keep nothing.
 pub fn runs_volatile(study: &Study, programs: &[&Entry]) -> usize {
-    if counts(study) { programs.len() } else { 0 }
+    let counted = programs.iter().filter(|e| e.counted.is_some());
+    if counts(study) { counted.count() } else { 0 }
 }
 
 /// Pieces of work for those that do.
@@ -92,6 +93,8 @@ pub fn volatile(
     table
         .columns
         .extend(names.map(|n| Column::new(n, Format::Percent, Better::Lower)));
+    let (programs, without): (Vec<&Entry>, Vec<&Entry>) =
+        programs.iter().partition(|e| e.counted.is_some());
     let all: Vec<Work> = programs.iter().map(|e| Work::Volatile(e.name)).collect();
     let mut over: [Vec<f64>; KINDS.len()] = Default::default();
     for (entry, counts) in programs.iter().zip(count(study, &all)?) {
@@ -110,6 +113,12 @@ pub fn volatile(
     table.notes.push(
         "What the engine's code retires in its later rounds; the others in percent over Clean. Published are times.".into(),
     );
+    for entry in without {
+        table.notes.push(format!(
+            "Not counted: {}, whose compiling takes the emulator minutes.",
+            entry.name
+        ));
+    }
     out.tables.push(table);
     for ((_, kind, published), over) in KINDS.iter().zip(over) {
         let published = published.map_or(Value::Missing, |(a, b)| Value::Range {

@@ -130,7 +130,7 @@ impl Study<'_> {
     }
 
     fn rounds(&self) -> usize {
-        [2, 6, 10][self.size()]
+        [2, 6, 8][self.size()]
     }
 
     fn chosen<'e>(&self, all: &'e [Entry]) -> Vec<&'e Entry> {

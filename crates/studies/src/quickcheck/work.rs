@@ -118,7 +118,8 @@ fn rounds(all: &[Entry], name: &str, config: Config) -> Result<(), String> {
     let entry = all.iter().find(|e| e.name == name).expect("it is one");
     let (warm, counted) = ROUNDS;
     let all = (warm + counted).to_string();
-    let words = entry.counted.split(' ').chain(["--rounds", &all]);
+    let words = entry.counted.ok_or("it is not counted")?;
+    let words = words.split(' ').chain(["--rounds", &all]);
     let program = ManagedProgram::new(entry.module.0, entry.module.1).with_arguments(words);
     let mut said = 0;
     let hear = move |bytes: &[u8]| {
