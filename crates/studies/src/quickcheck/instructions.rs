@@ -202,8 +202,9 @@ pub fn durable(study: &mut Study, kernels: &[&Entry], out: &mut StudyResult) -> 
     }
     let [few, many] = RECORDS;
     table.notes.push(format!(
-        "What the engine's code retires in later rounds and operations, and what all code does: the runtime that moves objects and logs, too. \
-         Stores have {few} records; the last column is that of {many}, which shows how little their number matters."
+        "What the engine's code retires in later rounds and operations, and what all code does: the runtime that moves objects and logs, and a \
+         compiler that still finds something to do. Stores have {few} records; the last column, which shows what their number matters, is that of \
+         {many}."
     ));
     out.tables.push(table);
     Ok(())

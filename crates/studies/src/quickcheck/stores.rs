@@ -104,7 +104,7 @@ pub fn stores(study: &mut Study, out: &mut StudyResult) -> Result<(), Error> {
     }
     let size = size(study);
     table.notes.push(format!(
-        "{} records of {VALUE} B, {} rounds of {} operations, and before them as many of {}; {} turns.",
+        "{} records of {VALUE} B. Rounds that are timed: {}, of {} operations; before them as many of {}. Turns: {}.",
         size.records,
         rounds(study) - rounds(study) / 2,
         size.operations,

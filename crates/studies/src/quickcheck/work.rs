@@ -13,7 +13,7 @@ use varve_serve::ycsb::{self, Workload};
 const ROUNDS: (usize, usize) = (8, 4);
 /// Operations of a workload that warm it up, and as many that are counted.
 const OPERATIONS: u64 = 8_000;
-/// Records of a store: what is counted does not hang on them, which the second number shows.
+/// Records of a store; the second number shows what they matter.
 pub const RECORDS: [u64; 2] = [1_000, 10_000];
 
 /// One process' work.
