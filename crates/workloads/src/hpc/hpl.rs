@@ -11,9 +11,9 @@
 //!          +-------+-----------+    solve              once, at the end
 //! ```
 //!
-//! The update is a matrix product, blocked for the caches as BLIS does it (its sizes for Skylake's servers): strips of 3752
-//! columns, whose part of U stays in the last cache; 240 rows of a strip at a time, whose part of L stays in the second; and
-//! tiles of 8 x 8 numbers in registers, while the panel's columns pass. Threads share the rows of a strip.
+//! The update is a matrix product, blocked for the caches as BLIS does it on Skylake's servers: strips of columns, whose part
+//! of U stays in the last cache; 240 rows of a strip at a time, whose part of L stays in the second; and tiles of 8 x 8
+//! numbers in registers, while the panel's columns pass. Threads share the rows of a strip.
 //!
 //! | array | bytes | accessed |
 //! |---|---|---|
@@ -47,8 +47,10 @@ use varve_spec::{Error, Param, Values, Want};
 
 /// Rows of a tile, and columns.
 const TILE: usize = LINE;
-/// Columns of a strip at full size, and rows of it at a time (BLIS, `config/skx`: NC and MC of doubles).
-const STRIP: [f64; 2] = [3752.0, 240.0];
+/// Columns of a strip at full size, and rows of it at a time. Rows are BLIS's for doubles (`config/skx`: MC). Its columns (NC, 3752)
+/// are for one thread. Here a strip's part of U and what eight threads update at a time fit a last cache of 27.5 MiB together:
+/// `(384 + 8 * 240) * 1536` doubles.
+const STRIP: [f64; 2] = [1536.0, 240.0];
 /// Rows of a step in loops over a column.
 const ROWS: usize = 64;
 
