@@ -80,8 +80,9 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
 fn about(scale: u32) -> Vec<String> {
     vec![
         format!(
-            "Programs are access patterns (`varve workload`), not the programs themselves, but for those that are in figure 1 alone: these are \
-             kernels that compute. Sizes and times are divided by {scale}, and given at full size again. Each takes some seconds, where the paper's take minutes: what moving pages costs is a larger part."
+            "Programs are access patterns (`varve workload`), not the programs themselves, but for those that are in figure 1 alone: \
+             these are kernels that compute. Sizes and times are divided by {scale}, and given at full size again. Each takes some \
+             seconds, where the paper's take minutes: what moving pages costs is a larger part."
         ),
         "Inputs are the bandwidths that the paper prints of ocean_cp, freqmine and NPB/LU in DRAM (they come out again under E5 \
          and E11). Members of groups that the text does not name are assumed; its figures cannot be read."

@@ -275,8 +275,7 @@ impl Queries {
         out.push(Op::write(p.bits.at(low / BLOCK), 8, instructions));
     }
 
-    fn clear(&mut self, low: u64, high: u64, out: &mut Vec<Op>) {
-        self.table.directory[low as usize..high as usize].fill(NONE);
+    fn clear(&self, low: u64, high: u64, out: &mut Vec<Op>) {
         let at = self.places.directory.at(low);
         let each = crate::init::INSTRUCTIONS_PER_LINE;
         run(out, Kind::Write, at, 8 * (high - low), each);
@@ -396,6 +395,10 @@ impl Kernel for Queries {
         }
         let at = STAGES[self.stage];
         self.stage += 1;
+        if at == At::Clear {
+            // At once: where a thread is ended early, chains of the pass before would go into those of this one, and in circles.
+            self.table.directory.fill(NONE);
+        }
         let stage = Stage::parallel(self.rows(at).div_ceil(BLOCK));
         Some(Stage {
             iteration: starts,
