@@ -1,7 +1,6 @@
 //! Structured control: blocks, loops, branches.
 
 use super::facts::{Facts, meet};
-use super::peel::Copies;
 use super::translate::{Operand, Translator, args};
 use super::traps::trap_code;
 use crate::error::{Error, Result, TrapKind};
@@ -10,6 +9,33 @@ use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 use wasmparser as wp;
 use wasmparser::Operator;
+
+/// What is translated after a copy of a loop's body.
+#[derive(Clone, Copy)]
+pub(super) enum Copy {
+    /// The body once more.
+    Next,
+    /// What is behind the loop.
+    Last,
+}
+
+/// The copies of an open loop's body.
+pub(super) struct Copies {
+    /// Where the loop is in the bytecode.
+    pub offset: u32,
+    /// Copies after the one that is translated.
+    pub left: usize,
+    /// What all ways to the next copy know; none as long as there is no way.
+    pub facts: Option<Facts>,
+    /// The loop's head, once the first iteration is over.
+    pub head: Option<Block>,
+    /// What is taken to be so whenever the head is reached.
+    pub assumed: Facts,
+    /// Bytes that had been inlined before.
+    pub inlined_bytes: usize,
+    /// Stores that had been translated before.
+    pub stored: usize,
+}
 
 /// What a block is.
 pub(super) enum FrameKind {

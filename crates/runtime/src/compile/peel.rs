@@ -13,7 +13,7 @@
 //! branches at more places say better than those at one when the loop will end.
 
 use super::alias::Region;
-use super::control::FrameKind;
+use super::control::{Copies, Copy, FrameKind};
 use super::effects::Effects;
 use super::facts::{Fact, Facts, meet};
 use super::isa::Level;
@@ -32,33 +32,6 @@ const MANY: f64 = 8.0;
 const REPEATED: usize = 64;
 /// How often it is.
 const TIMES: usize = 4;
-
-/// What is translated after a copy of a loop's body.
-#[derive(Clone, Copy)]
-pub(super) enum Copy {
-    /// The body once more.
-    Next,
-    /// What is behind the loop.
-    Last,
-}
-
-/// The copies of an open loop's body.
-pub(super) struct Copies {
-    /// Where the loop is in the bytecode.
-    offset: u32,
-    /// Copies after the one that is translated.
-    left: usize,
-    /// What all ways to the next copy know; none as long as there is no way.
-    facts: Option<Facts>,
-    /// The loop's head, once the first iteration is over.
-    head: Option<Block>,
-    /// What is taken to be so whenever the head is reached.
-    assumed: Facts,
-    /// Bytes that had been inlined before.
-    inlined_bytes: usize,
-    /// Stores that had been translated before.
-    stored: usize,
-}
 
 impl Translator<'_, '_> {
     /// Opens the loop at the operator.

@@ -4,13 +4,12 @@
 //! activation needs to go on elsewhere.
 
 use super::alias::Region;
-use super::control::{Exits, Frame, FrameKind, Truth};
+use super::control::{Copy, Exits, Frame, FrameKind, Truth};
 use super::effects::Effects;
 use super::env::{Assumptions, Env};
 use super::facts::{Condition, Facts};
 use super::isa::Level;
 use super::live::Liveness;
-use super::peel::Copy;
 use super::resume::Point;
 use super::signatures::{clif_type, signature};
 use super::traps::trap_code;

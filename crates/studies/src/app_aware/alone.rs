@@ -8,7 +8,7 @@ use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Chart, Data, Kind, Series, StudyResult, Value};
 
 /// Threads of the comparison.
-pub const THREADS: u32 = 8;
+const THREADS: u32 = 8;
 
 pub fn claims(setup: &Setup, making: &Making, out: &mut StudyResult) -> Result<(), Error> {
     let text = include_str!("groups/demands.toml");
@@ -21,7 +21,7 @@ pub fn claims(setup: &Setup, making: &Making, out: &mut StudyResult) -> Result<(
     let named = |name: &str| all.iter().find(|d| d.name == name);
     e5(&named, out);
     e11(&named, out);
-    figure1::claims(&all, out);
+    figure1::claims(&all, THREADS, out);
     out.charts.push(slowdowns(&all));
     for name in ["freqmine", "npb_lu"] {
         out.charts.extend(named(name).map(scaling));

@@ -4,7 +4,6 @@
 //! Both by what classes are measured by (`jobs/src/class.rs`): with one thread bandwidth is least short, so time in PM over time
 //! in DRAM is what latency does. Demand is what the usual threads read and write in DRAM.
 
-use super::alone::THREADS;
 use super::claim;
 use varve_jobs::class::CPU_BOUND;
 use varve_jobs::{Demand, Memory};
@@ -40,8 +39,8 @@ type Of = (fn(&Place) -> f64, &'static str);
 const LATENCY: Of = (|p| p.latency, "x");
 const DEMAND: Of = (|p| p.demand, " GB/s");
 
-pub fn claims(all: &[Demand], out: &mut StudyResult) {
-    let places: Vec<Place> = all.iter().filter_map(place).collect();
+pub fn claims(all: &[Demand], threads: u32, out: &mut StudyResult) {
+    let places: Vec<Place> = all.iter().filter_map(|d| place(d, threads)).collect();
     let of = |names: &[&str]| -> Vec<Place> {
         let named = |p: &&Place| names.contains(&p.name);
         places.iter().filter(named).copied().collect()
@@ -97,13 +96,13 @@ pub fn claims(all: &[Demand], out: &mut StudyResult) {
     out.charts.push(chart(&places));
 }
 
-fn place(d: &Demand) -> Option<Place<'_>> {
-    let point = d.point(Memory::Fast, THREADS)?;
+fn place(d: &Demand, threads: u32) -> Option<Place<'_>> {
+    let point = d.point(Memory::Fast, threads)?;
     Some(Place {
         name: &d.name,
         latency: d.slowdown(1)?,
         demand: point.read_gbps? + point.write_gbps?,
-        slowdown: d.slowdown(THREADS)?,
+        slowdown: d.slowdown(threads)?,
     })
 }
 

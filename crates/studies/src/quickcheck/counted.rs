@@ -2,26 +2,16 @@
 //! machine does, and says nothing of caches and branches; so it stands beside times, not for them.
 //!
 //! The command line's program is run under the emulator, and there does all work of one program or store (`work.rs`): one that has been started and
-//! warmed up is not started again for each kind of checks. It calls [`mark`] where a count begins and where it ends, and the emulator writes down what
+//! warmed up is not started again for each kind of checks. It calls [`mark`](super::mark::mark) where a count begins and where it ends, and the emulator writes down what
 //! it counted since the last mark. The compiler may find something to do between two marks, and is no part of the program: so what the generated code
 //! retires stands for itself, which is where checks are.
 
+use super::mark::MARK;
 use super::work::Work;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-static MARKS: AtomicU64 = AtomicU64::new(0);
-
-/// Where a count begins or ends.
-#[inline(never)]
-pub fn mark() {
-    MARKS.fetch_add(1, Ordering::Relaxed);
-}
-
-/// What the emulator calls it.
-const MARK: &str = "*quickcheck::counted::mark*";
 
 /// Who counts.
 pub struct Counter {

@@ -8,6 +8,7 @@
 mod biases;
 mod counted;
 mod instructions;
+mod mark;
 mod modelled;
 mod programs;
 mod stores;

@@ -1,6 +1,6 @@
 //! What is done where instructions are counted: all kinds of checks of one program or store, one after the other.
 
-use super::counted::mark;
+use super::mark::mark;
 use super::programs::{DURABLE, Entry, VOLATILE};
 use super::stores::{self, Size};
 use super::{KINDS, Scratch};

@@ -281,7 +281,7 @@ fn what_quickcheck_counts_has_its_marks() {
     let file = folder.path().join("callgrind");
     let counted = Command::new("valgrind")
         .args(["--tool=callgrind", "--combine-dumps=yes"])
-        .arg("--dump-before=*quickcheck::counted::mark*")
+        .arg("--dump-before=*quickcheck::mark::mark*")
         .arg(format!("--callgrind-out-file={}", file.display()))
         .args([env!("CARGO_BIN_EXE_varve"), "study", "count", "MList", "1"])
         .output()
