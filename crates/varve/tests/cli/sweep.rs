@@ -554,12 +554,12 @@ fn a_study_is_submitted_and_told_as_a_sweep_is() {
         ["done", "running", "waiting", "failed", "missing"]
             .map(|word| status["counts"][word].as_u64().unwrap())
     };
-    assert_eq!(counts(), [0, 0, 0, 0, 12]);
+    assert_eq!(counts(), [0, 0, 0, 0, 17]);
     let submit = ["--array", "3", "--json", "--", "--time=5"];
     let said = study("submit", &submit).well().json();
     assert_eq!(
         (&said["job"], &said["points"], &said["tasks"]),
-        (&"17".into(), &12.into(), &3.into())
+        (&"17".into(), &17.into(), &3.into())
     );
     let given = fs::read_to_string(slurm.path().join("given")).unwrap();
     assert!(
@@ -567,16 +567,16 @@ fn a_study_is_submitted_and_told_as_a_sweep_is() {
         "{given}"
     );
     slurm.queue(&["RUNNING", "PENDING", "PENDING"]);
-    assert_eq!(counts(), [0, 4, 8, 0, 0]);
+    assert_eq!(counts(), [0, 6, 11, 0, 0]);
     prints(
         &study("submit", &[]).well(),
-        "nothing to submit: 12 of 12 points wait or run",
+        "nothing to submit: 17 of 17 points wait or run",
     );
     for place in ["0", "2"] {
         slurm.task_of("runs/jobs/1.sh", place).well();
     }
     slurm.queue(&["COMPLETED", "OUT_OF_MEMORY", "COMPLETED"]);
-    assert_eq!(counts(), [8, 0, 0, 4, 0]);
+    assert_eq!(counts(), [11, 0, 0, 6, 0]);
     let status = study("status", &[]).well();
     prints(&status, "task 1 of job 17 ended as OUT_OF_MEMORY");
     let merge = [
@@ -589,22 +589,22 @@ fn a_study_is_submitted_and_told_as_a_sweep_is() {
         "runs",
         "--merge",
     ];
-    slurm.varve(&merge).refuses(1, &["4 of 12 runs"]);
+    slurm.varve(&merge).refuses(1, &["6 of 17 runs"]);
     // Only what failed goes there again.
-    assert_eq!(study("submit", &submit).well().json()["points"], 4);
+    assert_eq!(study("submit", &submit).well().json()["points"], 6);
     for place in ["0", "1", "2"] {
         slurm.task_of("runs/jobs/2.sh", place).well();
     }
     prints(
         &study("submit", &[]).well(),
-        "nothing to submit: all 12 points are done",
+        "nothing to submit: all 17 points are done",
     );
     prints(&slurm.varve(&merge).well(), "E5");
     // A sweep's points in the same folder are none of a study's business.
     let status = study("status", &["--json", "--seed", "2"]).well().json();
     assert_eq!(
         (&status["points"], &status["jobs"]),
-        (&12.into(), &serde_json::json!([]))
+        (&17.into(), &serde_json::json!([]))
     );
     slurm
         .varve(&["study", "submit", "app-aware", "--keep", "none"])
@@ -638,7 +638,7 @@ fn a_study_is_shared_out_as_a_sweep_is() {
     study(&["--merge"]).refuses(
         1,
         &[
-            "12 of 12 runs that are known are missing: what ",
+            "17 of 17 runs that are known are missing: what ",
             "make all shares",
         ],
     );
@@ -652,6 +652,6 @@ fn a_study_is_shared_out_as_a_sweep_is() {
     let file = runs.next().unwrap().unwrap().path();
     let text = fs::read(&file).unwrap();
     fs::write(&file, &text[..text.len() / 2]).unwrap();
-    study(&["--merge"]).refuses(1, &["1 of 12 runs"]);
+    study(&["--merge"]).refuses(1, &["1 of 17 runs"]);
     study(&["--merge", "--partial"]).refuses(1, &["no answer without them"]);
 }
