@@ -85,7 +85,7 @@ class Varve(Engine):
         if not self.path:
             raise Missing("build it (cargo build --release -p varve), or name the binary by VARVE")
         if self.tier:
-            options = subprocess.run([self.path, "run", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+            options = subprocess.run([self.path, "run", "--help=all"], stdout=subprocess.PIPE, text=True, check=True).stdout
             if "--tier" not in options:
                 raise Missing("this varve has no --tier")
         return said(self.path, "--version")
