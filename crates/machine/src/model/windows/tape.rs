@@ -5,7 +5,7 @@ use crate::model::time::Ps;
 /// Waits that a tape keeps at most: a window or some of a busy instance. An assumption: with half or twice as many, runs are as long
 /// to within their spread.
 const KEPT: usize = 256;
-/// How far a tape is searched for a request of one kind.
+/// How far a tape is searched for a request of one kind. An assumption: one in sixty of all that a program asks for.
 const SEARCHED: usize = 64;
 
 /// Requests to one memory, near or far, of one kind (read, or how it is written).
@@ -52,9 +52,9 @@ impl Tape {
     }
 }
 
-/// Requests over which the work between two is taken.
+/// Requests over which the work between two is taken. An assumption: shorter than a window, longer than a run of neighbours.
 const OVER: usize = 32;
-/// Phases that are told apart.
+/// Phases that are told apart, the last from some 16,000 instructions between two requests on.
 const PHASES: usize = 8;
 
 /// What a thread is about, as far as memory feels it: how many instructions it does from one request to the next. Time would not
