@@ -28,6 +28,7 @@ use varve_machine::{Op, Region};
 
 use super::build::{Build, fill_block, fill_stage};
 use super::csr::Csr;
+use super::search::Setting;
 use crate::host::large_vec;
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, Share, Stage, Work};
@@ -44,23 +45,6 @@ struct Vertex {
     count: f64,
     depth: u32,
     delta: f32,
-}
-
-/// How betweenness is computed and modelled.
-#[derive(Clone, Debug)]
-pub struct Setting {
-    /// Vertices to start from, one iteration each.
-    pub sources: Vec<u32>,
-    /// Edges generated before loops and duplicates went, which sizes the arrays of the build.
-    pub generated: u64,
-    /// Bytes per vertex name, 4 or 8.
-    pub id: u64,
-    /// How the vertices of a level are shared among threads.
-    pub share: Share,
-    /// Bytes between two first touches.
-    pub touch: u64,
-    /// Threads.
-    pub threads: usize,
 }
 
 struct Places {

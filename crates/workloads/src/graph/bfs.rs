@@ -21,6 +21,7 @@ use varve_machine::{Kind, Op, Region};
 
 use super::build::{Build, fill_block, fill_stage};
 use super::csr::Csr;
+use super::search::Setting;
 use crate::host::prefetch;
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, Share, Stage, Work, run};
@@ -42,23 +43,6 @@ const PER_VERTEX: u32 = 12;
 const PER_EDGE: u32 = 7;
 /// More when it has no parent: compare-and-swap, test, store into the local queue, test whether that is full.
 const PER_FIND: u32 = 10;
-
-/// How the search is run and modelled.
-#[derive(Clone, Debug)]
-pub struct Setting {
-    /// Vertices to start from, one iteration each.
-    pub sources: Vec<u32>,
-    /// Edges generated before loops and duplicates went.
-    pub generated: u64,
-    /// Bytes per vertex name, 4 or 8.
-    pub id: u64,
-    /// How the vertices of a level are shared among threads.
-    pub share: Share,
-    /// Bytes between two first touches.
-    pub touch: u64,
-    /// Threads.
-    pub threads: usize,
-}
 
 struct Places {
     parents: Array,

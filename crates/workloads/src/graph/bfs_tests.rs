@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::bfs::{NOBODY, Search, Setting, wrong};
+use super::bfs::{NOBODY, Search, wrong};
 use super::csr::{Csr, Kronecker};
+use super::search::Setting;
 use crate::harness::{self, Order, Tally};
 use crate::loops::{Loops, Share};
 use varve_machine::{Kind, Program};

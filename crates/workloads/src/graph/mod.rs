@@ -15,6 +15,7 @@ pub mod build;
 pub mod csr;
 pub mod levels;
 pub mod pagerank;
+pub mod search;
 
 #[cfg(test)]
 mod bfs_tests;
@@ -126,9 +127,10 @@ fn common(values: &Values) -> Result<Common, Error> {
     })
 }
 
-fn build_bc(values: &Values) -> Result<Box<dyn Program>, Error> {
+/// What kernels need that search the graph from some vertices.
+fn searched(values: &Values) -> Result<(Arc<Csr>, search::Setting), Error> {
     let common = common(values)?;
-    let setting = bc::Setting {
+    let setting = search::Setting {
         sources: common
             .graph
             .sources(common.iterations, values.count("seed")),
@@ -138,24 +140,21 @@ fn build_bc(values: &Values) -> Result<Box<dyn Program>, Error> {
         touch: common.touch,
         threads: common.threads,
     };
-    let kernel = bc::Betweenness::new(common.graph, setting);
-    Ok(Box::new(Loops::new(kernel, None, common.threads)))
+    Ok((common.graph, setting))
+}
+
+fn build_bc(values: &Values) -> Result<Box<dyn Program>, Error> {
+    let (graph, setting) = searched(values)?;
+    let threads = setting.threads;
+    let kernel = bc::Betweenness::new(graph, setting);
+    Ok(Box::new(Loops::new(kernel, None, threads)))
 }
 
 fn build_bfs(values: &Values) -> Result<Box<dyn Program>, Error> {
-    let common = common(values)?;
-    let setting = bfs::Setting {
-        sources: common
-            .graph
-            .sources(common.iterations, values.count("seed")),
-        generated: common.generated,
-        id: common.id,
-        share: common.share,
-        touch: common.touch,
-        threads: common.threads,
-    };
-    let kernel = bfs::Search::new(common.graph, setting);
-    Ok(Box::new(Loops::new(kernel, None, common.threads)))
+    let (graph, setting) = searched(values)?;
+    let threads = setting.threads;
+    let kernel = bfs::Search::new(graph, setting);
+    Ok(Box::new(Loops::new(kernel, None, threads)))
 }
 
 fn build_pagerank(values: &Values) -> Result<Box<dyn Program>, Error> {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use varve_machine::Kind;
 
-use super::bc::{Betweenness, Setting};
+use super::bc::Betweenness;
 use super::csr::{Csr, Kronecker};
+use super::search::Setting;
 use crate::harness::{self, Order, Tally};
 use crate::loops::{Loops, Share};
 use varve_machine::random::Rng;
