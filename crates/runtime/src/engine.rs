@@ -127,6 +127,9 @@ pub struct Config {
     /// Stores on other threads, with which a plan that samples begins its samples together. Each store of an engine with this takes a
     /// place, and leaves it when it is dropped.
     pub instances: Option<Arc<Instances>>,
+    /// Where a store is observed, an instruction of the program counts so many times; one of the collector counts once. It stands for what
+    /// the program would execute besides: on a slower virtual machine, or for its files and requests. 1 or more.
+    pub slower: f64,
     /// What is known of the program's allocation sites, for plans that go by it. That it is a profile of the program is for
     /// [`check_profile`](crate::Module::check_profile) to say.
     pub profile: Option<Arc<varve_sites::Profile>>,
@@ -179,6 +182,7 @@ impl Default for Config {
             fast_max: None,
             fit_nursery: true,
             instances: None,
+            slower: 1.0,
             profile: None,
             object_align: ObjectAlign::default(),
             durable: None,

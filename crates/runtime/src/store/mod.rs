@@ -19,6 +19,7 @@ pub(crate) mod region;
 pub(crate) mod root;
 mod sampler;
 pub(crate) mod sites;
+mod slower;
 mod stack;
 mod strings;
 mod tier;
@@ -73,7 +74,7 @@ impl<T> Store<T> {
         Store::with(
             engine,
             data,
-            Watched::Recorded(Arc::new(Recording::new(sink))),
+            Watched::Recorded(Arc::new(Recording::new(sink, engine.config().slower))),
         )
     }
 

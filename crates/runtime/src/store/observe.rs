@@ -25,6 +25,7 @@ use varve_heap::{Backing, Kind as GcKind, ObjectAlign, Observer, Stage, Tier, la
 use varve_machine::{Kind, Op};
 
 use super::region::REGION;
+use super::slower::Slower;
 use crate::compile::isa::Level;
 
 /// Where the heap's base is.
@@ -149,6 +150,8 @@ struct Rest {
     early: Vec<(u64, u64, Tier)>,
     /// The memory of code.
     code: Tier,
+    /// How often an instruction of the program counts.
+    slower: Slower,
     listens: bool,
 }
 
@@ -164,7 +167,7 @@ impl Recording {
     pub const END: i32 = offset_of!(Cursor, end) as i32;
     pub const INSTRUCTIONS: i32 = offset_of!(Cursor, instructions) as i32;
 
-    pub fn new(sink: Box<dyn Sink>) -> Recording {
+    pub fn new(sink: Box<dyn Sink>, slower: f64) -> Recording {
         let empty = vec![Op::read(0, 0, 0); ACCESSES + SLACK].into_boxed_slice();
         let buffer = Box::into_raw(empty);
         let start = buffer.cast::<Op>();
@@ -184,6 +187,7 @@ impl Recording {
                 next: OTHERS,
                 early: Vec::new(),
                 code: Tier::FAST,
+                slower: Slower::new(slower),
                 listens: true,
             }),
         }
@@ -224,9 +228,10 @@ impl Recording {
             let len = cursor.next.offset_from_unsigned(start);
             assert!(len <= ACCESSES + SLACK, "compiled code looks too seldom");
             cursor.next = start;
-            std::slice::from_raw_parts(start, len)
+            std::slice::from_raw_parts_mut(start, len)
         };
         if !ops.is_empty() && rest.listens {
+            rest.slower.count(ops);
             rest.listens = rest.sink.take(ops);
         }
         rest.listens
@@ -343,6 +348,15 @@ impl Recording {
         rest.sink.bind(code_at(instance, 0), bytes, tier.0);
     }
 
+    /// From now on the collector executes, or the program.
+    fn collecting(&self, collecting: bool) {
+        let mut rest = self.rest();
+        if rest.slower.is_scaled() {
+            self.drain_into(&mut rest);
+            rest.slower.collecting = collecting;
+        }
+    }
+
     /// Gives back a range of the heap.
     fn release(&self, address: u64, bytes: u64) {
         let mut rest = self.rest();
@@ -409,6 +423,11 @@ impl Observer for Watch {
     }
 
     fn stage(&self, kind: GcKind, stage: Stage) {
+        match stage {
+            Stage::Roots => self.0.collecting(true),
+            Stage::Trace | Stage::Rest => {}
+            Stage::End => self.0.collecting(false),
+        }
         if matches!((kind, stage), (GcKind::Minor, Stage::End)) {
             self.0.push(&mut self.0.rest(), Kind::Cycle, 0, 0);
         }
@@ -580,7 +599,7 @@ mod tests {
     /// What is told of accesses all over a table that begins at an address of the host.
     fn told(table: u64) -> Vec<Op> {
         let heard = Heard::default();
-        let recording = Recording::new(Box::new(heard.clone()));
+        let recording = Recording::new(Box::new(heard.clone()), 1.0);
         recording.set_heap(1 << 46, ObjectAlign::default());
         recording.bind(table, 3 * PAGE, Tier::FAST);
         for at in (0..2 * PAGE).step_by(100) {

@@ -2,6 +2,7 @@
 //! (A9 to A12, A15), and what the paper's appendix has of OpenJDK (A17).
 
 use super::recordings::{Recording, Recordings};
+use super::table1;
 use crate::plan::{Plan, Results};
 use crate::{Effort, StudyOptions, Watch, claim};
 use varve_report::fmt::Format;
@@ -17,32 +18,26 @@ const STOCK: &str = "OpenJDK: ";
 struct Kin {
     program: &'static str,
     name: &'static str,
-    /// Allocated, GB/s, and survivors, %.
-    published: (f64, f64),
 }
 
-const fn kin(program: &'static str, name: &'static str, published: (f64, f64)) -> Kin {
-    Kin {
-        program,
-        name,
-        published,
-    }
+const fn kin(program: &'static str, name: &'static str) -> Kin {
+    Kin { program, name }
 }
 
 /// For the table alone: nothing is computed from it.
 const KIN: &[Kin] = &[
-    kin("h2", "Pjbb", (2.89, 20.0)),
-    kin("hsqldb", "Hsqldb", (1.13, 60.0)),
-    kin("luindex", "Luindex", (0.08, 22.0)),
-    kin("lusearch", "Lusearch", (13.97, 4.0)),
-    kin("xalan", "Xalan", (4.50, 14.0)),
-    kin("fop", "Fop", (0.40, 20.0)),
-    kin("ecj", "Eclipse", (0.37, 14.0)),
-    kin("pmd", "Pmd", (2.84, 23.0)),
-    kin("jython", "Antlr", (0.33, 15.0)),
-    kin("tracer", "Sunflow", (3.96, 2.0)),
-    kin("pagerank", "PR", (5.42, 36.0)),
-    kin("components", "CC", (3.71, 24.0)),
+    kin("h2", "Pjbb"),
+    kin("hsqldb", "Hsqldb"),
+    kin("luindex", "Luindex"),
+    kin("lusearch", "Lusearch"),
+    kin("xalan", "Xalan"),
+    kin("fop", "Fop"),
+    kin("ecj", "Eclipse"),
+    kin("pmd", "Pmd"),
+    kin("jython", "Antlr"),
+    kin("tracer", "Sunflow"),
+    kin("pagerank", "PR"),
+    kin("components", "CC"),
 ];
 
 /// A program under one collector, with a recording for each seed of its input.
@@ -586,9 +581,12 @@ fn table(s: &Stock) -> RunTable {
             false => Value::Missing,
         };
         let kin = KIN.iter().find(|kin| kin.program == about.program);
-        let near = kin.map_or("none".into(), |kin| {
-            let (rate, survival) = kin.published;
-            format!("{}: {rate} GB/s, {survival} %", kin.name)
+        let near = kin.and_then(|kin| table1::of(kin.name));
+        let near = near.map_or("none".into(), |line| {
+            format!(
+                "{}: {} GB/s, {} %",
+                line.name, line.allocated, line.survival
+            )
         });
         let or_missing = |x: Option<f64>| x.map_or(Value::Missing, Value::from);
         table.push(

@@ -1,6 +1,7 @@
 //! The programs: three on a graph engine, as in the paper, and others that spread over rates of allocation and survival as the
 //! paper's do (its table 1). They are not DaCapo.
 
+use super::pace;
 use crate::managed::{Profiled, module, profiles};
 use crate::{Effort, StudyOptions, Watch};
 use std::sync::Arc;
@@ -220,6 +221,8 @@ pub struct Suite {
     size: usize,
     seed: u64,
     profiles: Vec<(&'static str, Arc<Profile>)>,
+    /// How often an instruction of a program counts.
+    slower: Vec<(&'static str, f64)>,
 }
 
 impl Suite {
@@ -239,6 +242,7 @@ impl Suite {
             size,
             seed: options.seed,
             profiles: Vec::new(),
+            slower: Vec::new(),
         };
         let training = |entry: &&Entry| Profiled {
             name: entry.name,
@@ -255,7 +259,14 @@ impl Suite {
         let wanted: Vec<Profiled> = suite.programs.iter().map(training).collect();
         let made = profiles(&wanted, options, watch)?;
         suite.profiles = suite.programs.iter().map(|e| e.name).zip(made).collect();
+        suite.slower = pace::find(&suite, options, watch)?;
         Ok(suite)
+    }
+
+    /// How often an instruction of a program counts, so that it allocates as fast as what it stands for.
+    pub fn slower(&self, entry: &Entry) -> f64 {
+        let known = self.slower.iter().find(|w| w.0 == entry.name);
+        known.map_or(1.0, |w| w.1)
     }
 
     /// The paper's nursery, 4 MB, of which an instance has what one thread has there. Graphs have half of the paper's 32 MB, and
@@ -314,6 +325,7 @@ impl Suite {
         );
         spec.config = Config {
             profile: profile.map(|p| Arc::clone(&p.1)),
+            slower: self.slower(entry),
             ..self.config(entry)
         };
         (spec.instances, spec.numa, spec.seed) = (cores, numa, self.seed);

@@ -26,6 +26,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     let mut config = wasm::settings(&a.engine, &a.region, &Medium::default())?;
     let program = wasm::managed(program, &a.engine, &a.sandbox)?;
     config.profile = wasm::profile(objects, &program.file, &program.bytes)?;
+    config.slower = a.instances.slower;
     let machine = machine(&a.model.machine_or("")).map_err(wrong)?;
     // Whoever tells the model of accesses is not to be stopped between two of them: the whole command ends.
     let _timeout = Timeout::begin(a.sandbox.timeout, &program.file);

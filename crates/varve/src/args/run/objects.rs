@@ -48,6 +48,19 @@ pub struct Instances {
     /// balancing does)
     #[arg(long, value_name = "WHERE", default_value_t)]
     pub numa: varve_run::Numa,
+    /// Count each instruction of the program so many times, of the collector once: what the program would execute besides on a slower
+    /// virtual machine, or for files and requests
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = times)]
+    pub slower: f64,
+}
+
+/// A factor of 1 to 1000.
+fn times(said: &str) -> Result<f64, String> {
+    let times: f64 = said.parse().map_err(|_| "not a number".to_string())?;
+    match (1.0..=1000.0).contains(&times) {
+        true => Ok(times),
+        false => Err("1 to 1000 are possible".into()),
+    }
 }
 
 /// Profiles of native programs.
