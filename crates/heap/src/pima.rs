@@ -2,7 +2,7 @@
 //! found out by trying both.
 //!
 //! ```text
-//!              first interval          all instances are ready
+//!           intervals of the warm-up     all instances are ready
 //!   +---------+             +---------+                      +--------+
 //!   | default |------------>| prepare |--------------------->| sample |  N intervals in the memory of now,
 //!   +---------+             +---------+                      +--------+  N in the other one
@@ -30,6 +30,9 @@ pub struct PimaSettings {
     pub intervals: u32,
     /// Time from a decision to the next sample.
     pub hold_off: Duration,
+    /// Intervals before the first sample: what a program does at first may be unlike all that comes. At least 1, which shows that it
+    /// reports them.
+    pub warm_up: u32,
     /// Sampling begins when [`Pima::start`] is called, because other instances are to sample at the same time.
     pub coordinated: bool,
 }
@@ -41,6 +44,7 @@ impl Default for PimaSettings {
             alpha: 1.5,
             intervals: 2,
             hold_off: Duration::from_secs(50),
+            warm_up: 1,
             coordinated: false,
         }
     }
@@ -60,7 +64,7 @@ pub enum PimaError {
 /// The five phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing was reported yet: old objects are in slow memory.
+    /// The program warms up, or has not reported anything yet: old objects are in slow memory.
     Default,
     /// Ready to sample.
     Prepare,
@@ -144,6 +148,8 @@ pub struct Pima {
     slow: Sum,
     fast: Sum,
     hold_until: Duration,
+    /// Intervals that were reported.
+    reported: u64,
     last: Option<(u64, Duration)>,
     log: Vec<Entry>,
 }
@@ -181,6 +187,7 @@ impl Pima {
             slow: Sum::default(),
             fast: Sum::default(),
             hold_until: Duration::ZERO,
+            reported: 0,
             last: None,
             log: Vec::new(),
         };
@@ -228,9 +235,12 @@ impl Pima {
             }
         }
         self.last = Some((id, now));
+        self.reported += 1;
         match self.phase {
             // The program's side of the handshake: it reports intervals, so it can be sampled.
-            Phase::Default => self.prepare(now),
+            Phase::Default if self.reported >= u64::from(self.settings.warm_up) => {
+                self.prepare(now);
+            }
             Phase::HoldOff(_) if now >= self.hold_until => self.prepare(now),
             // An interval during which objects moved belongs to neither memory.
             Phase::Sample(memory) if self.moving.is_none() => {
@@ -525,6 +535,32 @@ mod tests {
         assert_eq!(program.moves, 1, "the chosen memory is the sampled one");
     }
 
+    /// A program whose first intervals are alike in both memories, and later ones are not.
+    #[test]
+    fn what_a_program_does_at_first_is_not_sampled() {
+        let chosen = |warm_up| {
+            let mut program = Program::new(PimaSettings {
+                warm_up,
+                ..PimaSettings::default()
+            });
+            let mut begun = 0;
+            program.run(40, |memory, _| {
+                begun += 1;
+                MS * match memory {
+                    Tier::SLOW if begun > 8 => 20,
+                    _ => 10,
+                }
+            });
+            program.choices()
+        };
+        assert_eq!(
+            chosen(1),
+            [Tier::SLOW],
+            "by intervals that never come again"
+        );
+        assert_eq!(chosen(8), [Tier::FAST]);
+    }
+
     #[test]
     fn without_room_fast_memory_is_neither_tried_nor_chosen() {
         let mut program = Program::new(PimaSettings {
@@ -657,7 +693,7 @@ mod tests {
             slow in 1u32..200, fast in 1u32..100, alpha in 1.0f64..4.0, intervals in 1u32..6, hold_off in 0u32..3000
         ) {
             let hold_off = MS * hold_off;
-            let mut program = Program::new(PimaSettings { alpha, intervals, hold_off, coordinated: false });
+            let mut program = Program::new(PimaSettings { alpha, intervals, hold_off, ..PimaSettings::default() });
             program.run(400, of(slow, fast));
             let better = if f64::from(slow) > alpha * f64::from(fast) { Tier::FAST } else { Tier::SLOW };
             let choices = program.choices();

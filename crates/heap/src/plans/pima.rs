@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// The parameters of the state machine.
-pub(super) const PARAMS: &[Param] = &[ALPHA, INTERVALS, HOLD_OFF, TOGETHER];
+pub(super) const PARAMS: &[Param] = &[ALPHA, INTERVALS, HOLD_OFF, WARM_UP, TOGETHER];
 
 /// A slowdown.
 pub const ALPHA: Param = Param::new(
@@ -53,6 +53,15 @@ pub const HOLD_OFF: Param = Param::new(
     "50s",
     "time from a decision to the next sample (section 6.4)",
 );
+pub(super) const WARM_UP: Param = Param::new(
+    "warm-up",
+    Want::Count {
+        min: 1,
+        max: u64::MAX,
+    },
+    "1",
+    "intervals before the first sample: those of the first iteration may be unlike all others",
+);
 pub(super) const TOGETHER: Param = Param::new(
     "together",
     Want::Flag,
@@ -62,7 +71,9 @@ pub(super) const TOGETHER: Param = Param::new(
 
 /// The state machine with the settings that were given.
 pub(super) fn settled(v: &Values) -> Result<Pima, PimaError> {
+    let most = u64::from(u32::MAX);
     Pima::new(PimaSettings {
+        warm_up: v.count(WARM_UP.key).min(most) as u32,
         coordinated: v.flag(TOGETHER.key),
         ..settings(v)
     })
@@ -74,7 +85,7 @@ pub fn settings(v: &Values) -> PimaSettings {
         alpha: v.number(ALPHA.key),
         intervals: v.count(INTERVALS.key).min(u64::from(u32::MAX)) as u32,
         hold_off: v.time(HOLD_OFF.key),
-        coordinated: false,
+        ..PimaSettings::default()
     }
 }
 

@@ -165,6 +165,7 @@ const PAPER: PimaSettings = PimaSettings {
     alpha: 1.5,
     intervals: 2,
     hold_off: Duration::from_secs(50),
+    warm_up: 1,
     coordinated: false,
 };
 

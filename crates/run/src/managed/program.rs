@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 use varve_runtime::host::{
     Console, Input, Output, State, Wasi, js_string, placement, teavm, toolchains, wasi,
 };
@@ -58,6 +59,8 @@ pub struct End {
     pub stats: GcStats,
     /// The phases of a plan that samples.
     pub phases: Vec<PimaEntry>,
+    /// When the program's first interval had ended, if it reports any.
+    pub first_interval: Option<Duration>,
     /// What the plan goes by and the program has not told.
     pub untold: Option<String>,
     /// Allocation sites of what ran that the profile, if there is one, does not know, and all of them.
@@ -317,6 +320,7 @@ impl ManagedProgram {
             code,
             stats: store.gc_stats(),
             phases: std::mem::take(phases),
+            first_interval: store.first_interval(),
             untold: store.untold(),
             unknown: unknown_sites(&mut store),
             out: out.take(),

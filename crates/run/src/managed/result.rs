@@ -244,6 +244,10 @@ pub struct PlanResult {
     pub power: Vec<PowerPoint>,
     /// The phases of a plan that samples, in the first instance.
     pub phases: Vec<Phase>,
+    /// From the end of the program's first interval to the end of the run, s, in the first instance; none if it reports none. What comes
+    /// before, such as the making of a graph, is not what plans that sample are about.
+    #[serde(default)]
+    pub interval_seconds: Option<f64>,
     /// What the plan goes by and the program has not told.
     pub untold: Option<String>,
     /// What pictures are made of, if it was wanted.
@@ -313,6 +317,9 @@ impl PlanResult {
             trays: None,
             power: Vec::new(),
             phases: ends[0].phases.iter().map(Phase::of).collect(),
+            interval_seconds: ends[0]
+                .first_interval
+                .map(|first| outcome.thread_ns[0] as f64 / 1e9 - first.as_secs_f64()),
             untold: ends[0].untold.clone(),
             seen: None,
         }

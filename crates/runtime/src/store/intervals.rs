@@ -15,6 +15,8 @@ pub(crate) struct Reports {
     /// When the store was made: where nobody observes it, times count from there.
     began: Instant,
     reported: u64,
+    /// When the first interval had ended.
+    pub first: Option<Duration>,
     pub log: Option<Log>,
     /// Phases that the log was told of.
     told: usize,
@@ -25,6 +27,7 @@ impl Default for Reports {
         Reports {
             began: Instant::now(),
             reported: 0,
+            first: None,
             log: None,
             told: 0,
         }
@@ -51,15 +54,22 @@ impl Vm {
     /// # Errors
     /// If the report is out of order.
     pub(crate) fn interval(&mut self, id: u64, load: Duration, update: Duration) -> Result<()> {
-        if !self.samples() {
+        let samples = self.samples();
+        if !samples && self.intervals.first.is_some() {
             return Ok(());
         }
-        self.intervals.reported += 1;
         let (recording, began) = (self.recording.clone(), self.intervals.began);
         let now = move || match &recording {
             Some(recording) => recording.now(),
             None => began.elapsed(),
         };
+        if self.intervals.first.is_none() {
+            self.intervals.first = Some(now());
+        }
+        if !samples {
+            return Ok(());
+        }
+        self.intervals.reported += 1;
         let interval = Interval {
             id,
             load,

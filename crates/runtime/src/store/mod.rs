@@ -205,6 +205,12 @@ impl<T> Store<T> {
         self.inner.vm.phases()
     }
 
+    /// When the program's first interval had ended, since the store was made, or in the time of what observes it; none if it reports
+    /// none.
+    pub fn first_interval(&self) -> Option<std::time::Duration> {
+        self.inner.vm.intervals.first
+    }
+
     /// What the sampler of a plan that goes by what runs has done; none under other plans.
     pub fn warmth(&self) -> Option<varve_heap::warm::WarmStats> {
         let sampling = self.inner.vm.sampling.as_ref();

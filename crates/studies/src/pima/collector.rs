@@ -13,8 +13,8 @@ pub fn plan(o: &StudyOptions, ask: &mut Ask) {
     }
     if o.wants("A15") {
         let most = ask.suite.most();
-        if let Some(maps) = ask.suite.named(XALAN) {
-            ask.run(maps, CODE_IN_DRAM, most, Numa::Local);
+        if let Some(xalan) = ask.suite.named(XALAN) {
+            ask.run(xalan, CODE_IN_DRAM, most, Numa::Local);
         }
         ask.all(HYBRID);
     }
@@ -34,7 +34,7 @@ pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
 }
 
 /// What stands for Xalan.
-const XALAN: &str = "maps";
+const XALAN: &str = "persistent";
 /// Optane-only, but for code.
 const CODE_IN_DRAM: &str = "slow:code=fast";
 
@@ -202,11 +202,11 @@ fn stalls(all: &Results, out: &mut StudyResult) {
         );
         (dram > 0.0).then(|| slow / dram)
     };
-    let maps = all.named(XALAN);
+    let xalan = all.named(XALAN);
     let page_rank = all.named("PR");
     let most = all.suite.most();
     for (name, e, load) in [
-        ("Xalan, here maps", maps, 4.9),
+        ("Xalan, here persistent", xalan, 4.9),
         ("PageRank", page_rank, 8.9),
     ] {
         for (what, published, ours) in [
@@ -227,12 +227,13 @@ fn stalls(all: &Results, out: &mut StudyResult) {
         "A15",
         "instruction misses with code in Optane",
         14.0,
-        maps.and_then(|m| all.most(m, "slow"))
+        xalan
+            .and_then(|m| all.most(m, "slow"))
             .map(|r| 100.0 * r.stalls.fetch),
         "% of cycles",
-        "maps for Xalan; hot code is a few KB here, and fits the first-level cache",
+        "persistent for Xalan; hot code is a few KB here, and fits the first-level cache",
     ));
-    let saved = maps.and_then(|m| {
+    let saved = xalan.and_then(|m| {
         let (slow, fast) = (all.most(m, "slow")?, all.most(m, CODE_IN_DRAM)?);
         (slow.stalls.fetch > 0.0)
             .then(|| 100.0 * (1.0 - lost(fast, |s| s.fetch) / lost(slow, |s| s.fetch)))

@@ -100,6 +100,12 @@ impl Ask<'_> {
         self.plan.run(name, suite.spec(entry, plan, cores, numa));
     }
 
+    /// One that is long enough for plans that sample.
+    fn long(&mut self, entry: &Entry, plan: &str, cores: u32, numa: Numa) {
+        let spec = self.suite.long(entry, plan, cores, numa);
+        self.plan.run(long_key(entry, plan, cores, numa), spec);
+    }
+
     /// The same with every instance run, which says how alike they fare.
     fn every(&mut self, entry: &Entry, plan: &str, cores: u32) {
         let mut spec = self.suite.spec(entry, plan, cores, Numa::Local);
@@ -115,6 +121,10 @@ impl Ask<'_> {
     }
 }
 
+fn long_key(entry: &Entry, plan: &str, cores: u32, numa: Numa) -> String {
+    format!("{}/long", key(entry.name, plan, cores, numa))
+}
+
 fn every_key(entry: &Entry, plan: &str, cores: u32) -> String {
     format!("{}/every", key(entry.name, plan, cores, Numa::Local))
 }
@@ -128,6 +138,11 @@ struct Results<'a> {
 impl Results<'_> {
     fn get(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> Option<&PlanResult> {
         self.all.get(&key(entry.name, plan, cores, numa))
+    }
+
+    /// A long run.
+    fn long(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> Option<&PlanResult> {
+        self.all.get(&long_key(entry, plan, cores, numa))
     }
 
     /// With every instance run.

@@ -61,7 +61,7 @@ pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
 }
 
 const OWN_RATE: &str =
-    "a core allocates faster here than in the paper, and there is no I/O: see docs/pima-study.md";
+    "with all memory in DRAM, programs allocate at the rates of table 1: see docs/pima-study.md";
 
 fn cores(all: &Results, out: &mut StudyResult) {
     let slow = |e: &super::Entry, cores| all.slowdown(e, "slow", cores, Numa::Local);

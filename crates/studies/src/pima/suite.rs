@@ -1,5 +1,5 @@
-//! The programs: three on a graph engine, as in the paper, and others that spread over rates of allocation and survival as the
-//! paper's do (its table 1). They are not DaCapo.
+//! The programs: three on a graph engine, as in the paper, and others that stand for lines of its table 1, by rates of allocation and
+//! survival. They are not DaCapo. Eclipse has no counterpart.
 
 use super::pace;
 use crate::managed::{Profiled, module, profiles};
@@ -18,9 +18,12 @@ pub struct Entry {
     module: (&'static str, &'static [u8]),
     /// Arguments of the runs, from small to full.
     input: [&'static str; 3],
+    /// Arguments of full runs that are long enough for plans that sample, near their memory and with both spread over sockets, where
+    /// they differ.
+    long: Option<[&'static str; 2]>,
     /// Arguments of the profiled run.
     training: &'static str,
-    /// What it is nearest to in the paper's table 1, by how much it allocates and how much survives.
+    /// The line of table 1 that it stands for: of those whose rate it can reach, one with about as many survivors.
     pub stands_for: &'static str,
     /// On the graph engine.
     pub graph: bool,
@@ -43,6 +46,7 @@ const fn entry(
         name,
         module,
         input,
+        long: None,
         training,
         stands_for,
         graph: false,
@@ -54,6 +58,7 @@ const fn entry(
 const fn graph(
     name: &'static str,
     input: [&'static str; 3],
+    long: [&'static str; 2],
     training: &'static str,
     quick: bool,
 ) -> Entry {
@@ -61,6 +66,7 @@ const fn graph(
         name,
         module: module!("graph"),
         input,
+        long: Some(long),
         training,
         stands_for: name,
         graph: true,
@@ -74,17 +80,28 @@ const fn graph(
 const fn several_threads(name: &str) -> bool {
     matches!(
         name.as_bytes(),
-        b"Lusearch" | b"Xalan" | b"Sunflow" | b"Pmd" | b"Avrora" | b"Pjbb"
+        b"Lusearch"
+            | b"Lu.Fix"
+            | b"Xalan"
+            | b"Sunflow"
+            | b"Pmd"
+            | b"Pmd.Scale"
+            | b"Avrora"
+            | b"Pjbb"
     )
 }
 
-const ALL: [Entry; 15] = [
+const ALL: [Entry; 16] = [
     graph(
         "PR",
         [
             "pagerank --scale 8 --iterations 2",
             "pagerank --scale 12 --iterations 3",
             "pagerank --scale 15 --iterations 3",
+        ],
+        [
+            "pagerank --scale 15 --iterations 13",
+            "pagerank --scale 14 --iterations 8",
         ],
         "pagerank --scale 11 --iterations 3 --seed 7",
         true,
@@ -96,6 +113,10 @@ const ALL: [Entry; 15] = [
             "components --scale 12 --iterations 3",
             "components --scale 15 --iterations 3",
         ],
+        [
+            "components --scale 15 --iterations 13",
+            "components --scale 14 --iterations 8",
+        ],
         "components --scale 11 --seed 7",
         true,
     ),
@@ -106,15 +127,43 @@ const ALL: [Entry; 15] = [
             "als --users 800 --items 200 --ratings 15 --iterations 2",
             "als --users 6000 --items 1000 --ratings 25 --iterations 2",
         ],
+        [
+            "als --users 3000 --items 500 --ratings 20 --iterations 13",
+            "als --users 3000 --items 500 --ratings 20 --iterations 8",
+        ],
         "als --users 900 --items 300 --ratings 12 --iterations 2 --seed 7",
         true,
+    ),
+    entry(
+        "arrays",
+        module!("kinds"),
+        ["arrays 1", "arrays 5", "arrays 25"],
+        "arrays 3",
+        "Lusearch",
+        false,
+    ),
+    entry(
+        "aircraft",
+        module!("kinds"),
+        ["aircraft 1", "aircraft 8", "aircraft 40"],
+        "aircraft 4",
+        "Lu.Fix",
+        false,
+    ),
+    entry(
+        "parser",
+        module!("kinds"),
+        ["parser 1", "parser 4", "parser 12"],
+        "parser 3",
+        "Antlr",
+        false,
     ),
     entry(
         "trees",
         module!("trees"),
         ["6", "13", "15"],
         "11",
-        "Lusearch",
+        "Pmd",
         true,
     ),
     entry(
@@ -122,7 +171,7 @@ const ALL: [Entry; 15] = [
         module!("strings"),
         ["100", "800", "3000"],
         "500 --seed 7",
-        "Fop",
+        "Pmd.Scale",
         false,
     ),
     entry(
@@ -130,7 +179,7 @@ const ALL: [Entry; 15] = [
         module!("strings"),
         ["60 --json 1", "600 --json 1", "3000 --json 1"],
         "400 --json 1 --seed 7",
-        "Pmd",
+        "Fop",
         false,
     ),
     entry(
@@ -138,24 +187,24 @@ const ALL: [Entry; 15] = [
         module!("collections"),
         ["mutable 100", "mutable 1000", "mutable 4000"],
         "mutable 700",
-        "Antlr",
-        false,
+        "Sunflow",
+        true,
     ),
     entry(
         "persistent",
         module!("collections"),
         ["persistent 100", "persistent 4000", "persistent 20000"],
         "persistent 1500",
-        "Bloat",
-        false,
+        "Xalan",
+        true,
     ),
     entry(
         "maps",
         module!("collections"),
         ["maps 200", "maps 5000", "maps 15000"],
         "maps 3000",
-        "Xalan",
-        true,
+        "Hsqldb",
+        false,
     ),
     entry(
         "linked",
@@ -182,7 +231,7 @@ const ALL: [Entry; 15] = [
         module!("classics"),
         ["deltablue 30", "deltablue 500", "deltablue 3000"],
         "deltablue 200",
-        "Sunflow",
+        "Bloat",
         false,
     ),
     entry(
@@ -191,22 +240,6 @@ const ALL: [Entry; 15] = [
         ["richards 1", "richards 1", "richards 6"],
         "richards 1",
         "Avrora",
-        false,
-    ),
-    entry(
-        "nbody",
-        module!("classics"),
-        ["nbody 200", "nbody 5000", "nbody 60000"],
-        "nbody 2000",
-        "none: it allocates nothing",
-        false,
-    ),
-    entry(
-        "fft",
-        module!("scimark"),
-        ["fft 1", "fft 1", "fft 3"],
-        "fft 1",
-        "none: it allocates nothing",
         true,
     ),
 ];
@@ -313,6 +346,17 @@ impl Suite {
     /// The most cores.
     pub fn most(&self) -> u32 {
         self.cores.last().copied().unwrap_or(1)
+    }
+
+    /// A run of a program that is long enough for plans that sample: 104 intervals in the full version, 64 where threads are spread,
+    /// whose runs take several times as long to compute.
+    pub fn long(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> ManagedSpec {
+        let mut spec = self.spec(entry, plan, cores, numa);
+        if let Some([near, spread]) = entry.long.filter(|_| self.size == 2) {
+            let arguments = if numa == Numa::Local { near } else { spread };
+            spec.program = program(entry, arguments);
+        }
+        spec
     }
 
     /// A run of a program.
