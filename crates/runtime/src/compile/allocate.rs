@@ -100,6 +100,19 @@ impl Translator<'_, '_> {
         self.end_birth(birth, address, header, None)
     }
 
+    /// A fresh object with zeroed fields, made by the runtime.
+    pub(super) fn allocate_by_runtime(&mut self, ty: TypeIndex) -> Value {
+        let site = self.site();
+        let (ty, site) = (self.i32(ty.into()), self.i32(site.into()));
+        let object = self
+            .call_helper(Helper::AllocStruct, &[ty, site])
+            .expect("result");
+        self.track(object);
+        self.born(object, None, site);
+        self.fresh.push(object);
+        object
+    }
+
     fn begin_birth(&mut self, ty: TypeIndex, site: u32) -> Birth {
         let (slow, done) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);
@@ -137,7 +150,7 @@ impl Translator<'_, '_> {
         self.b.ins().jump(birth.done, &args(&[reference]));
         self.b.seal_block(birth.done);
         self.b.switch_to_block(birth.done);
-        self.b.declare_value_needs_stack_map(object);
+        self.track(object);
         self.record_birth(object, written);
         self.fresh.push(object);
         self.learn(Fact::Volatile(object));

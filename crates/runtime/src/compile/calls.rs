@@ -47,6 +47,9 @@ impl Translator<'_, '_> {
                 };
                 let f = self.b.import_function(data);
                 self.helpers.insert(helper, f);
+                if !helper.may_collect() {
+                    self.harmless.insert(f);
+                }
                 f
             }
         };
@@ -83,6 +86,7 @@ impl Translator<'_, '_> {
                 self.go_on_after_try(normal).first().copied()
             }
         };
+        self.forget_base();
         match helper.gives_reference() {
             true => result.map(|narrow| self.b.ins().uextend(REFERENCE, narrow)),
             false => result,
@@ -200,6 +204,7 @@ impl Translator<'_, '_> {
         match self.handlers.last().copied() {
             None => {
                 let inst = self.b.ins().call_indirect(sig, code, operands);
+                self.forget_base();
                 self.b.inst_results(inst).to_vec()
             }
             Some(handler) => self.try_call(sig, code, operands, results, handler),
@@ -348,7 +353,7 @@ impl Translator<'_, '_> {
         let id = self.i32(self.env.instance.tags[tag as usize] as i64);
         let mut all = vec![id];
         all.extend(values);
-        let exception = self.new_struct(ty, &all);
+        let exception = self.new_exception(ty, &all);
         self.throw(exception);
     }
 
@@ -401,7 +406,7 @@ impl Translator<'_, '_> {
         // Whoever threw it may have left anything in the upper half.
         let low = self.b.ins().ireduce(types::I32, payload);
         let exception = self.b.ins().uextend(REFERENCE, low);
-        self.b.declare_value_needs_stack_map(exception);
+        self.track(exception);
         exception
     }
 

@@ -67,6 +67,8 @@ helpers! {
     Resume = calls::resume, [I32, I32, I32] -> I64;
     Tell = calls::tell, [];
     Mark = arrays::mark, [I32];
+    Log = arrays::log, [I32];
+    LogElement = arrays::log_element, [I32, I64];
     StoreDurable = durable::store, [I32, I64, I64, I32];
     ConstantMade = durable::constant_made, [I32];
     AllocClassData = durable::alloc_class_data, [I32] -> I32;
@@ -86,6 +88,8 @@ impl Helper {
                 | Resume
                 | Tell
                 | Mark
+                | Log
+                | LogElement
                 | StoreDurable
                 | ConstantMade
                 | AllocClassData

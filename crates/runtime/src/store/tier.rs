@@ -14,6 +14,7 @@ use crate::compile::env::Assumptions;
 use crate::compile::env::Env;
 use crate::compile::feedback::{Feedback, FeedbackTable};
 use crate::compile::glue;
+use crate::compile::hash::{HashMap, HashSet};
 use crate::compile::isa::Level;
 use crate::compile::resume::{Points, Why};
 use crate::compile::translate::Job;
@@ -23,7 +24,6 @@ use crate::engine::{Checks, Tier};
 use crate::error::{Error, Result};
 use crate::types::TypeIndex;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::mpsc::TryRecvError;
 
@@ -100,7 +100,7 @@ impl Vm {
         };
         let mut assumed = Assumptions {
             nothing_durable: self.engine.checks() == Some(Checks::Quick) && !self.has_durable(),
-            changing: HashSet::new(),
+            changing: HashSet::default(),
         };
         // Each time less is assumed.
         let unit = loop {
@@ -155,13 +155,14 @@ impl Vm {
         compile::translate(isa, &mut c.scratch, env, job)
     }
 
-    fn add_code(&mut self, unit: Unit, level: Level) -> Result<*const u8> {
+    fn add_code(&mut self, mut unit: Unit, level: Level) -> Result<*const u8> {
         let c = &mut self.code;
         match level {
             Level::Baseline => c.tiers.stats.baseline += 1,
             Level::Optimizing => c.tiers.stats.optimized += 1,
         }
         let info = unit.place(&mut c.memory, &c.helpers)?;
+        unit.recycle(&mut c.scratch);
         self.tell_perf(&info, level);
         let code = info.start as *const u8;
         self.code.map.add(info);
