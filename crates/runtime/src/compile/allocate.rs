@@ -100,19 +100,6 @@ impl Translator<'_, '_> {
         self.end_birth(birth, address, header, None)
     }
 
-    /// A fresh object with zeroed fields, made by the runtime.
-    pub(super) fn allocate_by_runtime(&mut self, ty: TypeIndex) -> Value {
-        let site = self.site();
-        let (ty, site) = (self.i32(ty.into()), self.i32(site.into()));
-        let object = self
-            .call_helper(Helper::AllocStruct, &[ty, site])
-            .expect("result");
-        self.track(object);
-        self.born(object, None, site);
-        self.fresh.push(object);
-        object
-    }
-
     fn begin_birth(&mut self, ty: TypeIndex, site: u32) -> Birth {
         let (slow, done) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);

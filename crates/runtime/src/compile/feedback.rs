@@ -250,8 +250,9 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Counts a call of the function; once it is hot, goes on in better code.
-    pub(super) fn count_entry(&mut self, params: &[Value]) {
+    /// Counts a call of the function; once it is hot, has the next calls go to better code. This one goes on here, which is less code than
+    /// two ways.
+    pub(super) fn count_entry(&mut self) {
         if !self.counts() {
             return;
         }
@@ -279,17 +280,9 @@ impl Translator<'_, '_> {
         self.b.seal_block(better);
         self.b.switch_to_block(better);
         let number = self.i32(func as i64);
-        let code = self.call_helper(Helper::Hot, &[number]).expect("result");
-        let sig = super::signatures::signature(&self.activation().ty);
-        let sig = self.b.import_signature(sig);
-        let enter = self.b.create_block();
-        self.b.set_cold_block(enter);
-        // There may be no better code yet.
-        self.b.ins().brif(code, enter, &[], next, &[]);
-        self.b.seal_block(enter);
+        self.call_helper(Helper::Hot, &[number]);
+        self.b.ins().jump(next, &[]);
         self.b.seal_block(next);
-        self.b.switch_to_block(enter);
-        self.b.ins().return_call_indirect(sig, code, params);
         self.b.switch_to_block(next);
     }
 

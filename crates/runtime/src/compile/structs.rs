@@ -1,6 +1,5 @@
 //! Structs.
 
-use super::isa::Level;
 use super::slot::Slot;
 use super::translate::Translator;
 use crate::types::TypeIndex;
@@ -11,20 +10,6 @@ impl Translator<'_, '_> {
     /// A struct with these fields. No barrier: what has just been allocated is young, or is known to the collector.
     pub(super) fn new_struct(&mut self, ty: TypeIndex, values: &[Value]) -> Value {
         let reference = self.allocate_struct(ty);
-        self.fill_struct(reference, ty, values)
-    }
-
-    /// The same for what is thrown. Compilers of Java write a throw for each null check and bounds check, of which hardly one ever runs:
-    /// in baseline code the runtime makes the object, which is less code.
-    pub(super) fn new_exception(&mut self, ty: TypeIndex, values: &[Value]) -> Value {
-        if self.job.level != Level::Baseline || self.observes() {
-            return self.new_struct(ty, values);
-        }
-        let reference = self.allocate_by_runtime(ty);
-        self.fill_struct(reference, ty, values)
-    }
-
-    fn fill_struct(&mut self, reference: Value, ty: TypeIndex, values: &[Value]) -> Value {
         let address = self.object_address(reference);
         let offsets = self.env.types.get(ty).layout.offsets.clone();
         for (i, &v) in values.iter().enumerate() {

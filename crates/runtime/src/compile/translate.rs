@@ -112,6 +112,8 @@ pub(crate) struct Translator<'a, 'e> {
     heap_base: Option<Value>,
     /// The same in baseline code, as far as no call follows in the block.
     base_here: Option<(Block, Value)>,
+    /// An object's address there: that base, the reference, the address.
+    pub(super) address_here: Option<(Value, Value, Value)>,
     /// The counter of all operators from here on that run as often, and the function that has it.
     pub(super) counted: Option<(u32, Place)>,
     /// How often the most frequent operator of the function ran, once somebody asked.
@@ -235,6 +237,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             references: EntitySet::new(),
             harmless: EntitySet::new(),
             base_here: None,
+            address_here: None,
             counted: None,
             peak: OnceCell::new(),
             managed_locals: EntitySet::new(),
@@ -397,7 +400,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             self.declare_local(ty, *value);
         }
         self.fetch_code();
-        self.count_entry(&params);
+        self.count_entry();
         self.declare_zeroed(body)?;
         self.begin_unchecked();
         self.open_function();

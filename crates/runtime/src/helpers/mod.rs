@@ -62,8 +62,9 @@ helpers! {
     TableInit = bulk::table_init, [I32, I32, I32, I64, I32, I32];
     ElemDrop = bulk::elem_drop, [I32, I32];
     Throw = calls::throw, [I32];
+    ThrowNew = calls::throw_new, [I32, I32, I32, I32];
     HostCall = calls::host_call, [I32, I64];
-    Hot = calls::hot, [I32] -> I64;
+    Hot = calls::hot, [I32];
     Resume = calls::resume, [I32, I32, I32] -> I64;
     Tell = calls::tell, [];
     Mark = arrays::mark, [I32];

@@ -322,21 +322,21 @@ impl Vm {
         Ok(code)
     }
 
-    /// Optimized code of a function that has become hot, or null if there is none yet. Calls go there from then on.
-    pub(crate) fn optimize(&mut self, func: u32) -> Result<*const u8> {
-        if let Some(code) = self.code.tiers.of(func).optimized {
-            return Ok(code);
+    /// Has a function optimized that has become hot. If its code is there, calls go to it from now on.
+    pub(crate) fn optimize(&mut self, func: u32) -> Result<()> {
+        if self.code.tiers.of(func).optimized.is_some() {
+            return Ok(());
         }
         let job = |vm: &mut Vm| vm.job(func, Level::Optimizing);
         let Some(code) = self.generate_later(What::Function(func), job)? else {
             self.ask_again(func);
-            return Ok(std::ptr::null());
+            return Ok(());
         };
         let versions = self.code.tiers.of(func);
         versions.optimized = Some(code);
         versions.hot = true;
         self.install(func, code);
-        Ok(code)
+        Ok(())
     }
 
     /// Has a function's baseline code ask for better code in a while.
