@@ -611,3 +611,196 @@ fn is_constant(func: &Function, value: Value) -> bool {
     let inst = func.dfg.value_def(value).inst();
     inst.is_some_and(|inst| func.dfg.insts[inst].opcode() == Opcode::Iconst)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::isa::{Level, isa};
+    use cranelift_codegen::ir::{AbiParam, Signature};
+    use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    const BLOCKS: usize = 6;
+    const LOCALS: usize = 4;
+
+    /// What a random block does, over and over, and where it goes then.
+    type Steps = Vec<(u8, usize, usize)>;
+    type Random = Vec<(Steps, usize, usize)>;
+
+    fn random() -> impl Strategy<Value = Random> {
+        let step = (0u8..4, 0..LOCALS, 0..LOCALS);
+        let block = (prop::collection::vec(step, 0..8), 0..BLOCKS, 0..BLOCKS);
+        prop::collection::vec(block, BLOCKS)
+    }
+
+    /// A function of references alone that makes, copies, uses them and calls.
+    fn build(blocks: &Random) -> (Function, Translated) {
+        let mut func = Function::new();
+        func.signature = Signature::new(CallConv::Tail);
+        func.signature.params.push(AbiParam::new(types::I64));
+        let mut references = EntitySet::new();
+        let mut context = FunctionBuilderContext::new();
+        let mut b = FunctionBuilder::new(&mut func, &mut context);
+        let sig = b.import_signature(Signature::new(CallConv::Tail));
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        let param = b.block_params(entry)[0];
+        references.insert(param);
+        let locals: Vec<Variable> = (0..LOCALS).map(|_| b.declare_var(types::I64)).collect();
+        for &local in &locals {
+            b.def_var(local, param);
+        }
+        let all: Vec<Block> = blocks.iter().map(|_| b.create_block()).collect();
+        b.ins().jump(all[0], &[]);
+        for ((steps, to, other), &block) in blocks.iter().zip(&all) {
+            b.switch_to_block(block);
+            for &(kind, x, y) in steps {
+                let mut read = |b: &mut FunctionBuilder<'_>, at: usize| {
+                    let value = b.use_var(locals[at]);
+                    references.insert(value);
+                    value
+                };
+                match kind {
+                    0 => {
+                        let from = read(&mut b, x);
+                        let made = b.ins().load(types::I64, MemFlagsData::new(), from, 0);
+                        references.insert(made);
+                        b.def_var(locals[y], made);
+                    }
+                    1 => {
+                        let from = read(&mut b, x);
+                        b.def_var(locals[y], from);
+                    }
+                    2 => {
+                        let (value, to) = (read(&mut b, x), read(&mut b, y));
+                        b.ins().store(MemFlagsData::new(), value, to, 0);
+                    }
+                    _ => {
+                        let callee = b.ins().iconst(types::I64, 0);
+                        b.ins().call_indirect(sig, callee, &[]);
+                    }
+                }
+            }
+            let condition = b.ins().iconst(types::I8, 1);
+            b.ins().brif(condition, all[*to], &[], all[*other], &[]);
+        }
+        b.seal_all_blocks();
+        b.finalize(isa(Level::Baseline).unwrap().frontend_config());
+        let translated = Translated {
+            inlined: vec![],
+            references,
+            harmless: EntitySet::new(),
+        };
+        (func, translated)
+    }
+
+    /// What a value is: a reference to the object of this number as of so many collections, an address of a slot, or nothing of matter.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Content {
+        Reference(usize, usize),
+        Slot(StackSlot),
+        Other,
+    }
+
+    /// Goes the way through a function that `turns` say; each call is a collection after which all objects are elsewhere. The objects that
+    /// were stored, and into what.
+    fn run(func: &Function, turns: &[bool], moves: bool) -> Vec<(usize, usize)> {
+        let dfg = &func.dfg;
+        let mut values: HashMap<Value, Content> = HashMap::new();
+        let mut slots: HashMap<StackSlot, Content> = HashMap::new();
+        let (mut objects, mut collections, mut trace) = (1, 0, vec![]);
+        let mut turns = turns.iter();
+        let mut block = func.layout.entry_block().unwrap();
+        values.insert(dfg.block_params(block)[0], Content::Reference(0, 0));
+        loop {
+            let mut next = None;
+            for inst in func.layout.block_insts(block) {
+                let at = |v: Value| values[&dfg.resolve_aliases(v)];
+                let object = |v: Value| match at(v) {
+                    Content::Reference(object, seen) => {
+                        assert!(
+                            !moves || seen == collections,
+                            "{v} is where it was in\n{func}"
+                        );
+                        object
+                    }
+                    other => panic!("{v} is {other:?} in\n{func}"),
+                };
+                let args = dfg.inst_args(inst);
+                let result = match dfg.insts[inst] {
+                    InstructionData::UnaryImm { .. } => Content::Other,
+                    InstructionData::StackAddr { stack_slot, .. } => Content::Slot(stack_slot),
+                    InstructionData::Load { .. } => match at(args[0]) {
+                        Content::Slot(slot) => slots[&slot],
+                        _ => {
+                            trace.push((object(args[0]), objects));
+                            objects += 1;
+                            Content::Reference(objects - 1, collections)
+                        }
+                    },
+                    InstructionData::Store { .. } => {
+                        let value = object(args[0]);
+                        match at(args[1]) {
+                            Content::Slot(slot) => drop(slots.insert(slot, at(args[0]))),
+                            _ => trace.push((value, object(args[1]))),
+                        }
+                        continue;
+                    }
+                    InstructionData::CallIndirect { .. } => {
+                        let entries = dfg.user_stack_map_entries(inst);
+                        for entry in entries.into_iter().flatten() {
+                            let slot = slots.get_mut(&entry.slot).expect("a slot in use");
+                            let Content::Reference(_, seen) = slot else {
+                                panic!("no reference in {} in\n{func}", entry.slot)
+                            };
+                            assert_eq!(*seen, collections, "an old one is mapped in\n{func}");
+                            *seen += 1;
+                        }
+                        collections += 1;
+                        continue;
+                    }
+                    _ => {
+                        let calls = dfg.insts[inst]
+                            .branch_destination(&dfg.jump_tables, &dfg.exception_tables);
+                        let call = match calls {
+                            [only] => only,
+                            [yes, no] => match turns.next() {
+                                Some(true) => yes,
+                                Some(false) => no,
+                                None => return trace,
+                            },
+                            _ => panic!("an instruction that is not made here in\n{func}"),
+                        };
+                        let to = call.block(&dfg.value_lists);
+                        let passed: Vec<Content> = call
+                            .args(&dfg.value_lists)
+                            .map(|arg| at(arg.as_value().unwrap()))
+                            .collect();
+                        next = Some((to, passed));
+                        continue;
+                    }
+                };
+                values.insert(dfg.inst_results(inst)[0], result);
+            }
+            let (to, passed) = next.expect("a branch");
+            values.extend(dfg.block_params(to).iter().copied().zip(passed));
+            block = to;
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// Where all objects move at each call, code uses the objects that it would use if none moved.
+        #[test]
+        fn no_reference_is_old(blocks in random(), turns in prop::collection::vec(any::<bool>(), 0..40)) {
+            let (mut func, translated) = build(&blocks);
+            let wanted = run(&func, &turns, false);
+            let mut safepoints = Safepoints::default();
+            safepoints.run(&mut func, &translated, None);
+            prop_assert_eq!(run(&func, &turns, true), wanted);
+        }
+    }
+}
