@@ -29,7 +29,7 @@ const _: () =
     assert!(offset_of!(FuncCounters, entries) == 0 && offset_of!(FuncCounters, heat) == 4);
 
 /// Iterations of loops that a call counts as.
-const HEAT_OF_CALL: i64 = 10;
+pub(crate) const HEAT_OF_CALL: i64 = 10;
 
 /// Counters of one function.
 #[derive(Clone, Debug)]

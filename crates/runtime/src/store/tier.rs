@@ -12,7 +12,7 @@ use crate::code::jitdump::Line;
 use crate::code::map::CodeInfo;
 use crate::compile::env::Assumptions;
 use crate::compile::env::Env;
-use crate::compile::feedback::{Feedback, FeedbackTable};
+use crate::compile::feedback::{Feedback, FeedbackTable, HEAT_OF_CALL};
 use crate::compile::glue;
 use crate::compile::hash::{HashMap, HashSet};
 use crate::compile::isa::Level;
@@ -416,7 +416,7 @@ impl Vm {
         };
         if hot {
             self.code.tiers.of(func).hot = true;
-            if why == Why::HotLoop && self.enters_often(func) {
+            if why == Why::HotLoop && !self.is_optimized_from(number) && self.enters_often(func) {
                 self.optimize(func)?;
                 return Ok(std::ptr::null());
             }
@@ -442,13 +442,20 @@ impl Vm {
         Ok(self.code.tiers.continuations.get(&key).copied())
     }
 
-    /// Whether a function whose loops are hot is called so often that an activation makes fewer iterations, on the average, than pass
-    /// until it asks again. Then the function's next calls are what optimized code is for, as long as there is none.
+    /// Whether there is optimized code from a point on.
+    fn is_optimized_from(&self, number: u32) -> bool {
+        let key = (number, Level::Optimizing);
+        self.code.tiers.continuations.contains_key(&key)
+    }
+
+    /// Whether a function whose loops are hot is called so often that a quarter of its heat is from calls: then an activation makes few
+    /// iterations, and the function's next calls are what optimized code is for, as long as there is none.
     fn enters_often(&mut self, func: u32) -> bool {
         let tiers = &mut self.code.tiers;
         let calls = tiers.feedback.get(&func);
         let calls = calls.map_or(0, |f| f.entries(&self.region));
-        calls > ASKS && tiers.of(func).optimized.is_none()
+        let from_calls = u64::from(calls) * HEAT_OF_CALL as u64;
+        4 * from_calls > self.engine.config().hot.into() && tiers.of(func).optimized.is_none()
     }
 
     /// Baseline code from a point on.
