@@ -4,8 +4,9 @@
 //! that the collector finds and changes them. Behind a call the reference is loaded from its slot again.
 //!
 //! This is what Cranelift's frontend does for values that are declared to it, with two differences. It costs a fifth of the
-//! time, as most values live within one block: those take no part in finding out what is live where. And a block loads
-//! a reference once between two calls, instead of for each use.
+//! time, as most values live within one block: those take no part in finding out what is live where. And a block of baseline code
+//! loads a reference once between two calls, instead of for each use. Optimized code is left to the mid-end, which knows better what
+//! to keep: sharing the loads here made a search with short loops a tenth slower.
 
 use super::translate::Translated;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -492,7 +493,8 @@ impl Safepoints {
         for i in events {
             let reference = &mut self.references[self.events[i].number as usize];
             let Some(slot) = reference.slot else { continue };
-            if reference.since != now {
+            let shared = flags.alias_region().is_none();
+            if reference.since != now || !shared {
                 let mut cursor = FuncCursor::new(func).at_inst(inst);
                 let address = cursor.ins().stack_addr(types::I64, slot, 0);
                 reference.current = cursor.ins().load(types::I64, flags, address, 0);
