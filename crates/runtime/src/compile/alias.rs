@@ -45,14 +45,16 @@ fn data(number: u32) -> AliasRegionData {
     }
 }
 
+/// The region of spilled references, in code that has regions.
+pub(super) fn of_spills(level: Level) -> Option<AliasRegionData> {
+    (level == Level::Optimizing).then(|| data(SPILLS))
+}
+
 impl Translator<'_, '_> {
-    /// Gives references that the compiler itself spills a region of their own.
-    pub(super) fn separate_spills(&mut self) {
+    /// References that the compiler itself spills have a region of their own.
+    pub(super) fn begin_regions(&mut self) {
         if self.job.level == Level::Optimizing {
             self.regions.insert(Region::Spills, SPILLS);
-            self.b.make_stack_map_alias_region(Box::new(|set, _, _, _| {
-                Some(set.insert(data(SPILLS)))
-            }));
         }
     }
 

@@ -137,7 +137,7 @@ impl Translator<'_, '_> {
         self.b.ins().jump(birth.done, &args(&[reference]));
         self.b.seal_block(birth.done);
         self.b.switch_to_block(birth.done);
-        self.b.declare_value_needs_stack_map(object);
+        self.track(object);
         self.record_birth(object, written);
         self.fresh.push(object);
         self.learn(Fact::Volatile(object));

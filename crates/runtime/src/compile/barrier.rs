@@ -1,7 +1,9 @@
 //! The write barrier: what the collector and the plan are told of a store into an object.
 
 use super::alias::Region;
+use super::isa::Level;
 use super::translate::Translator;
+use crate::helpers::Helper;
 use crate::store::region::{CONTEXT, Context, displacement};
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use std::mem::offset_of;
@@ -9,8 +11,8 @@ use varve_heap::layout;
 use varve_machine::Kind as Access;
 
 impl Translator<'_, '_> {
-    /// Notes for the collector that a reference was stored into an object, unless that has been noted already. No call, so
-    /// that references stay in registers.
+    /// Notes for the collector that a reference was stored into an object, unless that has been noted already. Optimized code does it
+    /// without a call, so that references stay in registers; baseline code calls, which is less code.
     ///
     /// `element` is the address of the element, in two parts, if the object is an array: of large ones only the line of what was
     /// stored is noted.
@@ -37,6 +39,37 @@ impl Translator<'_, '_> {
         self.b.ins().brif(unlogged, slow, &[], next, &[]);
         self.b.seal_block(slow);
         self.b.switch_to_block(slow);
+        if self.job.level == Level::Baseline {
+            self.log(reference, element);
+        } else {
+            self.remember_object(reference, address, byte, element, next);
+        }
+        self.b.ins().jump(next, &[]);
+        self.b.seal_block(next);
+        self.b.switch_to_block(next);
+    }
+
+    fn log(&mut self, reference: Value, element: Option<(Value, i32)>) {
+        match element {
+            None => self.call_helper(Helper::Log, &[reference]),
+            Some((array, at)) => {
+                let address = self.b.ins().iadd_imm_s(array, i64::from(at));
+                self.call_helper(Helper::LogElement, &[reference, address])
+            }
+        };
+    }
+
+    /// Remembers an object whose header's byte says that it was not remembered yet, or of a large array a line, after which code goes on
+    /// in `next`.
+    fn remember_object(
+        &mut self,
+        reference: Value,
+        address: Value,
+        byte: Value,
+        element: Option<(Value, i32)>,
+        next: Block,
+    ) {
+        let flags = self.trusted(Region::Headers);
         if let Some((array, at)) = element {
             let (large, small) = (self.b.create_block(), self.b.create_block());
             self.b.set_cold_block(large);
@@ -54,9 +87,6 @@ impl Translator<'_, '_> {
             .ins()
             .store(flags, logged, address, layout::COLLECTOR_BYTE);
         self.remember(reference);
-        self.b.ins().jump(next, &[]);
-        self.b.seal_block(next);
-        self.b.switch_to_block(next);
     }
 
     /// Notes the line of an element of a large array, unless it has been noted; goes on in `next`.

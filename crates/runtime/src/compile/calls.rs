@@ -1,5 +1,6 @@
 //! Calls of all kinds, and exceptions.
 
+use super::isa::Level;
 use super::signatures::{REFERENCE, clif_type, helper_signature};
 use super::slot::Slot;
 use super::translate::{Translator, args};
@@ -47,6 +48,9 @@ impl Translator<'_, '_> {
                 };
                 let f = self.b.import_function(data);
                 self.helpers.insert(helper, f);
+                if !helper.may_collect() {
+                    self.harmless.insert(f);
+                }
                 f
             }
         };
@@ -83,6 +87,7 @@ impl Translator<'_, '_> {
                 self.go_on_after_try(normal).first().copied()
             }
         };
+        self.forget_base();
         match helper.gives_reference() {
             true => result.map(|narrow| self.b.ins().uextend(REFERENCE, narrow)),
             false => result,
@@ -200,6 +205,7 @@ impl Translator<'_, '_> {
         match self.handlers.last().copied() {
             None => {
                 let inst = self.b.ins().call_indirect(sig, code, operands);
+                self.forget_base();
                 self.b.inst_results(inst).to_vec()
             }
             Some(handler) => self.try_call(sig, code, operands, results, handler),
@@ -346,10 +352,28 @@ impl Translator<'_, '_> {
         let fields = self.env.types.fields(ty).len();
         let values = self.pop_n(fields - 1);
         let id = self.i32(self.env.instance.tags[tag as usize] as i64);
+        if let [carried] = values[..]
+            && self.job.level == Level::Baseline
+            && self.handlers.is_empty()
+            && !self.observes()
+            && self.env.types.fields(ty)[1].storage.is_managed()
+        {
+            return self.throw_new(ty, id, carried);
+        }
         let mut all = vec![id];
         all.extend(values);
         let exception = self.new_struct(ty, &all);
         self.throw(exception);
+    }
+
+    /// Throws to a caller's handler in baseline code. Compilers of Java write a throw for each null check and bounds check, of which hardly
+    /// one ever runs: the runtime makes the object too, which is less code.
+    fn throw_new(&mut self, ty: TypeIndex, tag: Value, carried: Value) {
+        let site = self.site();
+        let (ty, site) = (self.i32(ty.into()), self.i32(site.into()));
+        self.call_helper(Helper::ThrowNew, &[ty, site, tag, carried]);
+        self.b.ins().trap(trap_code(TrapKind::Unreachable));
+        self.dead();
     }
 
     /// The block that takes the exceptions of a `try_table`: compares tags in order, and passes on what none wants.
@@ -401,7 +425,7 @@ impl Translator<'_, '_> {
         // Whoever threw it may have left anything in the upper half.
         let low = self.b.ins().ireduce(types::I32, payload);
         let exception = self.b.ins().uextend(REFERENCE, low);
-        self.b.declare_value_needs_stack_map(exception);
+        self.track(exception);
         exception
     }
 

@@ -72,9 +72,14 @@ pub(super) enum Condition {
 }
 
 impl Translator<'_, '_> {
+    /// Whether this code goes by what control has shown.
+    pub(super) fn knows_facts(&self) -> bool {
+        self.job.level == Level::Optimizing
+    }
+
     /// Notes what a check has shown.
     pub(super) fn learn(&mut self, fact: Fact) {
-        if self.job.level == Level::Optimizing {
+        if self.knows_facts() {
             if self.facts.len() == 2 * LOOK_BACK {
                 let first = usize::from(self.nothing_durable());
                 self.facts.drain(first..LOOK_BACK);

@@ -10,8 +10,11 @@
 //! | cast or type test | failures and successes |
 //! | persistence check | bypassed and activated |
 //!
+//! Operators that follow each other, with no branch between them, share a counter of how often they ran.
+//!
 //! Counters wrap. They are read when the function, or one that it is inlined into, is compiled again.
 
+use super::hash::HashMap;
 use super::translate::Translator;
 use crate::arch::varve_count_target;
 use crate::error::Result;
@@ -20,11 +23,13 @@ use crate::store::region::{FuncCounters, Place, Region, TargetCounters, displace
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Value, types};
 use cranelift_codegen::isa::CallConv;
-use std::collections::HashMap;
 use std::mem::{offset_of, size_of};
 
+const _: () =
+    assert!(offset_of!(FuncCounters, entries) == 0 && offset_of!(FuncCounters, heat) == 4);
+
 /// Iterations of loops that a call counts as.
-const HEAT_OF_CALL: i64 = 10;
+pub(crate) const HEAT_OF_CALL: i64 = 10;
 
 /// Counters of one function.
 #[derive(Clone, Debug)]
@@ -63,7 +68,7 @@ impl Feedback {
         let counters = region.allocate(size_of::<FuncCounters>())?;
         let feedback = Feedback {
             counters,
-            cells: HashMap::new(),
+            cells: HashMap::default(),
         };
         feedback.reheat(region, heat);
         Ok(feedback)
@@ -158,9 +163,32 @@ impl Translator<'_, '_> {
 
     /// Counts the operator, if this code counts.
     pub(super) fn count(&mut self) {
+        if !self.counts() || self.is_counted() {
+            return;
+        }
         if let Some(place) = self.cell(4, CellKind::Count) {
             self.increment(displacement(place));
+            self.counted = Some((self.activation().func_id, place));
         }
+    }
+
+    /// Whether an operator before this one has counted, and this one runs as often: then the counter is both's.
+    fn is_counted(&mut self) -> bool {
+        let (func, offset) = (self.activation().func_id, self.offset);
+        let Some((_, place)) = self.counted.filter(|&(f, _)| f == func) else {
+            return false;
+        };
+        let kind = CellKind::Count;
+        let Some(feedback) = self.env.feedback.get_mut(&func) else {
+            return false;
+        };
+        // Code that was compiled earlier may count it elsewhere.
+        feedback
+            .cells
+            .entry(offset)
+            .or_insert(Cell { place, kind })
+            .place
+            == place
     }
 
     /// Counts the outcome of a test, an i8.
@@ -200,16 +228,17 @@ impl Translator<'_, '_> {
         let code = self.i64(varve_count_target as *const () as i64);
         let func = self.b.ins().ireduce(types::I32, func);
         self.b.ins().call_indirect(sig, code, &[cell, func]);
+        self.forget_base();
     }
 
-    /// Counts down the function's heat: a value that is below 0 once it is hot.
-    fn cool(&mut self, by: i64) -> Option<Value> {
+    /// Counts down the function's heat by an iteration: a value that is below 0 once it is hot.
+    fn cool(&mut self) -> Option<Value> {
         let func = self.activation().func_id;
         let counters = self.env.feedback.get(&func)?.counters;
         let at = displacement(counters) + offset_of!(FuncCounters, heat) as i32;
         let (base, flags) = (self.base(), MemFlagsData::trusted());
         let heat = self.b.ins().load(types::I32, flags, base, at);
-        let heat = self.b.ins().iadd_imm_s(heat, -by);
+        let heat = self.b.ins().iadd_imm_s(heat, -1);
         self.b.ins().store(flags, heat, base, at);
         Some(self.b.ins().icmp_imm_s(IntCC::SignedLessThan, heat, 0))
     }
@@ -221,36 +250,39 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Counts a call of the function; once it is hot, goes on in better code.
-    pub(super) fn count_entry(&mut self, params: &[Value]) {
+    /// Counts a call of the function; once it is hot, has the next calls go to better code. This one goes on here, which is less code than
+    /// two ways.
+    pub(super) fn count_entry(&mut self) {
         if !self.counts() {
             return;
         }
         let func = self.activation().func_id;
-        self.count_call_of(func);
         if !self.job.tiers_up {
-            return;
+            return self.count_call_of(func);
         }
-        let Some(hot) = self.cool(HEAT_OF_CALL) else {
+        let Some(counters) = self.env.feedback.get(&func).map(|f| f.counters) else {
             return;
         };
+        let (base, flags) = (self.base(), MemFlagsData::trusted());
+        let both = self
+            .b
+            .ins()
+            .load(types::I64, flags, base, displacement(counters));
+        // Calls wrap every four billion, and the heat is one off then.
+        let both = self.b.ins().iadd_imm_s(both, 1 - (HEAT_OF_CALL << 32));
+        self.b
+            .ins()
+            .store(flags, both, base, displacement(counters));
+        let hot = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, both, 0);
         let (better, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(better);
         self.b.ins().brif(hot, better, &[], next, &[]);
         self.b.seal_block(better);
         self.b.switch_to_block(better);
         let number = self.i32(func as i64);
-        let code = self.call_helper(Helper::Hot, &[number]).expect("result");
-        let sig = super::signatures::signature(&self.activation().ty);
-        let sig = self.b.import_signature(sig);
-        let enter = self.b.create_block();
-        self.b.set_cold_block(enter);
-        // There may be no better code yet.
-        self.b.ins().brif(code, enter, &[], next, &[]);
-        self.b.seal_block(enter);
+        self.call_helper(Helper::Hot, &[number]);
+        self.b.ins().jump(next, &[]);
         self.b.seal_block(next);
-        self.b.switch_to_block(enter);
-        self.b.ins().return_call_indirect(sig, code, params);
         self.b.switch_to_block(next);
     }
 
@@ -261,7 +293,7 @@ impl Translator<'_, '_> {
         if !self.job.tiers_up || !self.counts() || !self.fits_state() {
             return;
         }
-        let Some(hot) = self.cool(1) else { return };
+        let Some(hot) = self.cool() else { return };
         let (better, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(better);
         self.b.ins().brif(hot, better, &[], next, &[]);

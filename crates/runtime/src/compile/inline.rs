@@ -62,9 +62,15 @@ impl Translator<'_, '_> {
         let Some(times) = self.frequency() else {
             return true;
         };
-        let root = self.env.feedback.get(&self.job.func_id);
-        let peak = root.map_or(0, |f| f.peak(self.env.region)) as f64;
-        self.weight(times) * FREQUENT >= peak
+        self.weight(times) * FREQUENT >= self.peak()
+    }
+
+    /// How often the most frequent operator ran of the function that is compiled.
+    fn peak(&self) -> f64 {
+        *self.peak.get_or_init(|| {
+            let root = self.env.feedback.get(&self.job.func_id);
+            root.map_or(0, |f| f.peak(self.env.region)) as f64
+        })
     }
 
     /// How often the operator runs when its function is called once, if that was counted.
@@ -100,8 +106,7 @@ impl Translator<'_, '_> {
         let most = match calls {
             None => SMALL,
             Some(n) => {
-                let root = self.env.feedback.get(&self.job.func_id);
-                let peak = root.map_or(0, |f| f.peak(self.env.region)) as f64;
+                let peak = self.peak();
                 match self.weight(n) {
                     w if w * FREQUENT >= peak => LARGE,
                     w if w * RARE >= peak => SMALL,
@@ -413,6 +418,7 @@ impl Translator<'_, '_> {
         let sig = self.b.import_signature(sig);
         let address = self.i64(address as i64);
         let inst = self.b.ins().call_indirect(sig, address, &operands);
+        self.forget_base();
         self.b.inst_results(inst)[0]
     }
 }

@@ -3,7 +3,7 @@
 //! One pass from the end of the body to its beginning. What branches back to a loop may need is taken to be all that is read in
 //! the loop or needed after any block around it, which is more than a second pass would find, and never less.
 
-use std::collections::HashMap;
+use super::hash::HashMap;
 use wasmparser::{FunctionBody, Operator};
 
 /// A set of locals.
@@ -156,7 +156,7 @@ pub(super) fn liveness(body: &FunctionBody<'_>, checked: bool) -> wasmparser::Re
     let mut steps: Vec<(u32, u32, Step)> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     // The step that opens each block, by the step that ends it.
-    let mut opened: HashMap<usize, usize> = HashMap::new();
+    let mut opened: HashMap<usize, usize> = HashMap::default();
     let mut reader = body.get_operators_reader()?;
     while !reader.eof() {
         let offset = reader.original_position() as u32;
@@ -183,7 +183,7 @@ pub(super) fn liveness(body: &FunctionBody<'_>, checked: bool) -> wasmparser::Re
         }
         steps.push((offset, reader.original_position() as u32, step));
     }
-    let mut result = Liveness::new();
+    let mut result = Liveness::default();
     let mut live = Locals::default();
     let mut frames: Vec<Frame> = Vec::new();
     let target = |frames: &[Frame], depth: u32| match frames.len().checked_sub(1 + depth as usize) {

@@ -13,6 +13,7 @@ pub(crate) mod env;
 mod facts;
 pub(crate) mod feedback;
 pub(crate) mod glue;
+pub(crate) mod hash;
 pub(crate) mod hints;
 mod inline;
 pub(crate) mod isa;
@@ -29,6 +30,7 @@ mod ranges;
 mod references;
 pub(crate) mod resume;
 mod running;
+mod safepoints;
 mod signatures;
 mod slot;
 mod structs;
@@ -51,6 +53,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{Context, FinalizedMachExceptionHandler, FinalizedRelocTarget};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use env::{Assumptions, Env};
+use safepoints::Safepoints;
 use signatures::signature;
 use translate::{Job, Translator};
 
@@ -58,6 +61,9 @@ use translate::{Job, Translator};
 #[derive(Default)]
 pub(crate) struct Scratch {
     builder: FunctionBuilderContext,
+    safepoints: Safepoints,
+    /// Of a function that is in memory by now.
+    context: Option<Context>,
 }
 
 /// A function in Cranelift's form, with what its code's map needs besides: before and after code was generated for it.
@@ -78,16 +84,21 @@ pub(crate) fn translate(
     if job.from.is_some() {
         ty.params.clear();
     }
-    let mut context = Context::for_function(ir::Function::with_name_signature(
-        ir::UserFuncName::user(0, job.index),
-        signature(&ty),
-    ));
+    let mut context = scratch.context.take().unwrap_or_else(Context::new);
+    context.func.name = ir::UserFuncName::user(0, job.index);
+    context.func.signature = signature(&ty);
     let builder = FunctionBuilder::new(&mut context.func, &mut scratch.builder);
-    let inlined = Translator::new(builder, env, job).run(isa.frontend_config())?;
-    Ok(inlined.map(|inlined| Unit {
-        context,
-        func: Some(job.func_id),
-        inlined: inlined.into(),
+    let translated = Translator::new(builder, env, job).run(isa.frontend_config())?;
+    Ok(translated.map(|translated| {
+        let region = alias::of_spills(job.level);
+        scratch
+            .safepoints
+            .run(&mut context.func, &translated, region);
+        Unit {
+            context,
+            func: Some(job.func_id),
+            inlined: translated.inlined.into(),
+        }
     }))
 }
 
@@ -121,7 +132,7 @@ impl Unit {
     }
 
     /// Puts generated code into memory.
-    pub fn place(self, memory: &mut CodeMemory, helpers: &[*const u8]) -> Result<CodeInfo> {
+    pub fn place(&mut self, memory: &mut CodeMemory, helpers: &[*const u8]) -> Result<CodeInfo> {
         let names = self.context.func.params.user_named_funcs();
         let compiled = self
             .context
@@ -195,7 +206,13 @@ impl Unit {
             stack_maps,
             handlers,
             offsets,
-            inlined: self.inlined,
+            inlined: std::mem::take(&mut self.inlined),
         })
+    }
+
+    /// Gives the memory of the function's form to the next one.
+    pub fn recycle(mut self, scratch: &mut Scratch) {
+        self.context.clear();
+        scratch.context = Some(self.context);
     }
 }

@@ -318,7 +318,7 @@ impl Translator<'_, '_> {
         self.b.seal_block(done);
         self.b.switch_to_block(done);
         // It is used again as long as nothing becomes durable, across collections too.
-        self.b.declare_value_needs_stack_map(place);
+        self.track(place);
         self.learn(Fact::Place(reference, place));
         place
     }

@@ -39,6 +39,7 @@ impl Translator<'_, '_> {
             return known;
         }
         let object = self.settle(slot);
+        self.check_bounds(slot);
         let address = self.address(slot, object);
         let value = self.read(slot, address);
         self.observe_load(slot, address, value);
@@ -51,6 +52,10 @@ impl Translator<'_, '_> {
     pub(super) fn store(&mut self, slot: &Slot, value: Value) {
         self.check_bounds(slot);
         let durable = self.begin_store(slot, value);
+        // Optimized code knows by now. Baseline code that tells of its accesses has always looked twice.
+        if self.knows_facts() || self.observes() {
+            self.check_bounds(slot);
+        }
         let address = self.address(slot, slot.reference);
         self.write(slot, address, value);
         self.observe_slot(Access::Write, slot, address);
@@ -101,7 +106,6 @@ impl Translator<'_, '_> {
 
     /// The address that the slot's offset is added to. `object` is where the object is, if the slot is in one.
     fn address(&mut self, slot: &Slot, object: Option<Value>) -> Value {
-        self.check_bounds(slot);
         match (slot.kind, object) {
             (Kind::Memory { memory, index, .. }, _) => self.memory_address(slot, memory, index),
             (_, None) => self.base(),
@@ -286,7 +290,18 @@ impl Translator<'_, '_> {
     /// The address of an object. Never kept across a call: objects move.
     pub(super) fn object_address(&mut self, reference: Value) -> Value {
         let base = self.base();
-        self.object_at(base, reference)
+        if self.knows_facts() {
+            return self.object_at(base, reference);
+        }
+        // The mid-end, which finds what is computed twice, leaves baseline code alone.
+        match self.address_here {
+            Some((near, of, address)) if (near, of) == (base, reference) => address,
+            _ => {
+                let address = self.object_at(base, reference);
+                self.address_here = Some((base, reference, address));
+                address
+            }
+        }
     }
 
     /// The address of what belongs to an object and is as far from `base` as the object is from the heap's base.

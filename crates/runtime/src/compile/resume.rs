@@ -13,9 +13,10 @@
 //! Nothing between storing and loading collects.
 
 use super::control::{Exits, Frame, FrameKind};
+use super::hash::HashMap;
 use super::live::{Locals, liveness};
 use super::signatures::clif_type;
-use super::translate::{Operand, Translator, broken};
+use super::translate::{Local, Operand, Translator, broken};
 use crate::error::Result;
 use crate::helpers::Helper;
 use crate::store::FuncKind;
@@ -24,7 +25,6 @@ use crate::types::ValType;
 use cranelift_codegen::ir::{
     self, Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
 };
-use std::collections::HashMap;
 use std::rc::Rc;
 use wasmparser as wp;
 use wasmparser::Operator;
@@ -172,11 +172,12 @@ impl Translator<'_, '_> {
         let live = self.live_at(func, offset);
         let mut at = 0;
         let mut values: Vec<(usize, Value)> = Vec::new();
-        for (i, local) in self.locals[first..].iter().enumerate() {
+        for i in 0..self.locals.len() - first {
+            let Local { variable, ty } = self.locals[first + i];
             if live.contains(i) {
-                values.push((at, self.b.use_var(local.variable)));
+                values.push((at, self.read_local(variable)));
             }
-            at += local.ty.words();
+            at += ty.words();
         }
         for operand in &self.stack[bottom..] {
             values.push((at, operand.value));
@@ -249,13 +250,13 @@ impl Translator<'_, '_> {
                 let local = &self.locals[at];
                 let (variable, managed) = (local.variable, local.ty.is_managed());
                 if live.contains(i) {
-                    values.push((self.b.use_var(variable), managed));
+                    values.push((self.read_local(variable), managed));
                 }
             }
             let operands = self.stack[operands].iter();
             values.extend(operands.map(|o| (o.value, o.ty.is_managed())));
         }
-        let mut used: HashMap<u32, usize> = HashMap::new();
+        let mut used: HashMap<u32, usize> = HashMap::default();
         for (value, managed) in values {
             let value = self.b.func.dfg.resolve_aliases(value);
             if self.parked.values.contains_key(&value) || self.is_constant(value) {
@@ -265,7 +266,7 @@ impl Translator<'_, '_> {
             let kept = match managed {
                 true => {
                     let other = self.b.ins().iadd_imm_s(value, 0);
-                    self.b.declare_value_needs_stack_map(other);
+                    self.track(other);
                     Kept::Reference(other)
                 }
                 false => {

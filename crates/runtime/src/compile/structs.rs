@@ -35,7 +35,7 @@ impl Translator<'_, '_> {
         };
         let value = self.load(&slot);
         if slot.managed {
-            self.b.declare_value_needs_stack_map(value);
+            self.track(value);
         }
         value
     }

@@ -8,6 +8,7 @@ use super::control::{Copy, Exits, Frame, FrameKind, Truth};
 use super::effects::Effects;
 use super::env::{Assumptions, Env};
 use super::facts::{Condition, Facts};
+use super::hash::{HashMap, HashSet};
 use super::isa::Level;
 use super::live::Liveness;
 use super::resume::Point;
@@ -18,12 +19,13 @@ use crate::error::{Error, Result, TrapKind};
 use crate::module::Convert;
 use crate::store::region::{CONTEXT, Context, Place, displacement};
 use crate::types::*;
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     self, Block, BlockArg, InstBuilder, MemFlagsData, SourceLoc, Value, types,
 };
 use cranelift_frontend::{FunctionBuilder, Variable};
-use std::collections::{HashMap, HashSet};
+use std::cell::OnceCell;
 use std::mem::offset_of;
 use std::rc::Rc;
 use wasmparser as wp;
@@ -35,6 +37,7 @@ pub(crate) struct Operand {
     pub ty: ValType,
 }
 
+#[derive(Clone, Copy)]
 pub(super) struct Local {
     pub variable: Variable,
     pub ty: ValType,
@@ -93,6 +96,12 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) offset: u32,
     /// Of the next one.
     pub(super) next_offset: u32,
+    /// Values that have to be found where they live across calls that may collect.
+    references: EntitySet<Value>,
+    /// Helpers that never do.
+    pub(super) harmless: EntitySet<ir::FuncRef>,
+    /// Locals that hold such values.
+    managed_locals: EntitySet<Variable>,
     kinds: Vec<Kind>,
     pub(super) signatures: HashMap<TypeIndex, ir::SigRef>,
     pub(super) helpers: HashMap<crate::helpers::Helper, ir::FuncRef>,
@@ -101,6 +110,14 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) live: HashMap<u32, Rc<Liveness>>,
     /// The heap's base, in optimized code.
     heap_base: Option<Value>,
+    /// The same in baseline code, as far as no call follows in the block.
+    base_here: Option<(Block, Value)>,
+    /// An object's address there: that base, the reference, the address.
+    pub(super) address_here: Option<(Value, Value, Value)>,
+    /// The counter of all operators from here on that run as often, and the function that has it.
+    pub(super) counted: Option<(u32, Place)>,
+    /// How often the most frequent operator of the function ran, once somebody asked.
+    pub(super) peak: OnceCell<f64>,
     /// The heap's base and the distance to counters, in optimized code that counts accesses.
     pub(super) counters: Option<Value>,
     /// Objects allocated since anything last collected or paths met: stores into them need no barrier.
@@ -146,12 +163,47 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) fetched: Option<Value>,
 }
 
+/// What came of a translation, besides the function itself.
+pub(crate) struct Translated {
+    /// Places in inlined functions.
+    pub inlined: Vec<Inlined>,
+    /// References to objects.
+    pub references: EntitySet<Value>,
+    /// Helpers that never collect.
+    pub harmless: EntitySet<ir::FuncRef>,
+}
+
 pub(super) fn args(values: &[Value]) -> Vec<BlockArg> {
     values.iter().map(|&v| BlockArg::Value(v)).collect()
 }
 
 pub(super) fn broken(e: wp::Error) -> Error {
     Error::Internal(format!("validated code does not decode: {e}"))
+}
+
+/// Whether control may come to an operator, or go from it, otherwise than in order.
+fn may_branch(op: &wp::Operator<'_>) -> bool {
+    use wp::Operator::*;
+    matches!(
+        op,
+        Loop { .. }
+            | If { .. }
+            | Else
+            | End
+            | Br { .. }
+            | BrIf { .. }
+            | BrTable { .. }
+            | Return
+            | BrOnNull { .. }
+            | BrOnNonNull { .. }
+            | BrOnCast { .. }
+            | BrOnCastFail { .. }
+            | Try { .. }
+            | TryTable { .. }
+            | Catch { .. }
+            | CatchAll
+            | Delegate { .. }
+    )
 }
 
 /// Whether the next operators are the check of the topmost operand as compilers of Java make it: a block that is left if it is not null.
@@ -182,24 +234,31 @@ impl<'a, 'e> Translator<'a, 'e> {
             dead_depth: 0,
             offset: 0,
             next_offset: 0,
+            references: EntitySet::new(),
+            harmless: EntitySet::new(),
+            base_here: None,
+            address_here: None,
+            counted: None,
+            peak: OnceCell::new(),
+            managed_locals: EntitySet::new(),
             kinds,
-            signatures: HashMap::new(),
-            helpers: HashMap::new(),
-            regions: HashMap::new(),
-            live: HashMap::new(),
+            signatures: HashMap::default(),
+            helpers: HashMap::default(),
+            regions: HashMap::default(),
+            live: HashMap::default(),
             heap_base: None,
             counters: None,
             fresh: vec![],
             births: vec![],
-            loops: HashMap::new(),
-            callees: HashMap::new(),
+            loops: HashMap::default(),
+            callees: HashMap::default(),
             facts: vec![],
             lost_nothing_durable: false,
-            changing: HashSet::new(),
+            changing: HashSet::default(),
             stored: vec![],
             parked: Default::default(),
-            conditions: HashMap::new(),
-            tests: HashMap::new(),
+            conditions: HashMap::default(),
+            tests: HashMap::default(),
             truth: None,
             unsigned: false,
             null_is_asked: false,
@@ -212,15 +271,14 @@ impl<'a, 'e> Translator<'a, 'e> {
         }
     }
 
-    /// Translates the whole function, or the rest of it. The result are the places of inlined code; or what may be assumed, where
-    /// that is less than was.
+    /// Translates the whole function, or the rest of it; or says what may be assumed, where that is less than was.
     pub fn run(
         mut self,
         config: cranelift_codegen::isa::TargetFrontendConfig,
-    ) -> Result<std::result::Result<Vec<Inlined>, Assumptions>> {
+    ) -> Result<std::result::Result<Translated, Assumptions>> {
         let body = self.env.body(self.job.index);
         let ty = self.env.func_type(self.job.index);
-        self.separate_spills();
+        self.begin_regions();
         self.activations.push(Activation {
             func_id: self.job.func_id,
             ty,
@@ -246,7 +304,11 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.b.seal_all_blocks();
         self.b.finalize(config);
         if !self.lost_nothing_durable && self.changing.is_empty() {
-            return Ok(Ok(self.inlined));
+            return Ok(Ok(Translated {
+                inlined: self.inlined,
+                references: self.references,
+                harmless: self.harmless,
+            }));
         }
         let mut less = self.env.assumed.clone();
         less.nothing_durable &= !self.lost_nothing_durable;
@@ -263,6 +325,9 @@ impl<'a, 'e> Translator<'a, 'e> {
             let op = reader.read().map_err(broken)?;
             self.next_offset = reader.original_position() as u32;
             self.locate();
+            if may_branch(&op) {
+                self.counted = None;
+            }
             if self.reachable && self.decide(&op) {
                 continue;
             }
@@ -335,7 +400,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             self.declare_local(ty, *value);
         }
         self.fetch_code();
-        self.count_entry(&params);
+        self.count_entry();
         self.declare_zeroed(body)?;
         self.begin_unchecked();
         self.open_function();
@@ -399,8 +464,8 @@ impl<'a, 'e> Translator<'a, 'e> {
     pub(super) fn declare_local(&mut self, ty: ValType, value: Value) {
         let variable = self.b.declare_var(clif_type(ty));
         if ty.is_managed() {
-            self.b.declare_var_needs_stack_map(variable);
-            self.b.declare_value_needs_stack_map(value);
+            self.managed_locals.insert(variable);
+            self.track(value);
         }
         self.b.def_var(variable, value);
         self.locals.push(Local { variable, ty });
@@ -444,13 +509,27 @@ impl<'a, 'e> Translator<'a, 'e> {
 
     /// The value of a local here. Where paths meet that did not change it, it is the one from before: facts are about that.
     pub(super) fn value_of(&mut self, local: Variable) -> Value {
-        let value = self.b.use_var(local);
+        let value = self.read_local(local);
         self.b.func.dfg.resolve_aliases(value)
+    }
+
+    /// Has the collector find the value wherever it lives across a call.
+    pub(super) fn track(&mut self, value: Value) {
+        self.references.insert(value);
+    }
+
+    /// Reads a local.
+    pub(super) fn read_local(&mut self, local: Variable) -> Value {
+        let value = self.b.use_var(local);
+        if self.managed_locals.contains(local) {
+            self.track(value);
+        }
+        value
     }
 
     pub(super) fn push(&mut self, value: Value, ty: ValType) {
         if ty.is_managed() {
-            self.b.declare_value_needs_stack_map(value);
+            self.track(value);
         }
         self.stack.push(Operand { value, ty });
     }
@@ -493,10 +572,23 @@ impl<'a, 'e> Translator<'a, 'e> {
     }
 
     pub(super) fn base(&mut self) -> Value {
-        match self.heap_base {
-            Some(base) => base,
-            None => self.b.ins().get_pinned_reg(types::I64),
+        if let Some(base) = self.heap_base {
+            return base;
         }
+        let block = self.b.current_block().expect("code is added to a block");
+        match self.base_here {
+            Some((here, base)) if here == block => base,
+            _ => {
+                let base = self.b.ins().get_pinned_reg(types::I64);
+                self.base_here = Some((block, base));
+                base
+            }
+        }
+    }
+
+    /// After a call it is quicker to read the base again than to have kept it.
+    pub(super) fn forget_base(&mut self) {
+        self.base_here = None;
     }
 
     /// Reads the heap's base once for all of the function, at its beginning.
@@ -547,7 +639,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         for &ty in types {
             let value = self.b.append_block_param(block, clif_type(ty));
             if ty.is_managed() {
-                self.b.declare_value_needs_stack_map(value);
+                self.track(value);
             }
         }
         block

@@ -7,6 +7,7 @@
 
 use super::control::{Decided, Frame, FrameKind, Left, Path, Truth};
 use super::facts::{Facts, meet};
+use super::hash::HashMap;
 use super::isa::Level;
 use super::translate::{Operand, Translator, args, broken};
 use crate::error::Result;
@@ -14,7 +15,6 @@ use crate::types::ValType;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, types};
 use cranelift_frontend::Variable;
-use std::collections::HashMap;
 use wasmparser::{BlockType, FunctionBody, Operator};
 
 impl Translator<'_, '_> {

@@ -4,15 +4,18 @@ use super::Unit;
 use crate::error::Result;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 
-/// Where the code will come from.
-pub(crate) type Pending = Receiver<Result<Unit>>;
+/// A unit with the ticket under which its code was asked for.
+pub(crate) type Done = (u64, Result<Unit>);
 
-struct Work {
-    unit: Unit,
-    isa: OwnedTargetIsa,
-    done: Sender<Result<Unit>>,
+/// A unit whose code is to be generated.
+pub(crate) struct Work {
+    pub unit: Unit,
+    pub isa: OwnedTargetIsa,
+    pub ticket: u64,
+    /// Where it goes then.
+    pub done: Sender<Done>,
 }
 
 /// The thread, once there is work. It ends with its engine, after the function that it works on.
@@ -22,23 +25,20 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Generates code for a function on the thread.
-    pub fn generate(&self, unit: Unit, isa: OwnedTargetIsa) -> Pending {
-        let (done, pending) = channel();
-        let mut work = Work { unit, isa, done };
+    /// Generates code on the thread.
+    pub fn generate(&self, mut work: Work) {
         let mut queue = self.queue.lock().unwrap_or_else(|e| e.into_inner());
         if queue.is_none() {
             *queue = start();
         }
         if let Some(sender) = &*queue {
             match sender.send(work) {
-                Ok(()) => return pending,
+                Ok(()) => return,
                 Err(back) => work = back.0,
             }
         }
         // There is no thread to be had: it is done here.
         run(work);
-        pending
     }
 }
 
@@ -55,9 +55,10 @@ fn run(work: Work) {
     let Work {
         mut unit,
         isa,
+        ticket,
         done,
     } = work;
     let result = unit.generate(&*isa).map(|()| unit);
     // Nobody waits for it any more if the store is gone.
-    let _ = done.send(result);
+    let _ = done.send((ticket, result));
 }

@@ -64,6 +64,22 @@ helper! {
 }
 
 helper! {
+    /// The write barrier's slow path in baseline code.
+    log(vm, reference: u32) {
+        vm.log(reference);
+        Ok(())
+    }
+}
+
+helper! {
+    /// The same for a store into an element, at an address.
+    log_element(vm, reference: u32, address: u64) {
+        vm.log_element(reference, address);
+        Ok(())
+    }
+}
+
+helper! {
     /// `array.fill`
     fill(vm, reference: u32, start: u32, value: u64, len: u32) {
         let a = array(vm, reference)?;

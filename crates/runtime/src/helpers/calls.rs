@@ -17,11 +17,11 @@ pub(super) unsafe extern "C" fn compile(vm: *mut Vm, func: u32) -> *const u8 {
     unsafe { super::run(vm, |vm| vm.compile(func)) }
 }
 
-/// Better code of a function that has become hot.
+/// Has the next calls of a function that has become hot go to better code, once there is any.
 ///
 /// # Safety
 /// Called by baseline code of this store.
-pub(super) unsafe extern "C" fn hot(vm: *mut Vm, func: u32) -> *const u8 {
+pub(super) unsafe extern "C" fn hot(vm: *mut Vm, func: u32) {
     // SAFETY: as this function.
     unsafe { super::run(vm, |vm| vm.optimize(func)) }
 }
@@ -56,6 +56,28 @@ pub(super) unsafe extern "C" fn tell(vm: *mut Vm) {
 pub(super) unsafe extern "C" fn throw(vm: *mut Vm, exception: u32) {
     // SAFETY: as this function.
     unsafe { throw_object(vm, exception) }
+}
+
+/// Makes an exception object of a type, with its tag and the one reference that it carries, and throws it.
+///
+/// # Safety
+/// Called by baseline code of this store; the type is of exceptions that carry one reference to an object.
+pub(super) unsafe extern "C" fn throw_new(vm: *mut Vm, ty: u32, site: u32, tag: u32, carried: u32) {
+    let make = |vm: &mut Vm| {
+        let mark = vm.roots.mark();
+        let carried = vm.roots.push(carried);
+        let exception = vm.new_struct(ty, site, |vm, field| match field {
+            0 => tag.into(),
+            _ => vm.roots.get(&carried).expect("its scope is open").into(),
+        });
+        vm.roots.release(mark);
+        exception
+    };
+    // SAFETY: as this function.
+    unsafe {
+        let exception = super::run(vm, make);
+        throw_object(vm, exception)
+    }
 }
 
 /// As [`throw`].

@@ -62,11 +62,14 @@ helpers! {
     TableInit = bulk::table_init, [I32, I32, I32, I64, I32, I32];
     ElemDrop = bulk::elem_drop, [I32, I32];
     Throw = calls::throw, [I32];
+    ThrowNew = calls::throw_new, [I32, I32, I32, I32];
     HostCall = calls::host_call, [I32, I64];
-    Hot = calls::hot, [I32] -> I64;
+    Hot = calls::hot, [I32];
     Resume = calls::resume, [I32, I32, I32] -> I64;
     Tell = calls::tell, [];
     Mark = arrays::mark, [I32];
+    Log = arrays::log, [I32];
+    LogElement = arrays::log_element, [I32, I64];
     StoreDurable = durable::store, [I32, I64, I64, I32];
     ConstantMade = durable::constant_made, [I32];
     AllocClassData = durable::alloc_class_data, [I32] -> I32;
@@ -86,6 +89,8 @@ impl Helper {
                 | Resume
                 | Tell
                 | Mark
+                | Log
+                | LogElement
                 | StoreDurable
                 | ConstantMade
                 | AllocClassData

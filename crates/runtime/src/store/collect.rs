@@ -107,6 +107,14 @@ impl Vm {
         unsafe { varve_heap::log_slow(&raw mut (*self.context).mutator, reference) };
     }
 
+    /// The same for a store into an element of an array of references, at `address`.
+    pub(crate) fn log_element(&mut self, array: u32, address: u64) {
+        // SAFETY: as `log`; the address is of an element of the array.
+        unsafe {
+            varve_heap::log_element_slow(&raw mut (*self.context).mutator, array, address);
+        }
+    }
+
     /// Collects everything.
     ///
     /// # Errors

@@ -104,10 +104,10 @@ pub(crate) struct FuncRecord {
 /// What baseline code counts of a function.
 #[repr(C)]
 pub(crate) struct FuncCounters {
-    /// Sinks with calls and loops; below 0 the function is hot.
-    pub heat: i32,
     /// Calls.
     pub entries: u32,
+    /// Sinks with calls and loops; below 0 the function is hot. In the upper half of a word, so that a call changes both at once.
+    pub heat: i32,
 }
 
 /// What baseline code counts at a call through a reference: how often its targets were called.

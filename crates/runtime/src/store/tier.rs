@@ -12,25 +12,28 @@ use crate::code::jitdump::Line;
 use crate::code::map::CodeInfo;
 use crate::compile::env::Assumptions;
 use crate::compile::env::Env;
-use crate::compile::feedback::{Feedback, FeedbackTable};
+use crate::compile::feedback::{Feedback, FeedbackTable, HEAT_OF_CALL};
 use crate::compile::glue;
+use crate::compile::hash::{HashMap, HashSet};
 use crate::compile::isa::Level;
 use crate::compile::resume::{Points, Why};
 use crate::compile::translate::Job;
-use crate::compile::worker::Pending;
+use crate::compile::worker::{Done, Work};
 use crate::compile::{self, Unit};
 use crate::engine::{Checks, Tier};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::types::TypeIndex;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Failed guards after which optimized code is given up.
 const MOST_FAILURES: u32 = 16;
 /// Times that a function's optimized code is given up before it is compiled without guards that leave it.
 const MOST_ATTEMPTS: u32 = 3;
+
+/// Times that baseline code asks for optimized code in as much as made it hot.
+const ASKS: u32 = 16;
 
 /// Code of a function.
 #[derive(Default)]
@@ -75,12 +78,37 @@ pub(crate) struct Tiers {
     points: Points,
     versions: HashMap<u32, Versions>,
     continuations: HashMap<(u32, Level), *const u8>,
-    /// Optimized code that is being generated.
-    pending: HashMap<What, Pending>,
+    /// Optimized code that is being generated, by the tickets under which it was asked for.
+    pending: HashMap<What, u64>,
+    asked: HashMap<u64, What>,
+    last_ticket: u64,
+    generated: Generated,
     pub stats: CompilerStats,
 }
 
+/// Where code comes from that another thread has generated.
+struct Generated {
+    sender: Sender<Done>,
+    receiver: Receiver<Done>,
+}
+
+impl Default for Generated {
+    fn default() -> Generated {
+        let (sender, receiver) = channel();
+        Generated { sender, receiver }
+    }
+}
+
 impl Tiers {
+    /// Forgets code that was asked for, of all that `unwanted` says.
+    fn forget_pending(&mut self, unwanted: impl Fn(What, &Points) -> bool) {
+        let points = &self.points;
+        let forgotten = self.pending.extract_if(|&what, _| unwanted(what, points));
+        for (_, ticket) in forgotten {
+            self.asked.remove(&ticket);
+        }
+    }
+
     fn of(&mut self, func: u32) -> &mut Versions {
         self.versions.entry(func).or_default()
     }
@@ -100,7 +128,7 @@ impl Vm {
         };
         let mut assumed = Assumptions {
             nothing_durable: self.engine.checks() == Some(Checks::Quick) && !self.has_durable(),
-            changing: HashSet::new(),
+            changing: HashSet::default(),
         };
         // Each time less is assumed.
         let unit = loop {
@@ -155,13 +183,14 @@ impl Vm {
         compile::translate(isa, &mut c.scratch, env, job)
     }
 
-    fn add_code(&mut self, unit: Unit, level: Level) -> Result<*const u8> {
+    fn add_code(&mut self, mut unit: Unit, level: Level) -> Result<*const u8> {
         let c = &mut self.code;
         match level {
             Level::Baseline => c.tiers.stats.baseline += 1,
             Level::Optimizing => c.tiers.stats.optimized += 1,
         }
         let info = unit.place(&mut c.memory, &c.helpers)?;
+        unit.recycle(&mut c.scratch);
         self.tell_perf(&info, level);
         let code = info.start as *const u8;
         self.code.map.add(info);
@@ -237,31 +266,63 @@ impl Vm {
         self.add_code(unit, level)
     }
 
-    /// The same, now if that is how the engine is set up; else some time after it was asked for first.
-    fn generate_later(
-        &mut self,
-        what: What,
-        job: impl FnOnce(&mut Vm) -> Job,
-    ) -> Result<Option<*const u8>> {
-        if !self.engine.config().background {
-            let job = job(self);
-            return self.generate(job).map(Some);
+    /// Has optimized code generated: now if that is how the engine is set up, else on another thread, if it was not asked for before.
+    fn optimize_what(&mut self, what: What) -> Result<()> {
+        let background = self.engine.config().background;
+        if background && self.code.tiers.pending.contains_key(&what) {
+            return Ok(());
         }
-        let Some(pending) = self.code.tiers.pending.get(&what) else {
-            let job = job(self);
-            let (unit, isa) = self.translate(job)?;
-            let pending = self.engine.worker().generate(unit, isa);
-            self.code.tiers.pending.insert(what, pending);
-            return Ok(None);
+        let job = match what {
+            What::Function(func) => self.job(func, Level::Optimizing),
+            What::Continuation(number) => self.job_from(number, Level::Optimizing),
         };
-        match pending.try_recv() {
-            Ok(unit) => {
-                self.code.tiers.pending.remove(&what);
-                self.add_code(unit?, Level::Optimizing).map(Some)
+        if !background {
+            let code = self.generate(job)?;
+            self.take_into_use(what, code);
+            return Ok(());
+        }
+        let (unit, isa) = self.translate(job)?;
+        let tiers = &mut self.code.tiers;
+        tiers.last_ticket += 1;
+        let ticket = tiers.last_ticket;
+        tiers.pending.insert(what, ticket);
+        tiers.asked.insert(ticket, what);
+        let done = tiers.generated.sender.clone();
+        self.engine.worker().generate(Work {
+            unit,
+            isa,
+            ticket,
+            done,
+        });
+        Ok(())
+    }
+
+    /// Takes all code into use that another thread has generated by now.
+    fn take_generated(&mut self) -> Result<()> {
+        while let Ok((ticket, unit)) = self.code.tiers.generated.receiver.try_recv() {
+            // What is no longer wanted was forgotten.
+            let Some(what) = self.code.tiers.asked.remove(&ticket) else {
+                continue;
+            };
+            self.code.tiers.pending.remove(&what);
+            let code = self.add_code(unit?, Level::Optimizing)?;
+            self.take_into_use(what, code);
+        }
+        Ok(())
+    }
+
+    /// Lets calls of a function, or activations at a point, go to optimized code.
+    fn take_into_use(&mut self, what: What, code: *const u8) {
+        match what {
+            What::Function(func) => {
+                let versions = self.code.tiers.of(func);
+                versions.optimized = Some(code);
+                versions.hot = true;
+                self.install(func, code);
             }
-            Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Disconnected) => {
-                Err(Error::Internal("the compiler's thread is gone".into()))
+            What::Continuation(number) => {
+                let key = (number, Level::Optimizing);
+                self.code.tiers.continuations.insert(key, code);
             }
         }
     }
@@ -310,6 +371,7 @@ impl Vm {
 
     /// Compiles a function on its first call, and lets calls go to the code.
     pub(crate) fn compile(&mut self, func: u32) -> Result<*const u8> {
+        self.take_generated()?;
         let code = match self.engine.config().tier {
             Tier::Optimizing => {
                 let job = self.job(func, Level::Optimizing);
@@ -321,34 +383,28 @@ impl Vm {
         Ok(code)
     }
 
-    /// Optimized code of a function that has become hot, or null if there is none yet. Calls go there from then on.
-    pub(crate) fn optimize(&mut self, func: u32) -> Result<*const u8> {
-        if let Some(code) = self.code.tiers.of(func).optimized {
-            return Ok(code);
-        }
-        let job = |vm: &mut Vm| vm.job(func, Level::Optimizing);
-        let Some(code) = self.generate_later(What::Function(func), job)? else {
+    /// Has a function optimized that has become hot. Once its code is there, calls go to it.
+    pub(crate) fn optimize(&mut self, func: u32) -> Result<()> {
+        self.take_generated()?;
+        if self.code.tiers.of(func).optimized.is_none() {
+            self.optimize_what(What::Function(func))?;
             self.ask_again(func);
-            return Ok(std::ptr::null());
-        };
-        let versions = self.code.tiers.of(func);
-        versions.optimized = Some(code);
-        versions.hot = true;
-        self.install(func, code);
-        Ok(code)
+        }
+        Ok(())
     }
 
     /// Has a function's baseline code ask for better code in a while.
     fn ask_again(&mut self, func: u32) {
         let hot = self.engine.config().hot;
         if let Some(feedback) = self.code.tiers.feedback.get(&func) {
-            feedback.reheat(&self.region, hot / 16);
+            feedback.reheat(&self.region, hot / ASKS);
         }
     }
 
     /// The code in which an activation goes on at a point; null if it had better stay where it is. `root` is the
     /// function whose code it leaves.
     pub(crate) fn continuation(&mut self, number: u32, why: Why, root: u32) -> Result<*const u8> {
+        self.take_generated()?;
         let func = self.code.tiers.points.get(number).func;
         let hot = match why {
             Why::HotLoop => true,
@@ -360,6 +416,10 @@ impl Vm {
         };
         if hot {
             self.code.tiers.of(func).hot = true;
+            if why == Why::HotLoop && !self.is_optimized_from(number) && self.enters_often(func) {
+                self.optimize(func)?;
+                return Ok(std::ptr::null());
+            }
             if let Some(code) = self.optimized_rest(number)? {
                 self.code.tiers.stats.hot_loops += u64::from(why == Why::HotLoop);
                 return Ok(code);
@@ -378,12 +438,24 @@ impl Vm {
         if let Some(&code) = self.code.tiers.continuations.get(&key) {
             return Ok(Some(code));
         }
-        let job = |vm: &mut Vm| vm.job_from(number, Level::Optimizing);
-        let code = self.generate_later(What::Continuation(number), job)?;
-        if let Some(code) = code {
-            self.code.tiers.continuations.insert(key, code);
-        }
-        Ok(code)
+        self.optimize_what(What::Continuation(number))?;
+        Ok(self.code.tiers.continuations.get(&key).copied())
+    }
+
+    /// Whether there is optimized code from a point on.
+    fn is_optimized_from(&self, number: u32) -> bool {
+        let key = (number, Level::Optimizing);
+        self.code.tiers.continuations.contains_key(&key)
+    }
+
+    /// Whether a function whose loops are hot is called so often that a quarter of its heat is from calls: then an activation makes few
+    /// iterations, and the function's next calls are what optimized code is for, as long as there is none.
+    fn enters_often(&mut self, func: u32) -> bool {
+        let tiers = &mut self.code.tiers;
+        let calls = tiers.feedback.get(&func);
+        let calls = calls.map_or(0, |f| f.entries(&self.region));
+        let from_calls = u64::from(calls) * HEAT_OF_CALL as u64;
+        4 * from_calls > self.engine.config().hot.into() && tiers.of(func).optimized.is_none()
     }
 
     /// Baseline code from a point on.
@@ -430,9 +502,9 @@ impl Vm {
         tiers.continuations.retain(|&(number, level), _| {
             level == Level::Baseline || points.get(number).func != func
         });
-        tiers.pending.retain(|&what, _| match what {
-            What::Function(f) => f != func,
-            What::Continuation(number) => points.get(number).func != func,
+        tiers.forget_pending(|what, points| match what {
+            What::Function(f) => f == func,
+            What::Continuation(number) => points.get(number).func == func,
         });
         let code = self.baseline(func)?;
         self.install(func, code);
@@ -446,7 +518,7 @@ impl Vm {
         tiers
             .continuations
             .retain(|&(_, level), _| level == Level::Baseline);
-        tiers.pending.clear();
+        tiers.forget_pending(|_, _| true);
         let mut optimized = Vec::new();
         for (&func, versions) in &mut tiers.versions {
             versions.hot = false;
