@@ -1,7 +1,7 @@
 //! `cgz+pima`: both memories are tried for objects of the sites of `cgz-f` alone (A8).
 
 use super::cgz_f::THRESHOLD;
-use super::pima::{ALPHA, HOLD_OFF, INTERVALS, TOGETHER, TriesBoth, settled};
+use super::pima::{ALPHA, HOLD_OFF, INTERVALS, TOGETHER, TriesBoth, WARM_UP, settled};
 use super::{Entry, Hot};
 use varve_sites::classify;
 
@@ -10,7 +10,7 @@ pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: CGZ+PIMA",
     profile: true,
     intervals: true,
-    params: &[THRESHOLD, ALPHA, INTERVALS, HOLD_OFF, TOGETHER],
+    params: &[THRESHOLD, ALPHA, INTERVALS, HOLD_OFF, WARM_UP, TOGETHER],
     ..Entry::new(
         "cgz+pima",
         "the same for the sites of cgz-f alone, others in slow memory",

@@ -39,7 +39,8 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
 
 /// The half of our own heap.
 fn own(options: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), Error> {
-    let suite = Suite::new(options, watch)?;
+    let mut suite = Suite::new(options, watch)?;
+    suite.slower = pace::find(&suite, options, watch)?;
     let mut plan = ManagedPlan::default();
     let mut ask = Ask {
         suite: &suite,

@@ -8,13 +8,14 @@
 use super::suite::{Entry, Suite};
 use super::table1;
 use crate::managed::ManagedPlan;
-use crate::{StudyOptions, Watch};
+use crate::{Effort, StudyOptions, Watch};
 use varve_run::{Error, Numa, PlanResult};
 
 /// How far a rate may be from the published one.
 const NEAR: f64 = 0.02;
-/// Runs of a program at most; two or three are enough where collections are many.
+/// Runs of a program at most, and in a study that only shows that all works.
 const ROUNDS: usize = 5;
+const FEW: usize = 2;
 /// The most that an instruction counts.
 const MOST: f64 = 1000.0;
 
@@ -77,7 +78,11 @@ pub fn find(
     let programs = suite.programs.iter().copied();
     let mut all: Vec<Search> = programs.filter_map(Search::new).collect();
     let most = suite.most();
-    for _ in 0..ROUNDS {
+    let rounds = match options.effort {
+        Effort::Tiny => FEW,
+        Effort::Quick | Effort::Full => ROUNDS,
+    };
+    for _ in 0..rounds {
         let mut plan = ManagedPlan::default();
         for search in all.iter().filter(|s| !s.found) {
             let mut spec = suite.spec(search.entry, "dram", most, Numa::Local);
