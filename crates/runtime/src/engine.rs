@@ -130,6 +130,9 @@ pub struct Config {
     /// Where a store is observed, an instruction of the program counts so many times; one of the collector counts once. It stands for what
     /// the program would execute besides: on a slower virtual machine, or for its files and requests. 1 or more.
     pub slower: f64,
+    /// Programs are to report intervals of their work under all plans, also those that do not go by them:
+    /// [`Store::first_interval`](crate::Store::first_interval).
+    pub intervals: bool,
     /// What is known of the program's allocation sites, for plans that go by it. That it is a profile of the program is for
     /// [`check_profile`](crate::Module::check_profile) to say.
     pub profile: Option<Arc<varve_sites::Profile>>,
@@ -183,6 +186,7 @@ impl Default for Config {
             fit_nursery: true,
             instances: None,
             slower: 1.0,
+            intervals: false,
             profile: None,
             object_align: ObjectAlign::default(),
             durable: None,

@@ -111,6 +111,14 @@ fn pima_answers_every_claim_on_programs_that_were_profiled_on_other_inputs() {
             assert!(x.is_finite(), "{}: {}: {x}", c.id, c.what);
         }
     }
+    // Plans that sample are timed from the first interval on, which is known under every plan.
+    let costs = result
+        .claims
+        .iter()
+        .filter(|c| c.what.contains("PIMA over"));
+    let missing = costs.clone().filter(|c| c.ours == Value::Missing);
+    assert_eq!(missing.map(|c| &c.what).collect::<Vec<_>>(), [""; 0]);
+    assert!(costs.count() >= 6);
     let ours = |table: &&RunTable| table.title.starts_with("Programs,");
     let programs = result.tables.iter().find(ours).unwrap();
     assert_eq!(programs.rows.len(), 7, "programs");

@@ -16,7 +16,7 @@ pub fn link<T: 'static>(linker: &mut Linker<T>) {
     super::durable::link(linker);
     linker.func_mark(MODULE, "critical");
     linker.func_wrap(MODULE, "sampling", |mut c: Caller<'_, T>| {
-        i32::from(c.as_context_mut().vm().samples())
+        i32::from(c.as_context_mut().vm().wants_intervals())
     });
     linker.func_wrap(
         MODULE,

@@ -36,8 +36,13 @@ impl Default for Reports {
 
 impl Vm {
     /// Whether the plan wants to know of intervals.
-    pub(crate) fn samples(&self) -> bool {
+    fn samples(&self) -> bool {
         self.told().is_some()
+    }
+
+    /// Whether the program is to report them: to the plan, or to whoever asks when the first ended.
+    pub(crate) fn wants_intervals(&self) -> bool {
+        self.engine.config().intervals || self.samples()
     }
 
     fn told(&self) -> Option<&dyn Intervals> {

@@ -350,6 +350,8 @@ impl Suite {
     /// whose runs take several times as long to compute.
     pub fn long(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> ManagedSpec {
         let mut spec = self.spec(entry, plan, cores, numa);
+        // Times are from the first one on.
+        spec.config.intervals = true;
         if let Some([near, spread]) = entry.long.filter(|_| self.size == 2) {
             let arguments = if numa == Numa::Local { near } else { spread };
             spec.program = program(entry, arguments);
