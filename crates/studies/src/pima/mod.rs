@@ -226,14 +226,9 @@ fn programs(all: &Results) -> RunTable {
                 (100.0 * r.survived_bytes as f64 / r.allocated_bytes.max(1) as f64).into(),
                 all.suite.slower(entry).into(),
                 slowdown.map_or(Value::Missing, Value::from),
-                match table1::of(entry.stands_for) {
-                    Some(line) => format!(
-                        "{}: {} GB/s, {} %",
-                        line.name, line.allocated, line.survival
-                    ),
-                    None => entry.stands_for.to_string(),
-                }
-                .into(),
+                table1::of(entry.stands_for)
+                    .map_or(entry.stands_for.into(), |line| line.to_string())
+                    .into(),
             ],
         );
     }

@@ -11,7 +11,7 @@ use crate::managed::ManagedPlan;
 use crate::{Effort, StudyOptions, Watch};
 use varve_run::{Error, Numa, PlanResult};
 
-/// How far a rate may be from the published one.
+/// How far a rate may be from the published one. An assumption: less than programs differ from those that they stand for.
 const NEAR: f64 = 0.02;
 /// Runs of a program at most, and in a study that only shows that all works.
 const ROUNDS: usize = 5;
@@ -24,8 +24,8 @@ struct Search {
     entry: &'static Entry,
     /// What is published, B/s.
     wanted: f64,
-    /// Factors that were tried, and the seconds of each run.
-    tried: Vec<(f64, f64)>,
+    /// The factor that was tried last, and the seconds of its run.
+    last: Option<(f64, f64)>,
     /// The next one.
     slower: f64,
     found: bool,
@@ -36,7 +36,7 @@ impl Search {
         Some(Search {
             entry,
             wanted: 1e9 * table1::of(entry.stands_for)?.allocated,
-            tried: Vec::new(),
+            last: None,
             slower: 1.0,
             found: false,
         })
@@ -45,8 +45,7 @@ impl Search {
     /// Takes a run into account. A program's time is nearly a line over the factor: what it waits for and what is collected stay.
     fn learn(&mut self, r: &PlanResult, instances: u32) {
         let wanted = f64::from(instances) * r.allocated_bytes as f64 / self.wanted;
-        let before = self.tried.last().copied();
-        self.tried.push((self.slower, r.seconds));
+        let before = self.last.replace((self.slower, r.seconds));
         let near = (r.seconds / wanted - 1.0).abs() <= NEAR;
         let slower_already = self.slower == 1.0 && r.seconds >= wanted;
         self.found = near || slower_already || r.seconds <= 0.0;

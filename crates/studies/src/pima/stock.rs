@@ -582,12 +582,7 @@ fn table(s: &Stock) -> RunTable {
         };
         let kin = KIN.iter().find(|kin| kin.program == about.program);
         let near = kin.and_then(|kin| table1::of(kin.name));
-        let near = near.map_or("none".into(), |line| {
-            format!(
-                "{}: {} GB/s, {} %",
-                line.name, line.allocated, line.survival
-            )
-        });
+        let near = near.map_or("none".into(), |line| line.to_string());
         let or_missing = |x: Option<f64>| x.map_or(Value::Missing, Value::from);
         table.push(
             p.name.clone(),

@@ -1,4 +1,7 @@
-//! What the paper's table 1 says of its programs, on 32 cores with all memory in DRAM.
+//! What the paper's table 1 says of its programs, on 32 cores with all memory in DRAM. Rates are inputs (`pace.rs`); survivors are told beside
+//! ours.
+
+use std::fmt;
 
 /// A line of the table.
 pub struct Line {
@@ -15,6 +18,17 @@ const fn line(name: &'static str, allocated: f64, survival: f64) -> Line {
         name,
         allocated,
         survival,
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Line {
+            name,
+            allocated,
+            survival,
+        } = self;
+        write!(f, "{name}: {allocated} GB/s, {survival} %")
     }
 }
 
