@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   page in frame A of node 0 --move_pages--> some frame of node 1          A is free
+//!   the reserve takes a frame: A, as a rule
 //!   frame B of the reserve is given up: it is the first of this processor's free frames of node 0
 //!   page in node 1           --move_pages--> frame B of node 0
-//!   the reserve takes a frame again: A, as a rule
 //! ```
 //!
 //! The kernel keeps frames that were freed lately in a list of each processor, the latest first (`mm/page_alloc.c`, per-cpu pages).
 //! We stay on one processor meanwhile. Should another one of its threads come between and take frame B, the page is in another
-//! frame, which is seen and told.
+//! frame, which is seen and told. A list that is full passes frames on at once, and then the kernel's next frame may be any that is
+//! free: A must not be among them, or the page is back where it was, however often that is tried.
 
 use super::held::Held;
 use super::spans::Spans;
@@ -187,6 +188,8 @@ impl LiveExchanger {
             }
         }
         let addresses: Vec<usize> = left.iter().map(address).collect();
+        // Where nothing can be taken ahead, what was given up is replaced afterwards.
+        let _ = self.held.take_ahead(home, left.len());
         // The first that comes back is to find the frame that was given up last.
         for i in left.iter().rev() {
             self.held.give_up(orders[*i].to);
@@ -217,7 +220,7 @@ impl Exchanger for LiveExchanger {
     fn exchange(&mut self, process: u32, orders: &[Order]) -> io::Result<Vec<Landed>> {
         let stays = OneProcessor::stay();
         let landed = self.run(process, orders);
-        // What was given up comes back while the frames that were left are the first in the list.
+        // What was given up and not replaced ahead.
         let filled = self.held.replace();
         drop(stays);
         filled?;

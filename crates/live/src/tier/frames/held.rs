@@ -1,5 +1,5 @@
 //! The reserve: memory of ours whose frames are known. A frame is given up right before the kernel is to give it to somebody
-//! else, and another one takes its place.
+//! else, and another one has taken its place by then.
 
 use crate::nodes::sys::{Look, prefer};
 use crate::place::huge;
@@ -30,9 +30,13 @@ pub struct Held {
     places: HashMap<u64, (usize, usize)>,
     /// Units whose frames were given up.
     empty: Vec<(usize, usize)>,
+    /// Frames that were taken ahead, in place of as many that are given up from now on.
+    ahead: usize,
     map: Pagemap,
 }
 
+/// Units of a block that have no frame, and get one for the time in which others are given up.
+const SPARE: usize = 32;
 /// Steps in which a search for better frames takes what there is, at most.
 const ROUNDS: usize = 16;
 
@@ -47,6 +51,7 @@ impl Held {
             blocks: Vec::new(),
             places: HashMap::new(),
             empty: Vec::new(),
+            ahead: 0,
             map: Pagemap::own().map_err(of_place)?,
         })
     }
@@ -61,7 +66,7 @@ impl Held {
         if units == 0 {
             return Ok(());
         }
-        let all = units * size + size;
+        let all = (units + SPARE) * size + size;
         let prot = sys::PROT_READ | sys::PROT_WRITE;
         let flags = sys::MAP_PRIVATE | sys::MAP_ANONYMOUS | sys::MAP_NORESERVE;
         // SAFETY: no MAP_FIXED, so only unused addresses are taken.
@@ -71,9 +76,9 @@ impl Held {
             node,
             mapping: (mapping, all),
             start,
-            active: vec![true; units],
+            active: (0..units + SPARE).map(|at| at < units).collect(),
         });
-        prefer(start, units * size, &[node], Look::Away)?;
+        prefer(start, (units + SPARE) * size, &[node], Look::Away)?;
         // SAFETY: mapped just now, private and anonymous, and nobody else's.
         unsafe { populate(start, units * size, self.unit) }.map_err(of_place)?;
         self.read(self.blocks.len() - 1, 0, units)
@@ -168,12 +173,42 @@ impl Held {
         self.replace()
     }
 
-    /// Has the kernel give frames in the place of those that were given up.
+    /// Takes so many frames of a node, at most, that are free now. As many of those that are given up after that are not replaced.
+    ///
+    /// # Errors
+    /// As [`Held::take`].
+    pub fn take_ahead(&mut self, node: u32, units: usize) -> io::Result<()> {
+        let size = self.unit.bytes();
+        let of_node = self.blocks.iter().enumerate();
+        let of_node = of_node.filter(|(_, block)| block.node == node);
+        let spare = of_node.flat_map(|(number, block)| {
+            let without = (0..block.active.len()).filter(|at| !block.active[*at]);
+            without.map(move |at| (number, at))
+        });
+        let spare: Vec<(usize, usize)> = spare.take(units).collect();
+        for (number, index) in spare {
+            let at = self.blocks[number].start + index * size;
+            // SAFETY: mapped by `take`, private and anonymous, and nobody else's.
+            unsafe { populate(at, size, self.unit) }.map_err(of_place)?;
+            self.blocks[number].active[index] = true;
+            self.ahead += 1;
+            self.read(number, index, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Has the kernel give frames in the place of those that were given up, but for those that were taken ahead.
     ///
     /// # Errors
     /// As [`Held::take`].
     pub fn replace(&mut self) -> io::Result<()> {
         let size = self.unit.bytes();
+        // Should fewer have been given up, there are more from now on.
+        for _ in 0..std::mem::take(&mut self.ahead) {
+            if let Some((number, index)) = self.empty.pop() {
+                self.blocks[number].active[index] = false;
+            }
+        }
         for (number, index) in std::mem::take(&mut self.empty) {
             let at = self.blocks[number].start + index * size;
             // SAFETY: mapped by `take`, private and anonymous, and nobody else's.

@@ -440,9 +440,16 @@ impl<D: DecideFrames> FrameSteering<D> {
                 vec![Landed::Refused(why); remaps.len()]
             }
         };
+        // All leave before the first comes back: one may be in a frame now that another has left, or has not come back to.
+        let left: HashSet<u32> = remaps.iter().map(|remap| remap.from).collect();
         for ((remap, order), landed) in remaps.iter().zip(&orders).zip(landed) {
             match landed {
-                Landed::In(frame) => self.landed(at, *remap, order.page, frame),
+                Landed::In(frame) => match self.spans.index(frame) {
+                    // The kernel had other plans. It is where it was.
+                    Some(to) if to == remap.from => {}
+                    Some(to) if !left.contains(&to) => self.landed(at, *remap, order.page, to),
+                    _ => self.followed(at, remap.from, order.page),
+                },
                 Landed::Stale => {}
                 Landed::Away => self.report.away += bytes,
                 Landed::Refused(why) => {
@@ -457,15 +464,24 @@ impl<D: DecideFrames> FrameSteering<D> {
         }
     }
 
-    /// A page is in another frame now, as a rule the one that was asked for.
-    fn landed(&mut self, at: usize, remap: Remap, page: u64, kernel: u64) {
-        let Some(to) = self.spans.index(kernel) else {
+    /// A page is where another one was, or in none of our frames: the next look finds it as if it were new.
+    fn followed(&mut self, at: usize, from: u32, page: u64) {
+        self.report.elsewhere += self.limits.page_bytes;
+        let Some(owner) = self.owners.remove(&from) else {
             return;
         };
-        if to == remap.from {
-            // The kernel had other plans. It is where it was.
-            return;
+        self.decide.gone(from);
+        if owner.maps > 1 {
+            self.vacated.insert(from);
         }
+        let process = &mut self.processes[at];
+        if let Ok(index) = process.pages.binary_search(&page) {
+            process.frames[index] = NOWHERE;
+        }
+    }
+
+    /// A page is in another frame now, as a rule the one that was asked for.
+    fn landed(&mut self, at: usize, remap: Remap, page: u64, to: u32) {
         // Somebody else's page was there at the last look: it is gone since.
         if self.owners.remove(&to).is_some() {
             self.decide.gone(to);

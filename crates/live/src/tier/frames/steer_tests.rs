@@ -62,36 +62,54 @@ impl FrameMemory for Memory {
 struct Hands(Shared);
 
 impl Exchanger for Hands {
+    /// As on a real machine all pages leave before the first comes back: one may come into a frame that another has left.
     fn exchange(&mut self, process: u32, orders: &[Order]) -> io::Result<Vec<Landed>> {
         let mut world = self.0.borrow_mut();
-        let mut landed = Vec::new();
-        for order in orders {
+        let mut landed = vec![Landed::Stale; orders.len()];
+        let mut going = Vec::new();
+        for (at, order) in orders.iter().enumerate() {
             if world.pages.get(&(process, order.page)) != Some(&order.from) {
-                landed.push(Landed::Stale);
                 continue;
             }
             assert!(world.reserve.contains(&order.to), "a frame of the reserve");
-            let to = match world.fates.pop().unwrap_or(0) {
-                0..3 => order.to,
-                3 => match world.free(order.page as usize) {
-                    Some(other) => other,
-                    None => order.to,
-                },
-                4 => {
-                    landed.push(Landed::Refused(Refusal::Busy));
-                    continue;
-                }
-                _ => {
-                    landed.push(Landed::Stale);
-                    continue;
-                }
-            };
-            // All who have the page have it there; the reserve gets what was left.
+            match world.fates.pop().unwrap_or(0) {
+                4 => landed[at] = Landed::Refused(Refusal::Busy),
+                fate @ 0..4 => going.push((at, fate == 3)),
+                _ => {}
+            }
+        }
+        // All who have a page have it nowhere meanwhile.
+        let mut mates: Vec<Vec<(u32, u64)>> = Vec::new();
+        let mut free = Vec::new();
+        for (at, _) in &going {
+            let from = orders[*at].from;
+            let of = world.pages.iter().filter(|(_, frame)| **frame == from);
+            mates.push(of.map(|(key, _)| *key).collect());
+            free.push(from);
+        }
+        for key in mates.iter().flatten() {
+            world.pages.remove(key);
+        }
+        for ((at, strays), mates) in going.iter().zip(&mates) {
+            let order = &orders[*at];
             world.reserve.retain(|f| *f != order.to);
-            let mates = world.pages.values_mut().filter(|f| **f == order.from);
-            mates.for_each(|f| *f = to);
-            world.reserve.push(order.from);
-            landed.push(Landed::In(to));
+            let to = match strays {
+                true => world.free(order.page as usize).unwrap_or(order.to),
+                false if world.pages.values().any(|f| *f == order.to) => {
+                    world.free(0).expect("one was left")
+                }
+                false => order.to,
+            };
+            for key in mates {
+                world.pages.insert(*key, to);
+            }
+            landed[*at] = Landed::In(to);
+        }
+        // The reserve gets what was left.
+        for from in free {
+            if world.is_free(from) {
+                world.reserve.push(from);
+            }
         }
         Ok(landed)
     }
