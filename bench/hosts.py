@@ -83,7 +83,7 @@ class Varve(Engine):
     def prepare(self, folder):
         self.path = named("VARVE", WORKSPACE / "target/release/varve")
         if not self.path:
-            raise Missing("build it (cargo build --release -p varve), or name the binary by VARVE")
+            raise Missing("build it (cargo build --release --workspace), or name the binary by VARVE")
         if self.tier:
             options = subprocess.run([self.path, "run", "--help=all"], stdout=subprocess.PIPE, text=True, check=True).stdout
             if "--tier" not in options:

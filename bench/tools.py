@@ -70,6 +70,14 @@ def find_config(variable, program, name):
     raise Missing(f"{program.name} needs its {name}; set {variable}")
 
 
+def check(text, pattern, accesses):
+    """Failed unless the numbers that a pattern finds in what a tool says add up to the accesses that it was given."""
+    counts = re.findall(pattern, text, re.M)
+    if sum(int(n) for n in counts) != accesses:
+        said = f"it says {' + '.join(counts)}" if counts else text.strip()[-120:]
+        raise Failed(f"did not count {accesses} requests: {said}")
+
+
 class Tool:
     """A tool that takes a trace: `name`, what it `keeps`, the trace's `form`, and `serve`."""
 
@@ -152,7 +160,9 @@ class Ramulator2(Tool):
         else:
             (folder / "config.yaml").write_text(RAMULATOR_2_0.replace("TRACE", str(trace)))
             command = [self.path, "-f", "config.yaml"]
-        _, cpu, wall = run(command, folder, limit_s)
+        # It ends when the last request is in its queue. The few tens that wait there then count as served.
+        text, cpu, wall = run(command, folder, limit_s)
+        check(text, r"total_num_read_requests: (\d+)", accesses)
         return accesses, cpu, wall
 
 
@@ -188,7 +198,9 @@ controller = r.controller.GenericDDR(
 memory = r.memory_system.GenericDRAM(
     clock_ratio=3, controllers=[controller], channel_mapper=r.channel_mapper.CacheLineInterleave()
 )
-r.Simulation(frontend, memory).run()
+simulation = r.Simulation(frontend, memory)
+simulation.run()
+print(f"total_num_read_requests: {simulation.stats['memory_system']['total_num_read_requests']}")
 """
 
 
@@ -201,8 +213,12 @@ class Vans(Tool):
         self.config = find_config("VARVE_VANS_CONFIG", self.path, "config/vans.cfg")
 
     def serve(self, trace, accesses, folder, limit_s):
-        (folder / "vans_dump").mkdir(exist_ok=True)
+        dump = folder / "vans_dump"
+        dump.mkdir(exist_ok=True)
         _, cpu, wall = run([self.path, "-c", self.config, "-t", trace], folder, limit_s)
+        # A file for each memory controller.
+        text = "".join(path.read_text() for path in sorted(dump.glob("stats_*")))
+        check(text, r"^cnt\.rmw\.events\.read_access: (\d+)", accesses)
         return accesses, cpu, wall
 
 
@@ -212,7 +228,11 @@ class ChampSim(Tool):
 
     def serve(self, trace, accesses, folder, limit_s):
         options = ["--warmup-instructions", "0", "--simulation-instructions", str(accesses)]
-        _, cpu, wall = run([self.path, *options, trace], folder, limit_s)
+        text, cpu, wall = run([self.path, *options, trace], folder, limit_s)
+        # Some more than it was given: it starts the trace anew, and those are in flight when the last one is done.
+        loads = re.search(r"L1D LOAD +ACCESS: +(\d+)", text)
+        if not loads or int(loads[1]) < accesses:
+            raise Failed(f"did not load {accesses} times: {loads[0] if loads else text.strip()[-120:]}")
         return accesses, cpu, wall
 
 
@@ -226,9 +246,7 @@ class LibCacheSim(Tool):
     def serve(self, trace, accesses, folder, limit_s):
         command = [self.path, trace, "oracleGeneral", "lru", str(self.CACHE_BYTES), "--num-thread", "1"]
         text, cpu, wall = run(command, folder, limit_s)
-        counted = re.search(r"(\d+) req, miss ratio", text)
-        if not counted or int(counted[1]) != accesses:
-            raise Failed(f"did not count {accesses} requests: {text.strip()[-120:]}")
+        check(text, r"(\d+) req, miss ratio", accesses)
         return accesses, cpu, wall
 
 
@@ -259,14 +277,20 @@ def self_test(folder):
         else:
             raise AssertionError(f"{tool.name} was found where there is nothing")
     # A peer that counts other requests than it was given has not done the work.
-    miscounts = folder / "cachesim"
-    miscounts.write_text("#!/bin/sh\necho trace LRU cache size 1MiB, 7 req, miss ratio 1.0\n")
-    miscounts.chmod(0o755)
-    cachesim = LibCacheSim()
-    cachesim.path = miscounts
-    assert cachesim.serve("trace", 7, folder, 10)[0] == 7, "a right count"
-    try:
-        cachesim.serve("trace", 8, folder, 10)
-    except Failed:
-        return
-    raise AssertionError("a wrong count passed")
+    miscounts = folder / "miscounts"
+    for tool, says in [
+        (Ramulator2(), "echo '  total_num_read_requests: 7'"),
+        (Vans(), "echo cnt.rmw.events.read_access: 7 >vans_dump/stats_0"),
+        (ChampSim(), "echo 'cpu0->cpu0_L1D LOAD         ACCESS:          7 HIT:          0'"),
+        (LibCacheSim(), "echo trace LRU cache size 1MiB, 7 req, miss ratio 1.0"),
+    ]:
+        miscounts.write_text(f"#!/bin/sh\n{says}\n")
+        miscounts.chmod(0o755)
+        tool.path, tool.config = miscounts, "config"
+        assert tool.serve("trace", 7, folder, 10)[0] == 7, f"{tool.name}: a right count"
+        try:
+            tool.serve("trace", 8, folder, 10)
+        except Failed as why:
+            assert "8" in str(why), f"{why}"
+        else:
+            raise AssertionError(f"{tool.name}: a wrong count passed")
