@@ -171,7 +171,7 @@ impl Events {
             return self.zero_next(z.next, s);
         }
         let at = (u64::from(z.frame) << s.page_shift) + z.bytes;
-        let end = s.zero(z.next, at, ZERO_PIECE);
+        let end = s.zero(z.next, at, ZERO_PIECE, None);
         z.bytes += ZERO_PIECE;
         let rate = ZERO_RATE * s.tables.len().max(1) as u64;
         z.next = end.max(z.next + ZERO_PIECE * 1_000_000_000_000 / rate);

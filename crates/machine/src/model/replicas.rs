@@ -67,8 +67,8 @@ struct Request {
 pub struct By {
     /// The socket of the core, or of the engine that zeroes memory.
     pub socket: usize,
-    /// The thread, by its number within the run; threads that zero memory are another one.
-    pub thread: usize,
+    /// The thread, by its number within the run; `None`: one that zeroes memory beside the program, for which nobody waits.
+    pub thread: Option<usize>,
     /// Instructions that it has done.
     pub instructions: u64,
 }
@@ -259,7 +259,9 @@ impl Replicas {
                 windows.begin(turn);
             }
         }
-        windows.come(by.thread, by.instructions, now);
+        if let Some(thread) = by.thread {
+            windows.come(thread, by.instructions, now);
+        }
         let memory = self.part(physical);
         let to = To {
             memory,
@@ -267,6 +269,10 @@ impl Replicas {
             write,
         };
         if !windows.runs() {
+            // Windows are not to begin when something is zeroed: that would be more often where a program does a lot else.
+            if by.thread.is_none() {
+                return alone;
+            }
             match windows.repeat(to, at, alone) {
                 Some(done) => return done,
                 None => windows.begin(now),
@@ -280,7 +286,9 @@ impl Replicas {
             None => windows.busy().read(at, physical, by.socket).done,
             Some(how) => windows.busy().write(at, physical, by.socket, how),
         };
-        windows.note(to, done + gap, alone);
+        if by.thread.is_some() {
+            windows.note(to, done + gap, alone);
+        }
         done + gap
     }
 

@@ -104,13 +104,13 @@ pub struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Zeroes bytes of a page from `now` on, by stores that go by the caches; returns when that is done.
-    pub fn zero(&mut self, now: Ps, first: u64, bytes: u64) -> Ps {
-        let socket = self.memory.socket_of(first);
+    /// Zeroes bytes of a page from `now` on, by stores that go by the caches; returns when that is done. `by`: a thread that waits for
+    /// it, and its instructions.
+    pub fn zero(&mut self, now: Ps, first: u64, bytes: u64, by: Option<(u32, u64)>) -> Ps {
         let by = By {
-            socket,
-            thread: 0,
-            instructions: 0,
+            socket: self.memory.socket_of(first),
+            thread: by.map(|(thread, _)| thread as usize),
+            instructions: by.map_or(0, |(_, instructions)| instructions),
         };
         let mut flight = vec![now; self.lanes.max(1)];
         let mut end = now;
@@ -275,7 +275,7 @@ impl Thread {
     fn by(&self) -> By {
         By {
             socket: self.socket,
-            thread: self.id as usize + 1,
+            thread: Some(self.id as usize),
             instructions: self.flight.instructions,
         }
     }
@@ -459,7 +459,8 @@ impl Thread {
                         if s.pager.is_dirty(frame) {
                             let bytes = 1 << s.page_shift;
                             s.zeroed_late += bytes;
-                            let end = s.zero(self.clock, self.physical(frame, 0), bytes);
+                            let by = Some((self.id, self.flight.instructions));
+                            let end = s.zero(self.clock, self.physical(frame, 0), bytes, by);
                             self.lose(end - self.clock);
                         }
                         frame

@@ -13,6 +13,8 @@ pub struct Scattered {
     first: u64,
     frames: u64,
     drawn: u64,
+    /// Whether frames wait to be zeroed, all the time.
+    pub zeroes: bool,
 }
 
 impl Scattered {
@@ -23,6 +25,7 @@ impl Scattered {
             first: node.base / PAGE,
             frames: node.bytes / PAGE,
             drawn: 0,
+            zeroes: false,
         }
     }
 }
@@ -37,6 +40,13 @@ impl Pager for Scattered {
         Ok((self.first + self.drawn) as u32)
     }
     fn unmap(&mut self, _: u64, _: u32) {}
+    fn to_zero(&mut self) -> Option<u32> {
+        if !self.zeroes {
+            return None;
+        }
+        self.drawn = (self.drawn + 40_503) % self.frames;
+        Some((self.first + self.drawn) as u32)
+    }
 }
 
 /// Reads and writes by chance over `bytes`, `gap` instructions apart, with a run of neighbours now and then.
