@@ -15,8 +15,9 @@ struct Block {
     node: u32,
     mapping: (usize, usize),
     start: usize,
-    /// Of each unit, whether it is to have a frame.
+    /// Of each unit, whether it is to have a frame; and those that are not.
     active: Vec<bool>,
+    idle: Vec<usize>,
 }
 
 /// A frame by the kernel's number, and where it is: block and unit.
@@ -77,6 +78,7 @@ impl Held {
             mapping: (mapping, all),
             start,
             active: (0..units + SPARE).map(|at| at < units).collect(),
+            idle: (units..units + SPARE).collect(),
         });
         prefer(start, (units + SPARE) * size, &[node], Look::Away)?;
         // SAFETY: mapped just now, private and anonymous, and nobody else's.
@@ -147,7 +149,7 @@ impl Held {
         kept.extend(useless);
         for (frame, place) in kept.split_off(wanted.min(kept.len())) {
             self.give_up(frame);
-            self.blocks[place.0].active[place.1] = false;
+            self.blocks[place.0].rest(place.1);
         }
         self.empty.clear();
     }
@@ -179,20 +181,19 @@ impl Held {
     /// As [`Held::take`].
     pub fn take_ahead(&mut self, node: u32, units: usize) -> io::Result<()> {
         let size = self.unit.bytes();
-        let of_node = self.blocks.iter().enumerate();
-        let of_node = of_node.filter(|(_, block)| block.node == node);
-        let spare = of_node.flat_map(|(number, block)| {
-            let without = (0..block.active.len()).filter(|at| !block.active[*at]);
-            without.map(move |at| (number, at))
-        });
-        let spare: Vec<(usize, usize)> = spare.take(units).collect();
-        for (number, index) in spare {
-            let at = self.blocks[number].start + index * size;
-            // SAFETY: mapped by `take`, private and anonymous, and nobody else's.
-            unsafe { populate(at, size, self.unit) }.map_err(of_place)?;
-            self.blocks[number].active[index] = true;
-            self.ahead += 1;
-            self.read(number, index, 1)?;
+        for number in 0..self.blocks.len() {
+            while self.ahead < units && self.blocks[number].node == node {
+                let block = &mut self.blocks[number];
+                let Some(index) = block.idle.pop() else {
+                    break;
+                };
+                block.active[index] = true;
+                let at = block.start + index * size;
+                self.ahead += 1;
+                // SAFETY: mapped by `take`, private and anonymous, and nobody else's.
+                unsafe { populate(at, size, self.unit) }.map_err(of_place)?;
+                self.read(number, index, 1)?;
+            }
         }
         Ok(())
     }
@@ -206,7 +207,7 @@ impl Held {
         // Should fewer have been given up, there are more from now on.
         for _ in 0..std::mem::take(&mut self.ahead) {
             if let Some((number, index)) = self.empty.pop() {
-                self.blocks[number].active[index] = false;
+                self.blocks[number].rest(index);
             }
         }
         for (number, index) in std::mem::take(&mut self.empty) {
@@ -256,6 +257,14 @@ impl Held {
     }
 }
 
+impl Block {
+    /// A unit is to have no frame any more.
+    fn rest(&mut self, index: usize) {
+        self.active[index] = false;
+        self.idle.push(index);
+    }
+}
+
 impl Drop for Block {
     fn drop(&mut self) {
         // SAFETY: mapped by `take`, and used by nobody.
@@ -278,6 +287,15 @@ mod tests {
         let one = held.frames().next().unwrap();
         assert!(held.give_up(one) && !held.give_up(one));
         assert_eq!(held.frames().count(), 255);
+        held.replace().unwrap();
+        assert_eq!(held.frames().count(), 256);
+        held.fill().unwrap();
+        assert_eq!(held.frames().count(), 256);
+        // Two are taken ahead, in place of those that are given up then.
+        held.take_ahead(0, 2).unwrap();
+        assert_eq!(held.frames().count(), 258);
+        let two: Vec<u64> = held.frames().take(2).collect();
+        assert!(two.iter().all(|frame| held.give_up(*frame)));
         held.replace().unwrap();
         assert_eq!(held.frames().count(), 256);
         held.fill().unwrap();
