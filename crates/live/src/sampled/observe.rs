@@ -142,6 +142,11 @@ impl Process {
     pub fn look(&mut self, window: Duration) -> io::Result<()> {
         let before = self.snapshot()?;
         let pages: Vec<u64> = before.slots.iter().flat_map(|s| s.pages.clone()).collect();
+        if self.damon.is_none() {
+            used::forget(self.id)?;
+        }
+        // After that, since a page whose writes are noted anew is also translated anew: a translation that the processor knew
+        // would hide its use.
         let writes = self.writes.as_mut();
         let cleared = writes.is_some_and(|w| w.written(&pages).is_some());
         let (mappings, in_use) = match self.damon {
@@ -154,7 +159,6 @@ impl Process {
                 }
             },
             None => {
-                used::forget(self.id)?;
                 std::thread::sleep(window);
                 let mappings = used::look(self.id)?;
                 let in_use = pages_in_use(&mappings, &pages);
@@ -185,8 +189,13 @@ impl Process {
             let wrote = slot.pages.iter().filter(wrote).count() as f64;
             let site = &mut self.sites[one.site];
             let pages = one.weight / PAGE as f64;
+            // What was written was used. Of a mapping it is not known which of its pages were.
+            let (used, wrote) = match slot.mapped {
+                true => (used, wrote.min(used)),
+                false => (used.max(wrote.min(seen)), wrote.min(seen)),
+            };
             site.used_pages += pages * used / seen;
-            site.written_pages += pages * wrote.min(used) / seen;
+            site.written_pages += pages * wrote / seen;
             site.uses += used.ceil() as u64;
         }
         self.other_memory(&mappings, &after, &[]);
