@@ -2,6 +2,7 @@
 
 use super::alias::Region;
 use super::isa::Level;
+use super::observe::{ACCESS, BARRIER};
 use super::translate::Translator;
 use crate::helpers::Helper;
 use crate::store::region::{CONTEXT, Context, displacement};
@@ -33,6 +34,7 @@ impl Translator<'_, '_> {
             layout::COLLECTOR_BYTE,
             1,
         );
+        self.execute(BARRIER);
         let unlogged = self.b.ins().band_imm_u(byte, layout::UNLOGGED as i64);
         let (slow, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);
@@ -148,6 +150,7 @@ impl Translator<'_, '_> {
         let byte = self.b.ins().load(types::I8, flags, address, at);
         let byte = self.b.ins().bor_imm_u(byte, layout::WRITTEN as i64);
         self.b.ins().store(flags, byte, address, at);
+        self.execute(ACCESS);
         self.observe(Access::Update, Some(reference), address, at, 1);
     }
 }

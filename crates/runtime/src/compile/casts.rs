@@ -231,7 +231,7 @@ impl Translator<'_, '_> {
         let types = self.env.types;
         let is_leaf = !types.get(ty).ty.is_final && !types.get(ty).extended;
         let is_known = types.is_heap_subtype(from, wanted);
-        (is_leaf && !is_known && !self.observes()).then_some(ty)
+        (is_leaf && !is_known).then_some(ty)
     }
 
     /// Traps where an object, of a reference that is not null, is not of a type: compares with the type itself first, which needs no

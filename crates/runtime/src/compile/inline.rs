@@ -95,7 +95,7 @@ impl Translator<'_, '_> {
         }
         let id = self.env.func_at(self.env.instance.funcs[index as usize]);
         let around = self.activations.iter().filter(|a| a.func_id == id).count();
-        if around > if self.observes() { 0 } else { RECURSIVE } {
+        if around > RECURSIVE {
             return false;
         }
         let module = self.env.module;
@@ -242,9 +242,7 @@ impl Translator<'_, '_> {
             self.b.switch_to_block(yes);
             self.fresh.clear();
             let known = self.facts.clone();
-            if !self.observes() {
-                self.learn(Fact::Function(func, place));
-            }
+            self.learn(Fact::Function(func, place));
             self.pop();
             self.call_known(index, Some(hits), returns)?;
             self.join_truth();

@@ -3,16 +3,19 @@
 //! | operator | instructions |
 //! |---|---|
 //! | constants, locals, `drop`, `nop`, the ends and beginnings of blocks, null tests that fault | 0 |
-//! | arithmetic, a load or store at an address, a branch, a field | 1 |
-//! | an element of an array, whose bounds are often known | 2 |
+//! | arithmetic, a branch, a load or store at an address | 1 |
+//! | a field, an element or a length, unless its value is known | 1 |
+//! | a store of a reference, whose object may be older; a store under a plan that counts them | 3 and 1 more |
+//! | an index that is compared with a length, unless it is known to be less | 2 |
 //! | `br_table`, an element of a table | 3 |
-//! | a type test or cast | 4 |
+//! | a type test or cast, of a reference that may be null | 5, 7 |
+//! | a division of integers, or a number that is made an integer | 6 |
 //! | a target of a call through a reference that is guessed | 3 |
-//! | a call that is not inlined, and its return | 10 |
+//! | a call that is not inlined, and its return | 24 |
 //! | an allocation | 12 |
 //!
-//! A quarter comes on top of what operators take: moves between registers, and values that find none. These are estimates of what an
-//! optimizing compiler makes of them, read off its code. `bench/instructions/run` sets their sums beside what is executed. They are
+//! They are counted in the code that the optimizing compiler makes of programs (`varve run --jitdump`, `perf annotate`), and are what it
+//! executes: what the compiler knows costs nothing here either. `bench/instructions/run` sets their sums beside what is executed. They are
 //! summed up while code is translated; where blocks of code meet, what is not yet with an access is added to a counter in memory,
 //! which the next access takes along.
 //!
@@ -30,7 +33,7 @@ use wasmparser::Operator;
 
 /// What is known, while code is translated, of what was recorded.
 pub(super) struct Recorded {
-    /// Instructions since the last access or block, in quarters.
+    /// Instructions since the last access or block.
     pending: u32,
     /// Whether the counter in memory is known to be 0.
     counted: bool,
@@ -82,21 +85,24 @@ const CHECK: [u32; 4] = [4, 4, 3, 1];
 
 /// Instructions of a call, and of the return: arguments, the frame, the test for the stack's end, what is kept across it. They are told
 /// with the fetch of the called code, so that an inlined call has none.
-const CALL: u32 = 10;
+const CALL: u32 = 24;
 
 /// Instructions that compare a function with one that is guessed.
 const GUARD: u32 = 3;
 
-/// Instructions of an element of an array.
-pub(super) const ELEMENT: u32 = 2;
+/// Instructions that load or store what is in an object.
+pub(super) const ACCESS: u32 = 1;
 
-/// What `pending` counts in, of an instruction.
-const QUARTER: u32 = 4;
+/// Instructions that test whether the collector wants to know of a store of a reference, and branch.
+pub(super) const BARRIER: u32 = 3;
 
-/// Quarters of an instruction for each that [`cost`] tells.
-const WITH_MOVES: u32 = 5;
+/// Instructions that compare an index with a length, and branch.
+pub(super) const BOUNDS: u32 = 2;
 
-/// Instructions of an operator.
+/// Instructions of a comparison.
+pub(super) const COMPARISON: u32 = 1;
+
+/// Instructions of an operator. Those that access objects tell where they do, since what they would load may be known.
 fn cost(op: &Operator<'_>) -> u32 {
     use Operator::*;
     match op {
@@ -105,12 +111,17 @@ fn cost(op: &Operator<'_>) -> u32 {
         LocalGet { .. } | LocalSet { .. } | LocalTee { .. } => 0,
         I32Const { .. } | I64Const { .. } | F32Const { .. } | F64Const { .. } => 0,
         RefNull { .. } | RefFunc { .. } | RefAsNonNull => 0,
+        StructGet { .. } | StructGetS { .. } | StructGetU { .. } | StructSet { .. } => 0,
+        ArrayGet { .. } | ArrayGetS { .. } | ArrayGetU { .. } | ArraySet { .. } | ArrayLen => 0,
         AnyConvertExtern | ExternConvertAny => 0,
         BrTable { .. } | TableGet { .. } | TableSet { .. } => 3,
-        ArrayGet { .. } | ArrayGetS { .. } | ArrayGetU { .. } | ArraySet { .. } => ELEMENT,
-        RefTestNonNull { .. } | RefTestNullable { .. } => 4,
-        RefCastNonNull { .. } | RefCastNullable { .. } => 4,
-        BrOnCast { .. } | BrOnCastFail { .. } => 4,
+        RefTestNonNull { .. } | RefCastNonNull { .. } => 5,
+        RefTestNullable { .. } | RefCastNullable { .. } => 7,
+        BrOnCast { .. } | BrOnCastFail { .. } => 7,
+        I32DivS | I32DivU | I32RemS | I32RemU | I64DivS | I64DivU | I64RemS | I64RemU => 6,
+        I32TruncF32S | I32TruncF64S | I64TruncF32S | I64TruncF64S => 6,
+        I32TruncSatF32S | I32TruncSatF64S | I64TruncSatF32S | I64TruncSatF64S => 6,
+        BrOnNull { .. } | BrOnNonNull { .. } => 2,
         Call { .. } | CallIndirect { .. } | CallRef { .. } => 0,
         ReturnCall { .. } | ReturnCallIndirect { .. } | ReturnCallRef { .. } => 0,
         Throw { .. } | ThrowRef | Rethrow { .. } => 5,
@@ -168,7 +179,7 @@ impl Translator<'_, '_> {
     /// Before an operator is translated.
     pub(super) fn begin_operator(&mut self, op: &Operator<'_>) {
         if self.observes() {
-            self.recorded.pending += WITH_MOVES * if self.is_mark(op) { 0 } else { cost(op) };
+            self.recorded.pending += if self.is_mark(op) { 0 } else { cost(op) };
             if joins(op) {
                 self.carry();
             }
@@ -197,7 +208,7 @@ impl Translator<'_, '_> {
         if self.observes() {
             let (from, _) = self.env.module.bytecode(self.job.index);
             let at = self.i64(code_at(self.env.instance_id, from) as i64);
-            self.recorded.pending += QUARTER * CALL;
+            self.recorded.pending += CALL;
             self.fetched = self.append(Kind::Fetch, None, at, 0);
         }
     }
@@ -216,7 +227,7 @@ impl Translator<'_, '_> {
 
     /// Adds what is pending to the counter in memory.
     fn carry(&mut self) {
-        let pending = (std::mem::take(&mut self.recorded.pending) + QUARTER / 2) / QUARTER;
+        let pending = std::mem::take(&mut self.recorded.pending);
         self.recorded.counted = false;
         self.recorded.loaded = None;
         if pending == 0 {
@@ -260,7 +271,7 @@ impl Translator<'_, '_> {
     /// Adds what compares a function with one that is guessed. Code goes on in two places then.
     pub(super) fn execute_guard(&mut self) {
         if self.observes() {
-            self.recorded.pending += QUARTER * GUARD;
+            self.recorded.pending += GUARD;
             self.carry();
         }
     }
@@ -296,7 +307,7 @@ impl Translator<'_, '_> {
     /// Adds a persistence check's other instructions.
     pub(super) fn execute_check(&mut self, bias: Bias) {
         if self.observes() {
-            self.recorded.pending += QUARTER * CHECK[bias as usize];
+            self.recorded.pending += CHECK[bias as usize];
         }
     }
 
@@ -317,10 +328,16 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// The operator is not executed: what it would load is known.
-    pub(super) fn not_executed(&mut self, op_cost: u32) {
-        let told = WITH_MOVES * op_cost;
-        self.recorded.pending = self.recorded.pending.saturating_sub(told);
+    /// Adds instructions.
+    pub(super) fn execute(&mut self, instructions: u32) {
+        if self.observes() {
+            self.recorded.pending += instructions;
+        }
+    }
+
+    /// An operator is not executed after all.
+    pub(super) fn not_executed(&mut self, instructions: u32) {
+        self.recorded.pending = self.recorded.pending.saturating_sub(instructions);
     }
 
     /// Remembers what the last access loaded.
@@ -333,8 +350,7 @@ impl Translator<'_, '_> {
         let recording = self.recording()?;
         let flags = MemFlagsData::trusted();
         let dependent = from.is_some() && from == self.recorded.loaded;
-        let instructions = self.recorded.pending / QUARTER;
-        self.recorded.pending %= QUARTER;
+        let instructions = std::mem::take(&mut self.recorded.pending);
         let word = i64::from(instructions) << INSTRUCTIONS_SHIFT
             | i64::from(bytes) << SIZE_SHIFT
             | (kind as i64) << KIND_SHIFT

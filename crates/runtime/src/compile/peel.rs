@@ -82,11 +82,9 @@ impl Translator<'_, '_> {
 
     /// The copies that are worth making of the loop at the operator.
     fn copies(&mut self) -> Result<Option<Copies>> {
-        // Code that tells of its accesses has each instruction once, as the model charges them. A copy in a first iteration would be
-        // hardly used.
+        // A copy in a first iteration would be hardly used.
         let in_first = |c: &Copies| c.head.is_none();
         if self.job.level != Level::Optimizing
-            || self.observes()
             || self
                 .control
                 .iter()

@@ -17,6 +17,7 @@
 //! stages in their own code.
 
 use super::facts::Fact;
+use super::observe::{ACCESS, BOUNDS};
 use super::profile::Counted;
 use super::slot::{Kind, Slot};
 use super::translate::Translator;
@@ -34,7 +35,6 @@ impl Translator<'_, '_> {
     /// the operator.
     pub(super) fn load(&mut self, slot: &Slot) -> Value {
         if let Some(known) = self.known(slot) {
-            self.not_loaded(slot);
             self.profile(Counted::Read, slot);
             return known;
         }
@@ -95,6 +95,7 @@ impl Translator<'_, '_> {
         };
         if !self.is_in_bounds(array, index) {
             let length = self.load(&Slot::length(array));
+            self.execute(BOUNDS);
             let out = self
                 .b
                 .ins()
@@ -205,6 +206,9 @@ impl Translator<'_, '_> {
     // ---- observation ------------------------------------------------------------------------------------------------------------
 
     fn observe_slot(&mut self, access: Access, slot: &Slot, address: Value) {
+        if let Kind::Field { .. } | Kind::Element { .. } | Kind::Length = slot.kind {
+            self.execute(ACCESS);
+        }
         let bytes = slot.width.bytes();
         match slot.kind {
             Kind::Memory {
@@ -224,15 +228,6 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// The operator's instructions are not executed, as what it would load is known.
-    fn not_loaded(&mut self, slot: &Slot) {
-        match slot.kind {
-            Kind::Field { .. } => self.not_executed(1),
-            Kind::Element { .. } => self.not_executed(super::observe::ELEMENT),
-            _ => {}
-        }
-    }
-
     // ---- profiling --------------------------------------------------------------------------------------------------------------
 
     fn profile(&mut self, what: Counted, slot: &Slot) {
@@ -246,10 +241,7 @@ impl Translator<'_, '_> {
     /// The slot holds the value. Of a part of a value the rest is not known.
     fn learn_content(&mut self, slot: &Slot, value: Value) {
         if let Kind::Global { place } = slot.kind {
-            // The model is told of all accesses to globals.
-            if !self.observes() {
-                self.learn(Fact::Global(place, value));
-            }
+            self.learn(Fact::Global(place, value));
             return;
         }
         let Some(reference) = slot.reference else {

@@ -27,7 +27,7 @@ impl Translator<'_, '_> {
         op: &Operator<'_>,
         after: &OperatorsReader<'_>,
     ) -> bool {
-        if self.job.level != Level::Optimizing || self.observes() || !self.reachable {
+        if self.job.level != Level::Optimizing || !self.reachable {
             return false;
         }
         let Operator::BrIf { relative_depth: 0 } = *op else {

@@ -11,6 +11,7 @@ use super::facts::{Condition, Facts};
 use super::hash::{HashMap, HashSet};
 use super::isa::Level;
 use super::live::Liveness;
+use super::observe::COMPARISON;
 use super::resume::Point;
 use super::signatures::{clif_type, signature};
 use super::traps::trap_code;
@@ -333,6 +334,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             }
             if self.begins_range_check(&op, &reader) {
                 // One comparison without sign says both.
+                self.not_executed(COMPARISON);
                 self.pop();
                 self.unsigned = true;
                 continue;

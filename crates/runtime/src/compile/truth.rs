@@ -20,8 +20,8 @@ use wasmparser::{BlockType, FunctionBody, Operator};
 impl Translator<'_, '_> {
     /// Where a way to the end of the block with number `i` goes if the topmost operand is a truth value that is known here.
     pub(super) fn decided_exit(&mut self, i: usize) -> Option<Block> {
-        // Code that tells of its accesses tells of them as operators say. The function itself returns its result.
-        if self.job.level != Level::Optimizing || self.observes() || i == 0 {
+        // The function itself returns its result.
+        if self.job.level != Level::Optimizing || i == 0 {
             return None;
         }
         let frame = &self.control[i];
@@ -272,7 +272,7 @@ impl Translator<'_, '_> {
 
     /// Finds such blocks of a function whose code is to be in this one.
     pub(super) fn find_tests(&mut self, body: &FunctionBody<'_>) -> Result<()> {
-        if self.job.level == Level::Optimizing && !self.observes() {
+        if self.job.level == Level::Optimizing {
             tests(body, &mut self.tests).map_err(broken)?;
         }
         Ok(())
