@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct Origin {
     /// The machine it ran on or modelled.
     pub machine: String,
-    /// The seed of every random choice.
+    /// The seed of every random choice; 0 if there was none.
     pub seed: u64,
     /// The version of Varve.
     pub version: String,

@@ -4,7 +4,7 @@ mod progress;
 
 pub use varve_spec::quoted;
 
-pub use progress::{Done as WorkDone, bar, bar_of, spinner, spinner_with};
+pub use progress::{Done as WorkDone, Lines, bar, bar_of, spinner, spinner_with};
 
 use std::fmt::Display;
 use std::fs;

@@ -122,7 +122,11 @@ fn begin(title: &str, origin: &Origin, study: Option<&str>) -> Markup {
     page.open("main", &[]);
     page.leaf("h1", &[], title);
     page.open("dl", &[("class", &"origin")]);
-    let seed = origin.seed.to_string();
+    // What draws nothing has no seed.
+    let seed = match origin.seed {
+        0 => String::new(),
+        seed => seed.to_string(),
+    };
     let version = format!("varve {}", origin.version);
     let facts = [
         ("study", study.unwrap_or("")),

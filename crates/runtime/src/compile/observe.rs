@@ -22,7 +22,7 @@
 //! An access is *dependent* if its address is what the access before it has loaded.
 
 use super::persist::Bias;
-use super::translate::Translator;
+use super::translate::{Translator, may_branch};
 use crate::helpers::Helper;
 use crate::store::observe::{HEAP, Recording, SLACK, code_at, code_bytes, memory_at};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -135,29 +135,12 @@ fn cost(op: &Operator<'_>) -> u32 {
 /// Whether code goes on elsewhere than behind the operator, or comes from elsewhere.
 fn joins(op: &Operator<'_>) -> bool {
     use Operator::*;
-    matches!(
+    let calls_or_tests = matches!(
         op,
-        Loop { .. }
-            | If { .. }
-            | Else
-            | End
-            | Try { .. }
-            | Catch { .. }
-            | CatchAll
-            | Delegate { .. }
-            | TryTable { .. }
-            | Br { .. }
-            | BrIf { .. }
-            | BrTable { .. }
-            | BrOnNull { .. }
-            | BrOnNonNull { .. }
-            | BrOnCast { .. }
-            | BrOnCastFail { .. }
-            | RefTestNonNull { .. }
+        RefTestNonNull { .. }
             | RefTestNullable { .. }
             | RefCastNonNull { .. }
             | RefCastNullable { .. }
-            | Return
             | Call { .. }
             | CallIndirect { .. }
             | CallRef { .. }
@@ -167,7 +150,8 @@ fn joins(op: &Operator<'_>) -> bool {
             | Throw { .. }
             | ThrowRef
             | Rethrow { .. }
-    )
+    );
+    calls_or_tests || may_branch(op)
 }
 
 impl Translator<'_, '_> {

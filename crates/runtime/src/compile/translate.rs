@@ -183,7 +183,7 @@ pub(super) fn broken(e: wp::Error) -> Error {
 }
 
 /// Whether control may come to an operator, or go from it, otherwise than in order.
-fn may_branch(op: &wp::Operator<'_>) -> bool {
+pub(super) fn may_branch(op: &wp::Operator<'_>) -> bool {
     use wp::Operator::*;
     matches!(
         op,

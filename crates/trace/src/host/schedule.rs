@@ -1,6 +1,7 @@
 //! Which parts of a run are recorded: windows of its work, which is counted in instructions. Pure: nothing here knows of a program or a clock.
 
 use std::time::Duration;
+use varve_machine::random::Rng;
 
 /// So much of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub struct Schedule {
     share: f64,
     /// What is left of the stretch of the last window.
     rest: u64,
-    random: u64,
+    random: Rng,
 }
 
 impl Schedule {
@@ -50,7 +51,7 @@ impl Schedule {
         Schedule {
             share: share.clamp(1e-6, 0.999_999),
             rest: 0,
-            random: 0x9e37_79b9_7f4a_7c15,
+            random: Rng::from_state(0x9e37_79b9_7f4a_7c15),
         }
     }
 
@@ -64,13 +65,9 @@ impl Schedule {
         (gap, length)
     }
 
-    /// A number from 0 to 1 (SplitMix64).
+    /// A number from 0 to 1.
     fn draw(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) as f64 / u64::MAX as f64
+        self.random.bits() as f64 / u64::MAX as f64
     }
 }
 

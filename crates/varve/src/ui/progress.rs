@@ -1,8 +1,8 @@
-//! Bars with the time that is left; on a terminal only.
+//! Bars with the time that is left on a terminal, and a line now and then for long work elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How much of some work is done, and when that was so. Clones are of the same work.
 ///
@@ -64,6 +64,47 @@ pub fn bar_of(len: u64, what: &str, done: Done) -> ProgressBar {
     bar
 }
 
+/// Lines about a bar that no terminal shows, as in a log: one a minute.
+pub struct Lines {
+    done: Done,
+    begun: Instant,
+    told: Mutex<Instant>,
+}
+
+impl Lines {
+    const EACH: Duration = Duration::from_secs(60);
+
+    pub fn begin() -> Lines {
+        let begun = Instant::now();
+        Lines {
+            done: Done::default(),
+            begun,
+            told: Mutex::new(begun),
+        }
+    }
+
+    /// The bar has moved.
+    pub fn moved(&self, bar: &ProgressBar) {
+        let (done, all) = (bar.position(), bar.length().unwrap_or(0));
+        let spent = self.begun.elapsed();
+        self.done.note(done as f64 / all.max(1) as f64, spent);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if bar.is_hidden() && told.elapsed() >= Lines::EACH {
+            *told = Instant::now();
+            let line = line(&bar.prefix(), done, all, spent, self.done.left(spent));
+            eprintln!("{line}");
+        }
+    }
+}
+
+fn line(what: &str, done: u64, all: u64, spent: Duration, left: Option<Duration>) -> String {
+    let spent = words(Some(spent));
+    let left = left.map_or(String::new(), |left| {
+        format!(", {} left", words(Some(left)))
+    });
+    format!("{what}: {done} of {all} in {spent}{left}")
+}
+
 /// What goes on for nobody knows how long.
 pub fn spinner(what: &str) -> ProgressBar {
     spinner_with(what, String::new)
@@ -107,6 +148,15 @@ mod tests {
         }
         assert_eq!(before, S(0));
         assert_eq!(words(Some(before)), "a moment");
+    }
+
+    #[test]
+    fn a_log_has_a_line_of_what_is_done() {
+        assert_eq!(
+            line("pima", 30, 120, S(300), Some(S(900))),
+            "pima: 30 of 120 in 5 m, 15 m left"
+        );
+        assert_eq!(line("pima", 0, 120, S(61), None), "pima: 0 of 120 in 61 s");
     }
 
     #[test]

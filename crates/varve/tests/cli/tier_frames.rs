@@ -36,19 +36,19 @@ fn where_frames_can_be_exchanged(tell: impl FnOnce(&str)) {
 }
 
 /// The kernel's lists of each processor are as short as can be, for a while.
-struct FullLists(String);
+struct ShortLists(String);
 
-impl FullLists {
+impl ShortLists {
     const PATH: &str = "/proc/sys/vm/percpu_pagelist_high_fraction";
 
-    fn begin() -> FullLists {
+    fn begin() -> ShortLists {
         let before = std::fs::read_to_string(Self::PATH).expect("its value");
         std::fs::write(Self::PATH, "100000").expect("root may");
-        FullLists(before)
+        ShortLists(before)
     }
 }
 
-impl Drop for FullLists {
+impl Drop for ShortLists {
     fn drop(&mut self) {
         let _ = std::fs::write(Self::PATH, &self.0);
     }
@@ -216,11 +216,11 @@ fn huge_pages_are_exchanged_whole_and_pinned_ones_are_left() {
         ];
         let said = varve(&huge).well();
         assert!(said.out.contains("intact"), "{}", said.out);
-        // The kernel's lists of frames that were freed lately are full: whatever is freed may go to anybody, and to anywhere.
-        let full = FullLists::begin();
+        // The kernel's lists of frames that were freed lately are short, and soon full: whatever is freed may go to anybody, and to anywhere.
+        let short = ShortLists::begin();
         let said = varve(&huge).well();
         assert!(said.out.contains("intact"), "{}", said.out);
-        drop(full);
+        drop(short);
         // A pipe holds one page of each pair: the other one goes, of half of the pairs at least.
         let words = [&QUICK[..], &["--json", "--", program], &CONFLICTS];
         let said = varve(

@@ -248,12 +248,13 @@ fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>,
         options(&a.name, &a.of, keep, a.shares.jobs),
         asked_of(&a.of),
     );
-    let bar = ui::bar(0, study.name);
+    let (bar, lines) = (ui::bar(0, study.name), ui::Lines::begin());
     let stop = ui::stop_flag();
     let result = study.run_with(&options, asked, &|p| {
         bar.set_length(p.runs as u64);
         bar.set_position(p.done as u64);
         bar.set_message(p.what.clone());
+        lines.moved(&bar);
         !stop.load(Ordering::Relaxed) && keep.lost().is_none()
     });
     bar.finish_and_clear();
