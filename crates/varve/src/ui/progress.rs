@@ -9,22 +9,44 @@ use std::time::{Duration, Instant};
 /// Between two pieces nothing is known to be done, so that a rate by the clock would fall and the time that is left grow without
 /// end. Here the rate is that of the last time that something was done, and the time since is taken off.
 #[derive(Clone, Default)]
-pub struct Done(Arc<Mutex<(f64, Duration)>>);
+pub struct Done(Arc<Mutex<Known>>);
+
+/// What is known to be done.
+#[derive(Default)]
+struct Known {
+    share: f64,
+    after: Duration,
+    /// Of so many pieces, as far as is known.
+    pieces: u64,
+}
 
 impl Done {
     /// So much is done, from 0 to 1, `after` the beginning. Less than before says nothing.
     pub fn note(&self, share: f64, after: Duration) {
-        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if share > done.0 && share.is_finite() {
-            *done = (share.min(1.0), after);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if share > known.share && share.is_finite() {
+            known.share = share.min(1.0);
+            known.after = after;
         }
+    }
+
+    /// So many pieces of so many are done. Work that turns out to be more is done less.
+    pub fn count(&self, done: u64, pieces: u64, after: Duration) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.pieces != pieces {
+            known.pieces = pieces;
+            known.share = 0.0;
+        }
+        drop(known);
+        self.note(done as f64 / pieces.max(1) as f64, after);
     }
 
     /// The time that is left, `now` after the beginning. Nobody knows before some of the work is done.
     pub fn left(&self, now: Duration) -> Option<Duration> {
         /// From here on the rate says something.
         const ENOUGH: f64 = 0.01;
-        let (share, after) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (share, after) = (known.share, known.after);
         let left = (share >= ENOUGH).then(|| after.mul_f64((1.0 - share) / share))?;
         Some(left.saturating_sub(now.saturating_sub(after)))
     }
@@ -53,7 +75,7 @@ pub fn bar_of(len: u64, what: &str, done: Done) -> ProgressBar {
         "{prefix} [{bar:16}] {pos}/{len}  {elapsed} (left {left})  {wide_msg}",
     );
     let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-        done.note(f64::from(state.fraction()), state.elapsed());
+        done.count(state.pos(), state.len().unwrap_or(0), state.elapsed());
         let _ = out.write_str(&words(done.left(state.elapsed())));
     };
     if let Ok(style) = style {
@@ -87,7 +109,7 @@ impl Lines {
     pub fn moved(&self, bar: &ProgressBar) {
         let (done, all) = (bar.position(), bar.length().unwrap_or(0));
         let spent = self.begun.elapsed();
-        self.done.note(done as f64 / all.max(1) as f64, spent);
+        self.done.count(done, all, spent);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if bar.is_hidden() && told.elapsed() >= Lines::EACH {
             *told = Instant::now();
@@ -148,6 +170,17 @@ mod tests {
         }
         assert_eq!(before, S(0));
         assert_eq!(words(Some(before)), "a moment");
+    }
+
+    #[test]
+    fn work_that_turns_out_to_be_more_takes_longer() {
+        let done = Done::default();
+        done.count(60, 60, S(30));
+        assert_eq!(done.left(S(30)), Some(S(0)));
+        done.count(60, 120, S(30));
+        assert_eq!(done.left(S(30)), Some(S(30)));
+        done.count(90, 120, S(60));
+        assert_eq!(done.left(S(60)), Some(S(20)));
     }
 
     #[test]
