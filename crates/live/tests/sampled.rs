@@ -103,11 +103,22 @@ fn sampled_addresses_are_those_of_sites_threads_mappings_variables_and_children(
         stop: &stop,
         events: &[Event::page_faults()],
     };
-    let seen = command(&[program.path.clone().into_os_string()], &sampling).unwrap();
+    let words = [program.path.clone().into_os_string()];
+    let mut seen = command(&words, &sampling).unwrap();
     if let [why] = &seen.notes[..]
         && seen.source == Source::Bits
     {
         return eprintln!("skipped: {why}");
+    }
+    // Touches come in bursts, of which the kernel now and then loses some, and says so.
+    for _ in 0..10 {
+        if seen.notes.is_empty() {
+            break;
+        }
+        seen = command(&words, &sampling).unwrap();
+    }
+    if let [why, ..] = &seen.notes[..] {
+        return eprintln!("skipped: {why}, in each of ten runs");
     }
     assert_eq!(seen.source, Source::Hardware("page faults"));
     assert!(seen.has_objects && seen.looks > 0, "{seen:?}");
