@@ -35,17 +35,13 @@ pub fn study(result: &StudyResult) -> String {
     out.push_str("|---|---|---|---|---|---|---|");
     out.push_str(if certain { "---|\n" } else { "\n" });
     for c in &result.claims {
-        let what = match &c.unit[..] {
-            "" => c.what.clone(),
-            unit => format!("{} ({unit})", c.what),
-        };
         let sign = match c.kind {
             Kind::Input => "",
             _ => c.agreement().symbol().trim(),
         };
         let mut cells = vec![
             c.id.clone(),
-            what,
+            named(c),
             c.published.to_string(),
             c.ours.to_string(),
             c.ratio.map_or(fmt::NONE.into(), fmt::ratio),
@@ -55,8 +51,7 @@ pub fn study(result: &StudyResult) -> String {
         if certain {
             cells.push(table::certainty(c).unwrap_or_default());
         }
-        let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
-        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+        out.push_str(&row(&cells));
     }
     out.push_str(
         "\n● as published (within 10 %), ◐ near (within 1.5x), ○ far. *model*: computed, the same wherever it is run; *here*: measured\n\
@@ -167,6 +162,76 @@ pub fn all(results: &[StudyResult]) -> String {
     let cells: Vec<String> = sums.iter().map(usize::to_string).collect();
     out.push_str(&format!("| all | {} |\n", cells.join(" | ")));
     out
+}
+
+/// A page that says which rule of the model moves each value most, if that was asked for.
+///
+/// ```
+/// use varve_report::{Claim, Sensitivity, StudyResult, markdown};
+/// let mut result = StudyResult::new("cross-layer", "haswell-2620v3", 1, "0.1.0");
+/// result.claims.push(Claim::new("B7", "energy saved", 41.0, 34.0, "%"));
+/// assert_eq!(markdown::sensitivity(&[result.clone()]), None);
+/// let rule = "ranks that never sleep".to_string();
+/// result.claims[0].sensitivity = Some(Sensitivity { rule, ours: 3.0.into() });
+/// let page = markdown::sensitivity(&[result]).unwrap();
+/// assert!(page.contains("| B7 | energy saved (%) | 41 | 34 | 3 | ranks that never sleep |"), "{page}");
+/// ```
+pub fn sensitivity(results: &[StudyResult]) -> Option<String> {
+    let moved = |r: &StudyResult| r.claims.iter().any(|c| c.sensitivity.is_some());
+    if !results.iter().any(moved) {
+        return None;
+    }
+    let mut out = String::from(
+        "# What each value hangs on\n\nThe same studies without one rule of the model at a time. Each row has the rule that moves it \
+         most, and what the value is without it.\n*Without* is empty where no rule moves the value at all. What is measured on the host \
+         hangs on no rule, and is left out.\n",
+    );
+    if results.iter().any(|r| r.coarse) {
+        out.push_str(
+            "\nThese are the coarse versions (`--quick`), of smaller and fewer programs.\n",
+        );
+    }
+    for result in results {
+        let modelled = |c: &&Claim| c.kind == Kind::Modelled && c.ours != Value::Missing;
+        let claims: Vec<&Claim> = result.claims.iter().filter(modelled).collect();
+        if claims.is_empty() {
+            continue;
+        }
+        out.push_str(&format!("\n## {}\n\n", result.title));
+        out.push_str(
+            "| | claim (unit) | published | ours | without | a rule |\n|---|---|---|---|---|---|\n",
+        );
+        for c in claims {
+            let (without, rule) = match &c.sensitivity {
+                Some(s) => (s.ours.to_string(), s.rule.clone()),
+                None => Default::default(),
+            };
+            let cells = [
+                c.id.clone(),
+                named(c),
+                c.published.to_string(),
+                c.ours.to_string(),
+                without,
+                rule,
+            ];
+            out.push_str(&row(&cells));
+        }
+    }
+    Some(out)
+}
+
+/// A claim's text with its unit.
+fn named(c: &Claim) -> String {
+    match &c.unit[..] {
+        "" => c.what.clone(),
+        unit => format!("{} ({unit})", c.what),
+    }
+}
+
+/// A line of a table.
+fn row(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+    format!("| {} |\n", cells.join(" | "))
 }
 
 /// Answers; those within each factor; those farther; those of another sign or answer; inputs; those with nothing to compare.

@@ -33,8 +33,8 @@ impl Kind {
 pub struct Sensitivity {
     /// What was switched off or changed, such as `prefetchers off`.
     pub rule: String,
-    /// What the claim's value is then.
-    pub ours: f64,
+    /// What the claim's value is then: a number, or the other answer.
+    pub ours: Value,
 }
 
 /// One published claim and what we found for it.

@@ -115,7 +115,7 @@ pub(crate) fn certainty(c: &Claim) -> Option<String> {
     let moved = c
         .sensitivity
         .as_ref()
-        .map(|s| format!("{} with {}", number(s.ours), s.rule));
+        .map(|s| format!("{} with {}", s.ours, s.rule));
     let parts: Vec<String> = spread.into_iter().chain(moved).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -4,7 +4,7 @@ use crate::{Effort, Study, StudyOptions, StudyProgress, Watch};
 use std::cell::Cell;
 use std::collections::HashMap;
 use varve_machine::rules::Rule;
-use varve_report::{Claim, Kind, Sensitivity, StudyResult};
+use varve_report::{Claim, Kind, Sensitivity, StudyResult, Value};
 use varve_run::Error;
 
 /// What is asked besides the study itself.
@@ -72,23 +72,21 @@ impl Study {
     }
 }
 
-/// A study's numbers by claim. Claims of one id and one text follow each other in the same order in every run.
-fn numbers(claims: &[Claim]) -> HashMap<(&str, &str, usize), f64> {
+/// A study's values by claim. Claims of one id and one text follow each other in the same order in every run.
+fn values(claims: &[Claim]) -> HashMap<(&str, &str, usize), Value> {
     let mut seen: HashMap<(&str, &str), usize> = HashMap::new();
     let mut all = HashMap::new();
     for c in claims {
         let nth = seen.entry((&c.id, &c.what)).or_default();
-        if let Some(x) = c.ours.number() {
-            all.insert((&c.id[..], &c.what[..], *nth), x);
-        }
+        all.insert((&c.id[..], &c.what[..], *nth), c.ours.clone());
         *nth += 1;
     }
     all
 }
 
-/// Each claim's number in each of the other runs, as far as they have one.
-fn beside(result: &StudyResult, others: &[&StudyResult]) -> Vec<Vec<Option<f64>>> {
-    let others: Vec<_> = others.iter().map(|o| numbers(&o.claims)).collect();
+/// Each claim's value in each of the other runs, as far as they have one.
+fn beside(result: &StudyResult, others: &[&StudyResult]) -> Vec<Vec<Option<Value>>> {
+    let others: Vec<_> = others.iter().map(|o| values(&o.claims)).collect();
     let mut seen: HashMap<(&str, &str), usize> = HashMap::new();
     result
         .claims
@@ -97,29 +95,38 @@ fn beside(result: &StudyResult, others: &[&StudyResult]) -> Vec<Vec<Option<f64>>
             let nth = seen.entry((&c.id, &c.what)).or_default();
             let key = (&c.id[..], &c.what[..], *nth);
             *nth += 1;
-            others.iter().map(|o| o.get(&key).copied()).collect()
+            others.iter().map(|o| o.get(&key).cloned()).collect()
         })
         .collect()
 }
 
-/// The rule that moves a value farthest, for each value that the model computed.
+/// The rule that moves a value farthest, for each value that the model computed; the first that gives another answer to yes or no.
 fn sensitivity(result: &mut StudyResult, without: &[(&str, StudyResult)]) {
     let others: Vec<&StudyResult> = without.iter().map(|(_, r)| r).collect();
     let values = beside(result, &others);
     for (c, values) in result.claims.iter_mut().zip(values) {
-        let Some(ours) = c.ours.number().filter(|_| c.kind == Kind::Modelled) else {
+        if c.kind != Kind::Modelled {
             continue;
-        };
-        let moved = |x: f64| (x - ours).abs() / x.abs().max(ours.abs());
-        c.sensitivity = values
-            .iter()
-            .zip(without)
-            .filter_map(|(x, (rule, _))| Some((x.filter(|x| moved(*x) > 0.0)?, rule)))
-            .max_by(|a, b| moved(a.0).total_cmp(&moved(b.0)))
-            .map(|(ours, rule)| Sensitivity {
-                rule: rule.to_string(),
-                ours,
-            });
+        }
+        let mut farthest = (0.0, None);
+        for (value, (rule, _)) in values.into_iter().zip(without) {
+            let Some(value) = value else { continue };
+            let moved = moved(&c.ours, &value);
+            if moved > farthest.0 {
+                let rule = rule.to_string();
+                farthest = (moved, Some(Sensitivity { rule, ours: value }));
+            }
+        }
+        c.sensitivity = farthest.1;
+    }
+}
+
+/// How far a value is from another, as a part of the larger one; another answer is as far as can be.
+fn moved(ours: &Value, other: &Value) -> f64 {
+    match (ours.number(), other.number(), ours, other) {
+        (Some(ours), Some(x), ..) => (x - ours).abs() / x.abs().max(ours.abs()),
+        (_, _, Value::YesNo(ours), Value::YesNo(x)) if ours != x => 1.0,
+        _ => 0.0,
     }
 }
 
@@ -134,7 +141,8 @@ fn spread(result: &mut StudyResult, others: &[StudyResult]) {
         let Some(ours) = c.ours.number() else {
             continue;
         };
-        let mut all: Vec<f64> = values.into_iter().flatten().chain([ours]).collect();
+        let others = values.iter().flatten().filter_map(Value::number);
+        let mut all: Vec<f64> = others.chain([ours]).collect();
         all.sort_by(f64::total_cmp);
         *c = c.clone().with_ours(all[all.len() / 2]);
         c.spread = Some((all[0], all[all.len() - 1]));
@@ -145,7 +153,6 @@ fn spread(result: &mut StudyResult, others: &[StudyResult]) {
 mod tests {
     use super::*;
     use varve_machine::rules::RULES;
-    use varve_report::Value;
     use varve_run::Keep;
 
     /// Says its seed, what rules make of it, and a number that is none.
@@ -167,6 +174,8 @@ mod tests {
             out.claims
                 .push(Claim::new("Z1", "measured", 1.0, ours, "").of_kind(Kind::Measured));
             out.claims.push(Claim::new("Z1", "order", true, true, ""));
+            out.claims
+                .push(Claim::new("Z1", "small", true, ours < 50.0, ""));
             Ok(out)
         },
     };
@@ -189,17 +198,28 @@ mod tests {
             rules: &RULES[..2],
         };
         let made = STUDY.run_with(&options, asked, &|_| true).unwrap();
-        let [a, again, measured, order] = &made.claims[..] else {
+        let [a, again, measured, order, small] = &made.claims[..] else {
             panic!("{:?}", made.claims)
         };
         assert_eq!((&a.ours, a.ratio), (&Value::Number(20.0), Some(1.0)));
         assert_eq!(a.spread, Some((10.0, 30.0)));
         assert_eq!(again.spread, Some((-30.0, -10.0)));
         let moved = a.sensitivity.as_ref().unwrap();
-        assert_eq!((&moved.rule[..], moved.ours), (RULES[1].without, 110.0));
-        assert_eq!(again.sensitivity.as_ref().unwrap().ours, -110.0);
+        assert_eq!(
+            (&moved.rule[..], &moved.ours),
+            (RULES[1].without, &Value::Number(110.0))
+        );
+        assert_eq!(
+            again.sensitivity.as_ref().unwrap().ours,
+            Value::Number(-110.0)
+        );
         assert_eq!(measured.sensitivity, None, "rules are the model's");
         assert_eq!((order.spread, &order.sensitivity), (None, &None));
+        let turned = small.sensitivity.as_ref().unwrap();
+        assert_eq!(
+            (&turned.rule[..], &turned.ours),
+            (RULES[1].without, &Value::YesNo(false))
+        );
         let once = STUDY
             .run_with(&options, Certainty::default(), &|_| true)
             .unwrap();

@@ -56,7 +56,7 @@ pub fn claims(result: &StudyResult, path: &Path) -> Result<(), Error> {
     file.column(
         "ours_without_rule",
         "",
-        Cells::numbers(moved().map(|s| s.map(|s| s.ours))),
+        Cells::numbers(moved().map(|s| s.and_then(|s| s.ours.number()))),
     );
     file.write(path)
 }

@@ -350,7 +350,7 @@ fn save(result: &StudyResult, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Pages for a book: one for each study with its pictures, and one that sums them up.
+/// Pages for a book: one for each study with its pictures, one that sums them up, and one of rules if those were switched off.
 fn pages(results: &[StudyResult], folder: &Path) -> Result<(), Failure> {
     ui::folder(folder)?;
     let page = |name: &str, text: String| {
@@ -363,6 +363,9 @@ fn pages(results: &[StudyResult], folder: &Path) -> Result<(), Failure> {
             ui::folder(path.parent().unwrap_or(folder))?;
             write_atomically(&path, picture.as_bytes()).map_err(failed)?;
         }
+    }
+    if let Some(text) = markdown::sensitivity(results) {
+        page("sensitivity", text)?;
     }
     page("README", markdown::all(results))?;
     eprintln!("wrote {}", folder.join("README.md").display());
