@@ -3,7 +3,8 @@
 use serde_json::Value;
 use varve_machine::Machine;
 use varve_run::{
-    ManagedProgram, ManagedSpec, Measured, RunResult, RunSpec, Work, run, run_managed,
+    Access, ManagedProgram, ManagedSpec, Measured, PlanResult, RunResult, RunSpec, Work, run,
+    run_managed,
 };
 
 fn pages(machine: &str, policy: &str, scale: u32) -> RunResult {
@@ -64,4 +65,31 @@ fn every_page_is_in_one_memory() {
     let one = pages("haswell-2620v3", "first-touch", 64);
     assert!(one.fast_bytes > 0);
     assert_eq!((one.slow_bytes, one.slow_read_bytes), (0, 0));
+}
+
+/// PageRank on the model, its graph in memory or in a file.
+fn ranks(in_file: bool) -> PlanResult {
+    let graph = include_bytes!("../../../programs/dist/graph.wasm");
+    let program = ManagedProgram::new("graph.wasm", &graph[..]);
+    let words = ["pagerank", "--scale", "12", "--iterations", "2"];
+    let program = match in_file {
+        false => program.with_arguments(words),
+        true => ManagedProgram {
+            access: Access::to_own_folder(),
+            ..program.with_arguments(words.into_iter().chain(["--shards", "shards"]))
+        },
+    };
+    let spec = ManagedSpec::new(Machine::load("optane-6242").unwrap(), "slow", program);
+    run_managed(&spec, &mut |_| true).unwrap().0
+}
+
+/// A graph in a file is read through the system's cache, which is in fast memory whatever the plan is. That is not the program's.
+#[test]
+fn what_is_in_files_is_in_no_memory_of_the_program() {
+    let [own, file] = [false, true].map(ranks);
+    // Linear memory is in fast memory, too.
+    assert!(file.fast_read_bytes > 4 * own.fast_read_bytes);
+    // But for the buffer of a copy, which is in linear memory.
+    assert!(file.fast_bytes < own.fast_bytes + (64 << 10));
+    assert_eq!(file, ranks(true), "the same each time, whatever the folder");
 }

@@ -6,8 +6,11 @@ use common::{Shared, console, ended};
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use varve_machine::{Kind, Op};
 use varve_runtime::host::{State, Wasi, wasi};
-use varve_runtime::{Clock, Engine, Module, Store};
+use varve_runtime::{Clock, Engine, Module, Part, Sink, Store};
 
 /// The functions of WASI that the programs here use, a memory, and a few words for their lists of buffers.
 const PRELUDE: &str = r#"
@@ -54,22 +57,35 @@ fn run(text: &str, wasi: Wasi, input: &str) -> (i32, String, String) {
 }
 
 fn run_by(text: &str, wasi: Wasi, clock: Clock, input: &str) -> (i32, String, String) {
+    run_in(text, wasi, clock, input, None)
+}
+
+/// The same, where somebody may be told of accesses.
+fn run_in(
+    text: &str,
+    wasi: Wasi,
+    clock: Clock,
+    input: &str,
+    sink: Option<Box<dyn Sink>>,
+) -> (i32, String, String) {
     let engine = Engine::default();
     let bytes = wat::parse_str(format!("(module {PRELUDE} {text})")).unwrap();
     let module = Module::new(&engine, &bytes).unwrap();
     assert!(wasi::is_command(&module) && wasi::is_used(&module));
     let (out, err) = (Shared::default(), Shared::default());
     let console = console(Cursor::new(input.to_owned()), &out, &err);
-    let mut store = Store::new(
-        &engine,
-        State {
-            console,
-            wasi,
-            clock,
-        },
-    )
+    let state = State {
+        console,
+        wasi,
+        clock,
+    };
+    let mut store = match sink {
+        None => Store::new(&engine, state),
+        Some(sink) => Store::observed(&engine, state, sink),
+    }
     .unwrap();
     let (code, last) = ended(wasi::run_command(&mut store, &module));
+    store.tell().unwrap();
     (code, out.text(), err.text() + &last)
 }
 
@@ -665,4 +681,80 @@ fn programs_of_assemblyscript_end_with_their_message() {
     );
     let said = ended.unwrap_err().to_string();
     assert!(said.contains("an unknown file:7:5: no message"), "{said}");
+}
+
+/// Hears of every access.
+#[derive(Clone, Default)]
+struct Ear(Arc<Mutex<Vec<Op>>>);
+
+impl Sink for Ear {
+    fn take(&mut self, ops: &[Op]) -> bool {
+        self.0.lock().unwrap().extend_from_slice(ops);
+        true
+    }
+
+    fn bind(&mut self, _: u64, _: u64, _: u8) {}
+
+    fn now(&mut self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// The system copies between its cache of files and the program's memory: a page at a time, after a call. What goes through pipes and
+/// terminals is not told.
+#[test]
+fn copies_of_files_are_told_to_who_observes() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"
+        (data (i32.const 64) "/data/a")
+        (func (export "_start")
+            (i32.store (i32.const 0) (i32.const 4096))
+            (i32.store (i32.const 4) (i32.const 6000))
+            ;; Made, written from its start on, and read from byte 5000 on; then a byte is written at 9000.
+            (call $expect
+                (call $open (i32.const 3) (i32.const 0) (i32.const 70) (i32.const 1) (i32.const 1) (i64.const 0x1fffffff)
+                    (i64.const 0) (i32.const 0) (i32.const 32))
+                (i32.const 0))
+            (call $expect (call $write (i32.load (i32.const 32)) (i32.const 0) (i32.const 1) (i32.const 8)) (i32.const 0))
+            (call $expect
+                (call $pread (i32.load (i32.const 32)) (i32.const 0) (i32.const 1) (i64.const 5000) (i32.const 8))
+                (i32.const 0))
+            (i32.store (i32.const 4) (i32.const 1))
+            (call $expect
+                (call $pwrite (i32.load (i32.const 32)) (i32.const 0) (i32.const 1) (i64.const 9000) (i32.const 8))
+                (i32.const 0))
+            (call $print (i32.const 1) (i32.const 64) (i32.const 5)))"#;
+    let ear = Ear::default();
+    let sink: Box<dyn Sink> = Box::new(ear.clone());
+    let (code, out, err) = run_in(text, below(folder.path()), Clock::default(), "", Some(sink));
+    assert_eq!((code, &out[..], &err[..]), (0, "/data", ""));
+    let ops = ear.0.lock().unwrap();
+    let file = |op: &&Op| Part::at(op.addr) == Part::Files;
+    let first = ops.iter().find(file).unwrap().addr;
+    let told: Vec<_> = ops
+        .iter()
+        .filter(file)
+        .map(|op| (op.kind, op.addr - first, op.size))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (Kind::Write, 0, 4096),
+            (Kind::Write, 4096, 6000 - 4096),
+            // Up to the end of a page of the model, and to the end of the file.
+            (Kind::Read, 5000, 1000),
+            (Kind::Write, 9000, 1),
+        ]
+    );
+    // The program's own memory is the other end of each copy.
+    let own = |kind| {
+        let of = ops.iter().filter(|op| op.kind == kind && op.size > 8);
+        of.filter(|op| Part::at(op.addr) == Part::Linear)
+            .map(|op| u64::from(op.size))
+            .sum::<u64>()
+    };
+    assert_eq!((own(Kind::Read), own(Kind::Write)), (6000, 1000));
+    // Each call is one of the system's, of some thousand instructions.
+    let calls = ops.iter().filter(|op| op.instructions >= 2000).count();
+    assert_eq!(calls, 3);
 }

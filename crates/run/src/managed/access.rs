@@ -65,6 +65,8 @@ impl Folder {
 pub struct Access {
     /// Folders, in the order of their descriptors.
     pub folders: Vec<Folder>,
+    /// A folder of its own, empty, which it calls `.`: it is gone when the program is.
+    pub own_folder: bool,
     /// Variables of the environment.
     pub environment: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -78,16 +80,26 @@ impl Default for Access {
                 guest: ".".into(),
                 read_only: false,
             }],
+            own_folder: false,
             environment: Vec::new(),
         }
     }
 }
 
 impl Access {
+    /// Nothing but a folder of its own.
+    pub fn to_own_folder() -> Access {
+        Access {
+            folders: Vec::new(),
+            own_folder: true,
+            environment: Vec::new(),
+        }
+    }
+
     /// The same for a program. Folders are opened now: what is renamed later is still the same folder.
     ///
     /// # Errors
-    /// A folder that cannot be opened.
+    /// A folder that cannot be opened, or made.
     pub fn grant(&self, mut wasi: Wasi) -> Result<Wasi, Error> {
         for (name, value) in &self.environment {
             wasi = wasi.env(name.as_slice(), value.as_slice());
@@ -97,6 +109,11 @@ impl Access {
                 true => wasi.preopen_read_only(&folder.host, &folder.guest)?,
                 false => wasi.preopen(&folder.host, &folder.guest)?,
             };
+        }
+        if self.own_folder {
+            let folder = tempfile::tempdir()
+                .map_err(|e| Error::System(format!("no folder for a program's own files: {e}")))?;
+            wasi = wasi.preopen(folder.path(), ".")?.keep(folder);
         }
         Ok(wasi)
     }

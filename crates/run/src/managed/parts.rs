@@ -7,12 +7,13 @@ use varve_machine::model::{ADDRESS_BITS, Outcome, Owners};
 use varve_runtime::{GcKind, Part};
 
 /// Parts, by their numbers.
-const NAMES: [&[&str]; 5] = [
+const NAMES: [&[&str]; 6] = [
     &["heap"],
     &["linear memory"],
     &["engine", "tables of the collector"],
     &["engine", "compiled code"],
     &["engine", "other"],
+    &["cache of files"],
 ];
 
 /// Tells parts apart by addresses.
@@ -26,6 +27,7 @@ impl Owners for Parts {
             Part::Tables => 2,
             Part::Code => 3,
             Part::Other => 4,
+            Part::Files => 5,
         }
     }
 }

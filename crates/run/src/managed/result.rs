@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::time::Duration;
 use varve_machine::energy::{CpuEnergy, Energy};
-use varve_machine::model::Outcome;
-use varve_runtime::{GcKind, GcStats, PimaEntry, PimaNote, PimaPhase};
+use varve_machine::model::{ADDRESS_BITS, Outcome};
+use varve_runtime::{GcKind, GcStats, Part, PimaEntry, PimaNote, PimaPhase};
 
 /// Pauses of one kind of collections, in the machine's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -275,8 +275,11 @@ impl PlanResult {
         let last = outcome.last();
         let stats = &ends[0].stats;
         let run = ends.len() as u64;
+        // The system's cache of files is not the program's memory.
+        let address = |page: u64| (page * outcome.page_bytes) & ((1 << ADDRESS_BITS) - 1);
+        let own = |page: u64| Part::at(address(page)) != Part::Files;
         let pages = |fast: bool| {
-            let of = |&&(_, frame): &&(u64, u32)| is_fast(frame) == fast;
+            let of = |&&(page, frame): &&(u64, u32)| is_fast(frame) == fast && own(page);
             outcome.mapping.iter().filter(of).count() as u64 * outcome.page_bytes / run
         };
         let total = |kind| stats.total(kind).as_secs_f64();

@@ -373,6 +373,16 @@ impl<T> Caller<'_, T> {
         ))
     }
 
+    /// Whether somebody is told of accesses.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.inner.vm.recording.is_some()
+    }
+
+    /// Tells of a copy between a file and a linear memory.
+    pub(crate) fn observe_file(&self, memory: crate::Memory, moved: &observe::Moved) {
+        self.inner.vm.observe_file(memory.id, moved);
+    }
+
     /// The calls of compiled code that led here, innermost first; not beyond the host function that called it, and at most 64.
     pub fn frames(&mut self) -> Vec<crate::FrameInfo> {
         // SAFETY: a caller exists while compiled code waits for a host function.

@@ -5,7 +5,7 @@ use crate::managed::{Profiled, module, profiles};
 use crate::{Effort, StudyOptions, Watch};
 use std::sync::Arc;
 use varve_machine::Machine;
-use varve_run::{Error, ManagedProgram, ManagedSpec, Numa};
+use varve_run::{Access, Error, ManagedProgram, ManagedSpec, Numa};
 use varve_runtime::Config;
 use varve_sites::Profile;
 
@@ -377,8 +377,17 @@ impl Suite {
     }
 }
 
+/// Graphs are in a file, as the paper's are: what is read of it and written comes from the system's cache of files.
 fn program(entry: &Entry, arguments: &str) -> ManagedProgram {
-    ManagedProgram::new(entry.module.0, entry.module.1).with_arguments(arguments.split(' '))
+    let program = ManagedProgram::new(entry.module.0, entry.module.1);
+    let words = arguments.split(' ');
+    if !entry.graph {
+        return program.with_arguments(words);
+    }
+    ManagedProgram {
+        access: Access::to_own_folder(),
+        ..program.with_arguments(words.chain(["--shards", "shards"]))
+    }
 }
 
 /// The name of a run.

@@ -1,18 +1,30 @@
 //! The program's memory as the functions of WASI see it: every access is checked.
 
 use super::errno::{Errno, Outcome};
+use crate::store::observe::Moved;
 use std::io::IoSlice;
 use std::ops::Range;
 
 /// Most buffers of one call, as everywhere.
 const MOST_BUFFERS: u32 = 1024;
 
-pub(crate) struct Guest<'a>(pub &'a mut [u8]);
+pub(crate) struct Guest<'a> {
+    memory: &'a mut [u8],
+    /// What was copied from and to files, if the program is observed.
+    pub moved: Option<Vec<Moved>>,
+}
 
-impl Guest<'_> {
+impl<'a> Guest<'a> {
+    pub fn new(memory: &'a mut [u8], observed: bool) -> Guest<'a> {
+        Guest {
+            memory,
+            moved: observed.then(Vec::new),
+        }
+    }
+
     fn range(&self, at: u32, size: u32) -> Outcome<Range<usize>> {
         let (start, end) = (at as usize, at as usize + size as usize);
-        if end <= self.0.len() {
+        if end <= self.memory.len() {
             Ok(start..end)
         } else {
             Err(Errno::FAULT)
@@ -25,12 +37,12 @@ impl Guest<'_> {
     }
 
     pub fn bytes(&self, at: u32, size: u32) -> Outcome<&[u8]> {
-        Ok(&self.0[self.range(at, size)?])
+        Ok(&self.memory[self.range(at, size)?])
     }
 
     pub fn bytes_mut(&mut self, at: u32, size: u32) -> Outcome<&mut [u8]> {
         let range = self.range(at, size)?;
-        Ok(&mut self.0[range])
+        Ok(&mut self.memory[range])
     }
 
     pub fn put(&mut self, at: u32, bytes: &[u8]) -> Outcome {

@@ -4,6 +4,7 @@ mod directory;
 mod environment;
 mod errno;
 mod guest;
+mod moved;
 mod path;
 mod poll;
 mod refused;
@@ -21,6 +22,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 pub use refused::Refused;
 use rustix::rand::{GetRandomFlags, getrandom};
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 use table::{Directory, Entry, Kind, Table, rights};
@@ -36,6 +38,8 @@ pub struct Wasi {
     refused: Vec<Refused>,
     /// Where random numbers come from, if not from the system.
     chance: Option<Box<ChaCha8Rng>>,
+    /// What is dropped with it.
+    kept: Vec<Box<dyn Any + Send>>,
 }
 
 impl Default for Wasi {
@@ -53,7 +57,14 @@ impl Wasi {
             files: Table::new(),
             refused: Vec::new(),
             chance: None,
+            kept: Vec::new(),
         }
+    }
+
+    /// Keeps something for as long as the program sees this: the guard of a folder that vanishes afterwards, for example.
+    pub fn keep(mut self, guard: impl Any + Send) -> Wasi {
+        self.kept.push(Box::new(guard));
+        self
     }
 
     /// Random numbers are a sequence that the seed says, so that a program that does the same gets the same.
@@ -150,8 +161,13 @@ fn call(
     let memory = memory.or_else(exported).ok_or_else(|| {
         Error::usage("the program calls WASI without exporting a memory named `memory`")
     })?;
+    let observed = c.is_observed();
     let (bytes, state) = c.memory_and_data(memory)?;
-    let outcome = f(&mut Guest(bytes), state);
+    let mut guest = Guest::new(bytes, observed);
+    let outcome = f(&mut guest, state);
+    for moved in guest.moved.unwrap_or_default() {
+        c.observe_file(memory, &moved);
+    }
     Ok(outcome.err().map_or(0, |e| e.0 as i32))
 }
 

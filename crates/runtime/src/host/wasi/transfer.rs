@@ -2,23 +2,30 @@
 
 use super::errno::{Errno, Outcome};
 use super::guest::Guest;
+use super::moved::Place;
 use super::table::{Kind, rights};
 use crate::host::State;
 use rustix::fs::{Advice, FallocateFlags, SeekFrom};
 use rustix::io::retry_on_intr;
 use std::num::NonZeroU64;
+use varve_machine::Kind as Access;
 
 /// Bytes that are put together before a stream takes them.
 const MOST_AT_ONCE: usize = 64 << 10;
 
 /// Reads into the first buffer that has room only: a second read might wait although there is something to give.
 pub fn fd_read(g: &mut Guest, s: &mut State, fd: u32, list: u32, count: u32, done: u32) -> Outcome {
-    let to = first_buffer(g, list, count)?;
+    let buffer = first_buffer(g, list, count)?;
     g.check(done, 4)?;
-    let to = g.bytes_mut(to.0, to.1)?;
     let n = match &s.wasi.files.get(fd, rights::READ)?.kind {
-        Kind::Input => s.console.input.read(to)?,
-        Kind::File(file) => retry_on_intr(|| rustix::io::read(file, &mut *to))?,
+        Kind::Input => s.console.input.read(g.bytes_mut(buffer.0, buffer.1)?)?,
+        Kind::File(file) => {
+            let place = Place::of(g, file, None);
+            let to = g.bytes_mut(buffer.0, buffer.1)?;
+            let n = retry_on_intr(|| rustix::io::read(file, &mut *to))?;
+            Place::note(place, g, Access::Read, &[buffer], n);
+            n
+        }
         Kind::Directory(_) => return Err(Errno::ISDIR),
         Kind::Output | Kind::Error => return Err(Errno::BADF),
     };
@@ -44,7 +51,9 @@ pub fn fd_write(
     let from = g.slices(&buffers)?;
     let stream = match &s.wasi.files.get(fd, rights::WRITE)?.kind {
         Kind::File(file) => {
+            let place = Place::of(g, file, None);
             let n = retry_on_intr(|| rustix::io::writev(file, &from))?;
+            Place::note(place, g, Access::Write, &buffers, n);
             return g.put_u32(done, n as u32);
         }
         Kind::Output => &mut s.console.out,
@@ -75,11 +84,13 @@ pub fn fd_pread(
     offset: u64,
     done: u32,
 ) -> Outcome {
-    let to = first_buffer(g, list, count)?;
+    let buffer = first_buffer(g, list, count)?;
     g.check(done, 4)?;
-    let to = g.bytes_mut(to.0, to.1)?;
     let file = s.wasi.files.file(fd, rights::READ | rights::SEEK)?;
+    let place = Place::of(g, file, Some(offset));
+    let to = g.bytes_mut(buffer.0, buffer.1)?;
     let n = retry_on_intr(|| rustix::io::pread(file, &mut *to, offset))?;
+    Place::note(place, g, Access::Read, &[buffer], n);
     g.put_u32(done, n as u32)
 }
 
@@ -96,7 +107,9 @@ pub fn fd_pwrite(
     g.check(done, 4)?;
     let from = g.slices(&buffers)?;
     let file = s.wasi.files.file(fd, rights::WRITE | rights::SEEK)?;
+    let place = Place::of(g, file, Some(offset));
     let n = retry_on_intr(|| rustix::io::pwritev(file, &from, offset))?;
+    Place::note(place, g, Access::Write, &buffers, n);
     g.put_u32(done, n as u32)
 }
 

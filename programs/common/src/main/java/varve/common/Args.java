@@ -95,4 +95,9 @@ public final class Args {
         System.exit(WRONG_USAGE);
         return new IllegalArgumentException(why);
     }
+
+    /** What an option gives as it is, or null. */
+    public String text(String name) {
+        return options.get(name);
+    }
 }

@@ -15,12 +15,12 @@ final class Block {
     private final int size;
     private final int firstSource;
     private final int lastSource;
-    private final byte[] adjacency;
-    private final double[] values;
+    private final BlockHome home;
     /** The number of the chunk with the values while they are loaded: an interval's own shard and its window may meet in one block. */
     private int loaded = CLOSED;
 
-    Block(int[] sources, int[] targets, double[] edgeValues, int from, int to) {
+    /** Some edges of an order by source, which are put into a file if there is one. */
+    Block(int[] sources, int[] targets, double[] edgeValues, int from, int to, ShardFile file) {
         size = to - from;
         firstSource = sources[from];
         lastSource = sources[to - 1];
@@ -37,8 +37,9 @@ final class Block {
             source = sources[i];
             target = targets[i];
         }
-        adjacency = Arrays.copyOf(bytes, used);
-        values = Arrays.copyOfRange(edgeValues, from, to);
+        byte[] adjacency = Arrays.copyOf(bytes, used);
+        double[] values = Arrays.copyOfRange(edgeValues, from, to);
+        home = file == null ? new MemoryBlock(adjacency, values) : new FileBlock(file, adjacency, values);
     }
 
     private static int put(byte[] bytes, int at, int number) {
@@ -59,14 +60,14 @@ final class Block {
     }
 
     int bytes() {
-        return adjacency.length + Double.BYTES * values.length;
+        return home.bytes();
     }
 
     /** Loads the values as one more chunk, unless they are loaded; the chunk's number. */
     int open(List<Chunk> chunks) {
         if (loaded == CLOSED) {
             loaded = chunks.size();
-            chunks.add(new Chunk(this, values.clone()));
+            chunks.add(new Chunk(this, home.values()));
         }
         return loaded;
     }
@@ -77,11 +78,12 @@ final class Block {
     }
 
     void store(double[] numbers) {
-        System.arraycopy(numbers, 0, values, 0, numbers.length);
+        home.store(numbers);
     }
 
     /** Shows the edges whose source is in a range. */
     void decode(int chunk, int first, int last, EdgeVisitor visitor) {
+        byte[] adjacency = home.adjacency();
         int at = 0;
         int source = firstSource;
         int target = 0;

@@ -2,6 +2,7 @@ package varve.graph;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -14,18 +15,18 @@ import varve.common.Stopwatch;
 /** The command line of the graph engine. */
 public final class Graph {
     private static final String USAGE = "graph pagerank|components|als [FILE|-] [--scale N] [--edges PER-VERTEX] [--users N]"
-            + " [--items N] [--ratings PER-USER] [--factors N] [--intervals N] [--iterations N] [--top N] [--seed N] [--report 1]";
+            + " [--items N] [--ratings PER-USER] [--factors N] [--intervals N] [--iterations N] [--top N] [--seed N] [--report 1] [--shards FILE]";
 
     public static void main(String[] args) {
         Args given = new Args(USAGE, args, 2, "scale", "edges", "users", "items", "ratings", "factors", "intervals",
-                "iterations", "top", "seed", "report");
+                "iterations", "top", "seed", "report", "shards");
         String task = given.choice(0, "pagerank", "components", "als");
         int seed = given.option("seed", 1, 0, Integer.MAX_VALUE);
         try {
             run(task, given, read(source(task, given, seed), task), seed);
         } catch (FileNotFoundException e) {
             end("cannot read " + given.word(1, "-"));
-        } catch (IOException e) {
+        } catch (IOException | UncheckedIOException e) {
             end(e.getMessage());
         }
     }
@@ -56,9 +57,10 @@ public final class Graph {
         return task.equals("als") && !edges.isBipartite() ? edges.withTargetsAfterSources() : edges;
     }
 
-    private static void run(String task, Args given, EdgeList edges, int seed) {
+    private static void run(String task, Args given, EdgeList edges, int seed) throws IOException {
         Stopwatch stopwatch = new Stopwatch();
-        List<Interval> intervals = new Sharder(edges).cut(given.option("intervals", 8, 1, 1 << 16));
+        ShardFile file = given.has("shards") ? new ShardFile(given.text("shards")) : null;
+        List<Interval> intervals = new Sharder(edges).cut(given.option("intervals", 8, 1, 1 << 16), file);
         long bytes = 0;
         for (Interval interval : intervals) {
             bytes += interval.shard.bytes();
@@ -95,6 +97,9 @@ public final class Graph {
             }
         }
         stopwatch.lap(task);
+        if (file != null) {
+            file.close();
+        }
     }
 
     private record Ranked(int vertex, double value) {

@@ -3,14 +3,15 @@ package varve.graph;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The edges into one interval, ordered by source, in blocks as they would lie on a disk. */
+/** The edges into one interval, ordered by source, in blocks: in memory, as they would lie on a disk, or in a file. */
 final class Shard {
     private final List<Block> blocks = new ArrayList<>();
 
     /** Takes edges that are ordered by source, and by target for the same source. */
-    Shard(int[] sources, int[] targets, double[] values) {
+    Shard(int[] sources, int[] targets, double[] values, ShardFile file) {
         for (int from = 0; from < sources.length; from += Block.MOST_EDGES) {
-            blocks.add(new Block(sources, targets, values, from, Math.min(from + Block.MOST_EDGES, sources.length)));
+            blocks.add(new Block(sources, targets, values, from, Math.min(from + Block.MOST_EDGES, sources.length),
+                    file));
         }
     }
 

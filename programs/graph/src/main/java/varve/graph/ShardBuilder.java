@@ -20,10 +20,10 @@ final class ShardBuilder {
         values[at] = value;
     }
 
-    Shard build(int vertices) {
+    Shard build(int vertices, ShardFile file) {
         sort(targets, vertices);
         sort(sources, vertices);
-        return new Shard(sources, targets, values);
+        return new Shard(sources, targets, values, file);
     }
 
     /** Sorts by one end; edges that are equal in it keep their order. */

@@ -22,7 +22,8 @@ final class Sharder {
         });
     }
 
-    List<Interval> cut(int count) {
+    /** So many intervals, whose shards are in a file if there is one. */
+    List<Interval> cut(int count, ShardFile file) {
         List<Integer> ends = ends(count);
         int[] intervalOf = new int[vertices];
         int[] sizes = new int[ends.size()];
@@ -43,7 +44,7 @@ final class Sharder {
         first = 0;
         for (int i = 0; i < ends.size(); i++) {
             int last = ends.get(i);
-            intervals.add(new Interval(first, last, builders.get(i).build(vertices), Arrays.copyOfRange(inDegrees, first, last + 1),
+            intervals.add(new Interval(first, last, builders.get(i).build(vertices, file), Arrays.copyOfRange(inDegrees, first, last + 1),
                     Arrays.copyOfRange(outDegrees, first, last + 1)));
             builders.set(i, null);
             first = last + 1;
