@@ -27,8 +27,9 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 /// Bytes of bytecode of the longest loop with a first iteration of its own.
 const PEELED: usize = 600;
-/// Iterations, for a call of the function, of a loop with calls that is worth it.
+/// Iterations, for a call of the function, of a loop with calls that is worth it: for each of so many bytes, as calls may be inlined.
 const MANY: f64 = 8.0;
+const MANY_BYTES: usize = 160;
 /// Bytes of the longest body that is repeated in the loop.
 const REPEATED: usize = 64;
 /// How often it is.
@@ -102,7 +103,8 @@ impl Translator<'_, '_> {
         if !is_peeled(&effects) || !self.is_frequent() {
             return Ok(None);
         }
-        if effects.calls_any && self.times_in_call().is_some_and(|times| times < MANY) {
+        let many = MANY * effects.bytes.div_ceil(MANY_BYTES) as f64;
+        if effects.calls_any && self.times_in_call().is_some_and(|times| times < many) {
             return Ok(None);
         }
         let in_loop = match !effects.calls_any && effects.bytes <= REPEATED {
