@@ -556,3 +556,27 @@ fn what_later_iterations_store_is_read_again() {
     };
     assert_eq!(run(&config, &module(&body), &times), expected);
 }
+
+/// A loop that constants never end, and no count: its body is not repeated without end.
+#[test]
+fn a_condition_that_stays_as_it_is_does_not_count_iterations() {
+    let wat = r#"(module
+        (func $next (param i32) (result i32) (i32.add (local.get 0) (i32.const 1)))
+        (func (export "run") (param $times i32) (result i32) (local $i i32) (local $zero i32)
+            (block $out
+                (loop $l
+                    (br_if $out (i32.ne (local.get $zero) (i32.const 0)))
+                    (br_if $out (i32.ge_s (local.get $i) (local.get $times)))
+                    (local.set $i (call $next (local.get $i)))
+                    (br $l)))
+            (local.get $i)))"#;
+    for tier in [Tier::Auto, Tier::Optimizing] {
+        let config = Config {
+            tier,
+            hot: 60,
+            background: false,
+            ..Config::default()
+        };
+        assert_eq!(run(&config, wat, &[0, 700, 3]), [0, 700, 3]);
+    }
+}

@@ -165,6 +165,7 @@ impl Translator<'_, '_> {
             return Ok(false);
         };
         let is_apart = copies.head.is_none()
+            && copies.apart > 0
             && distance.is_some_and(|distance| distance as usize <= copies.apart);
         if is_apart {
             copies.apart -= 1;
