@@ -68,6 +68,24 @@ enum Step {
     Leave {
         at: i32,
     },
+    /// A loop from a constant to a constant, which the compiler may count. It has a way out at its beginning, and leaves out one round.
+    Few {
+        from: i32,
+        limit: i32,
+        by: i32,
+        without: i32,
+        way: Way,
+        then: Vec<Step>,
+    },
+}
+
+/// How a loop of few iterations asks whether it is over.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Reached,
+    NotBefore,
+    Equal,
+    AtEnd,
 }
 
 struct Numbers(u64);
@@ -85,7 +103,7 @@ impl Numbers {
 fn step(n: &mut Numbers, nested: bool) -> Step {
     let k = n.below(OBJECTS);
     let second = n.below(2) == 1;
-    match n.below(if nested { 11 } else { 20 }) {
+    match n.below(if nested { 11 } else { 23 }) {
         0 | 1 => Step::Read { k, second },
         2 => Step::Write { k, second },
         3 => Step::ReadNext { k },
@@ -124,6 +142,19 @@ fn step(n: &mut Numbers, nested: bool) -> Step {
             Step::Continue {
                 every,
                 at: n.below(every as usize) as i32,
+            }
+        }
+        19..=21 => {
+            let by = [1, 1, 2, 3, -1, -2][n.below(6)];
+            let (from, rounds) = (n.below(9) as i32 - 4, n.below(11) as i32);
+            let way = [Way::Reached, Way::NotBefore, Way::Equal, Way::AtEnd][n.below(4)];
+            Step::Few {
+                from,
+                limit: from + by * rounds,
+                by,
+                without: from + by * n.below(11) as i32,
+                way,
+                then: (0..n.below(3)).map(|_| step(n, true)).collect(),
             }
         }
         _ => Step::Leave {
@@ -251,6 +282,25 @@ impl ByHand {
                     return Then::Out;
                 }
             }
+            Step::Few {
+                from,
+                limit,
+                by,
+                without,
+                way,
+                ref then,
+            } => {
+                let at_least = i32::from(matches!(way, Way::AtEnd));
+                for round in 0..((limit - from) / by).max(at_least) {
+                    let j = from + by * round;
+                    if j != without {
+                        self.sum = mixed(self.sum, j);
+                        for step in then {
+                            self.step(i, step);
+                        }
+                    }
+                }
+            }
         }
         Then::On
     }
@@ -341,6 +391,44 @@ fn write_step(out: &mut String, step: &Step) {
         Step::Leave { at } => {
             format!("(br_if $out (i32.eq (local.get $i) (i32.const {at})))")
         }
+        Step::Few {
+            from,
+            limit,
+            by,
+            without,
+            way,
+            ref then,
+        } => {
+            let mut inner = mix("(local.get $j)");
+            then.iter().for_each(|s| write_step(&mut inner, s));
+            let both = format!("(local.get $j) (i32.const {limit})");
+            let (is_over, is_before) = match by > 0 {
+                true => ("i32.ge_s", "i32.lt_s"),
+                false => ("i32.le_s", "i32.gt_s"),
+            };
+            let begin = match way {
+                Way::Reached => format!("(br_if $over ({is_over} {both}))"),
+                Way::NotBefore => format!("(br_if $over (i32.eqz ({is_before} {both})))"),
+                Way::Equal => format!("(br_if $over (i32.eq {both}))"),
+                Way::AtEnd => String::new(),
+            };
+            let end = match way {
+                Way::AtEnd => format!("(br_if $few ({is_before} {both}))"),
+                _ => "(br $few)".to_string(),
+            };
+            format!(
+                "(local.set $j (i32.const {from}))
+                (block $over
+                    (loop $few
+                        {begin}
+                        (block $next
+                            (br_if $next (i32.eq (local.get $j) (i32.const {without})))
+                            {inner})
+                        (local.set $j (i32.sub (local.get $j) (i32.const {})))
+                        {end}))",
+                -by
+            )
+        }
     };
     writeln!(out, "{text}").unwrap();
 }
@@ -380,7 +468,7 @@ fn module(body: &[Step]) -> String {
         (func (export "run") (param $times i32) (result i32)
             (local $o0 (ref null $s)) (local $o1 (ref null $s)) (local $o2 (ref null $s))
             (local $p0 (ref null $s)) (local $p1 (ref null $s)) (local $p2 (ref null $s))
-            (local $i i32) (local $sum i32)
+            (local $i i32) (local $j i32) (local $sum i32)
             (global.set $g (i32.const 0))
             (local.set $sum (i32.const 1))
             {objects}
@@ -467,4 +555,28 @@ fn what_later_iterations_store_is_read_again() {
         ..Config::default()
     };
     assert_eq!(run(&config, &module(&body), &times), expected);
+}
+
+/// A loop that constants never end, and no count: its body is not repeated without end.
+#[test]
+fn a_condition_that_stays_as_it_is_does_not_count_iterations() {
+    let wat = r#"(module
+        (func $next (param i32) (result i32) (i32.add (local.get 0) (i32.const 1)))
+        (func (export "run") (param $times i32) (result i32) (local $i i32) (local $zero i32)
+            (block $out
+                (loop $l
+                    (br_if $out (i32.ne (local.get $zero) (i32.const 0)))
+                    (br_if $out (i32.ge_s (local.get $i) (local.get $times)))
+                    (local.set $i (call $next (local.get $i)))
+                    (br $l)))
+            (local.get $i)))"#;
+    for tier in [Tier::Auto, Tier::Optimizing] {
+        let config = Config {
+            tier,
+            hot: 60,
+            background: false,
+            ..Config::default()
+        };
+        assert_eq!(run(&config, wat, &[0, 700, 3]), [0, 700, 3]);
+    }
 }

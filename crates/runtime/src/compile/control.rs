@@ -25,6 +25,10 @@ pub(super) struct Copies {
     pub offset: u32,
     /// Copies after the one that is translated.
     pub left: usize,
+    /// First iterations apart that may still be made because few follow.
+    pub apart: usize,
+    /// How far the counter is from its limit, if this copy has decided by constants whether it goes on.
+    pub distance: Option<u32>,
     /// What all ways to the next copy know; none as long as there is no way.
     pub facts: Option<Facts>,
     /// The loop's head, once the first iteration is over.
@@ -364,6 +368,7 @@ impl Translator<'_, '_> {
             Operator::Br { relative_depth } => self.branch(relative_depth),
             Operator::BrIf { relative_depth } => {
                 let condition = self.pop();
+                self.note_distance(condition, relative_depth);
                 match self.constant(condition) {
                     Some(0) => {
                         self.end_operator(op);

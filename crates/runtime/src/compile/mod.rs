@@ -49,19 +49,20 @@ use crate::code::memory::CodeMemory;
 use crate::error::{Error, Result};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir;
+use cranelift_codegen::ir::AliasRegionData;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{Context, FinalizedMachExceptionHandler, FinalizedRelocTarget};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use env::{Assumptions, Env};
 use safepoints::Safepoints;
 use signatures::signature;
-use translate::{Job, Translator};
+use translate::{Job, Translated, Translator};
 
 /// Reusable memory of the compiler.
 #[derive(Default)]
 pub(crate) struct Scratch {
     builder: FunctionBuilderContext,
-    safepoints: Safepoints,
+    pub safepoints: Safepoints,
     /// Of a function that is in memory by now.
     context: Option<Context>,
 }
@@ -71,6 +72,8 @@ pub(crate) struct Unit {
     context: Context,
     func: Option<u32>,
     inlined: Box<[Inlined]>,
+    /// References that the collector has to find, until they are in slots; and the region that those slots are.
+    references: Option<(Translated, Option<AliasRegionData>)>,
 }
 
 /// Translates a function, or the rest of one; or says what may be assumed, if that is less than was.
@@ -89,16 +92,11 @@ pub(crate) fn translate(
     context.func.signature = signature(&ty);
     let builder = FunctionBuilder::new(&mut context.func, &mut scratch.builder);
     let translated = Translator::new(builder, env, job).run(isa.frontend_config())?;
-    Ok(translated.map(|translated| {
-        let region = alias::of_spills(job.level);
-        scratch
-            .safepoints
-            .run(&mut context.func, &translated, region);
-        Unit {
-            context,
-            func: Some(job.func_id),
-            inlined: translated.inlined.into(),
-        }
+    Ok(translated.map(|mut translated| Unit {
+        context,
+        func: Some(job.func_id),
+        inlined: std::mem::take(&mut translated.inlined).into(),
+        references: Some((translated, alias::of_spills(job.level))),
     }))
 }
 
@@ -120,11 +118,15 @@ impl Unit {
             context,
             func: None,
             inlined: Box::default(),
+            references: None,
         }
     }
 
     /// Generates code. Needs nothing of the store, so that any thread can do it.
-    pub fn generate(&mut self, isa: &dyn TargetIsa) -> Result<()> {
+    pub fn generate(&mut self, isa: &dyn TargetIsa, safepoints: &mut Safepoints) -> Result<()> {
+        if let Some((translated, region)) = self.references.take() {
+            safepoints.run(&mut self.context.func, &translated, region);
+        }
         match self.context.compile(isa, &mut ControlPlane::default()) {
             Ok(_) => Ok(()),
             Err(e) => Err(failed(format!("{:?}", e.inner))),

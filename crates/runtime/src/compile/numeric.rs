@@ -37,6 +37,12 @@ impl Translator<'_, '_> {
             let condition = self.stack.last().expect("just pushed").value;
             return self.says(condition, Condition::Within(a, b));
         }
+        if narrow && let (Some(x), Some(y)) = (self.constant(a), self.constant(b)) {
+            self.push_decided(decide(cc, x, y));
+            let decided = self.stack.last().expect("just pushed").value;
+            self.distance = Some((decided, x.abs_diff(y).try_into().unwrap_or(u32::MAX)));
+            return;
+        }
         if narrow && let Some(is) = self.decided(cc, a, b) {
             return self.push_decided(is);
         }
@@ -46,6 +52,20 @@ impl Translator<'_, '_> {
             let condition = self.stack.last().expect("just pushed").value;
             self.says(condition, Condition::Compare(cc, a, b));
         }
+    }
+
+    /// A sum or difference, which constants have at once: so counters of loops are known whose first iterations are apart.
+    fn sum(
+        &mut self,
+        apply: fn(i32, i32) -> i32,
+        f: impl FnOnce(&mut Self, Value, Value) -> Value,
+    ) {
+        self.binary(ValType::I32, |t, a, b| {
+            match (t.constant(a), t.constant(b)) {
+                (Some(x), Some(y)) => t.i32(apply(x as i32, y as i32).into()),
+                _ => f(t, a, b),
+            }
+        });
     }
 
     /// A boolean that is known.
@@ -65,7 +85,14 @@ impl Translator<'_, '_> {
         let a = self.pop();
         let narrow = self.b.func.dfg.value_type(a) == types::I32;
         if narrow && let Some(known) = self.constant(a) {
-            return self.push_decided(known == 0);
+            self.push_decided(known == 0);
+            let negated = self.stack.last().expect("just pushed").value;
+            if let Some((decided, distance)) = self.distance
+                && decided == a
+            {
+                self.distance = Some((negated, distance));
+            }
+            return;
         }
         let v = self.b.ins().icmp_imm_s(IntCC::Equal, a, 0);
         self.push_bool(v);
@@ -154,8 +181,8 @@ impl Translator<'_, '_> {
             I64Clz => un!(I64, clz),
             I64Ctz => un!(I64, ctz),
             I64Popcnt => un!(I64, popcnt),
-            I32Add => bin!(I32, iadd),
-            I32Sub => bin!(I32, isub),
+            I32Add => self.sum(i32::wrapping_add, |t, a, b| t.b.ins().iadd(a, b)),
+            I32Sub => self.sum(i32::wrapping_sub, |t, a, b| t.b.ins().isub(a, b)),
             I32Mul => bin!(I32, imul),
             I32DivS => bin!(I32, sdiv),
             I32DivU => bin!(I32, udiv),
@@ -259,5 +286,22 @@ impl Translator<'_, '_> {
 
     fn reinterpret(&mut self, ty: ValType, clif: cranelift_codegen::ir::Type) {
         self.unary(ty, |t, a| t.b.ins().bitcast(clif, MemFlagsData::new(), a));
+    }
+}
+
+/// What a comparison of 32-bit constants, with their signs, comes to.
+fn decide(cc: IntCC, a: i64, b: i64) -> bool {
+    let (low, high) = (a as u32, b as u32);
+    match cc {
+        IntCC::Equal => a == b,
+        IntCC::NotEqual => a != b,
+        IntCC::SignedLessThan => a < b,
+        IntCC::SignedLessThanOrEqual => a <= b,
+        IntCC::SignedGreaterThan => a > b,
+        IntCC::SignedGreaterThanOrEqual => a >= b,
+        IntCC::UnsignedLessThan => low < high,
+        IntCC::UnsignedLessThanOrEqual => low <= high,
+        IntCC::UnsignedGreaterThan => low > high,
+        IntCC::UnsignedGreaterThanOrEqual => low >= high,
     }
 }

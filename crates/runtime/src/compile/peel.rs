@@ -11,6 +11,9 @@
 //! The first iteration of an innermost loop is code of its own: checks that it makes of values that the loop does not change are not made
 //! again. A short body is repeated in the loop too: each copy knows what the one before found out, no paths but its own lead to it, and
 //! branches at more places say better than those at one when the loop will end.
+//!
+//! If a copy decides by constants that the loop goes on, and a counter is close to its limit, the next copy is apart too: a loop from 0 to 3
+//! becomes its iterations, one after the other, and there is no head. Whether that is so shows only in the last one. Until then it is likely.
 
 use super::alias::Region;
 use super::control::{Copies, Copy, FrameKind};
@@ -20,18 +23,21 @@ use super::isa::Level;
 use super::translate::Translator;
 use crate::error::Result;
 use crate::types::ValType;
-use cranelift_codegen::ir::{Block, InstBuilder};
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 /// Bytes of bytecode of the longest loop with a first iteration of its own.
-const PEELED: usize = 160;
-/// The same without calls, which may be inlined and are longer then.
-const PEELED_WITHOUT_CALLS: usize = 400;
-/// Iterations, for a call of the function, of a loop with calls that is worth it.
+const PEELED: usize = 600;
+/// Iterations, for a call of the function, of a loop with calls that is worth it: for each of so many bytes, as calls may be inlined.
 const MANY: f64 = 8.0;
+const MANY_BYTES: usize = 160;
 /// Bytes of the longest body that is repeated in the loop.
 const REPEATED: usize = 64;
 /// How often it is.
 const TIMES: usize = 4;
+/// First iterations of a loop, after the first of all, that are apart if constants say that there are no more.
+const FEW: usize = 8;
+/// Bytes of bytecode of all of these.
+const UNROLLED: usize = 800;
 
 impl Translator<'_, '_> {
     /// Opens the loop at the operator.
@@ -97,16 +103,23 @@ impl Translator<'_, '_> {
         if !is_peeled(&effects) || !self.is_frequent() {
             return Ok(None);
         }
-        if effects.calls_any && self.times_in_call().is_some_and(|times| times < MANY) {
+        let many = MANY * effects.bytes.div_ceil(MANY_BYTES) as f64;
+        if effects.calls_any && self.times_in_call().is_some_and(|times| times < many) {
             return Ok(None);
         }
         let in_loop = match !effects.calls_any && effects.bytes <= REPEATED {
             true => TIMES,
             false => 1,
         };
+        let apart = match effects.calls_any {
+            true => 0,
+            false => (UNROLLED / effects.bytes.max(1)).min(FEW),
+        };
         Ok(Some(Copies {
             offset: self.offset,
             left: in_loop,
+            apart,
+            distance: None,
             facts: None,
             head: None,
             assumed: vec![],
@@ -146,11 +159,19 @@ impl Translator<'_, '_> {
             return Ok(false);
         };
         let next = copies.facts.take();
+        let distance = copies.distance.take();
         let Some(facts) = next.filter(|_| copies.left > 0) else {
             self.copy = Some(Copy::Last);
             return Ok(false);
         };
-        copies.left -= 1;
+        let is_apart = copies.head.is_none()
+            && copies.apart > 0
+            && distance.is_some_and(|distance| distance as usize <= copies.apart);
+        if is_apart {
+            copies.apart -= 1;
+        } else {
+            copies.left -= 1;
+        }
         let (offset, left, head) = (copies.offset, copies.left, copies.head);
         let (inlined, stored) = (copies.inlined_bytes, copies.stored);
         let (label, height, params) = (frame.label, frame.height, frame.params.clone());
@@ -161,7 +182,8 @@ impl Translator<'_, '_> {
         self.offset = offset;
         self.locate();
         let head = match head {
-            Some(head) => head,
+            _ if is_apart => None,
+            Some(head) => Some(head),
             None => {
                 // What the first iteration inlined takes nothing from the loop.
                 self.inlined_bytes = inlined;
@@ -171,18 +193,30 @@ impl Translator<'_, '_> {
                 let frame = self.control.last_mut().expect("open block");
                 frame.entry = entry;
                 frame.copies.as_mut().expect("the loop's").assumed = assumed;
-                head
+                Some(head)
             }
         };
-        let label = match left {
-            0 => head,
-            _ => self.block_for(&params),
+        let label = match head.filter(|_| left == 0) {
+            Some(head) => head,
+            None => self.block_for(&params),
         };
         let frame = self.control.last_mut().expect("open block");
         frame.label = label;
-        frame.copies.as_mut().expect("the loop's").head = Some(head);
+        frame.copies.as_mut().expect("the loop's").head = head;
         self.copy = Some(Copy::Next);
         Ok(true)
+    }
+
+    /// Notes how far a loop's counter is from its limit if the condition, which has been decided by constants, says whether the loop goes on.
+    pub(super) fn note_distance(&mut self, condition: Value, depth: u32) {
+        let Some((_, distance)) = self.distance.filter(|&(decided, _)| decided == condition) else {
+            return;
+        };
+        let target = self.control.len() - 1 - depth as usize;
+        let inside = self.control[target..].iter_mut();
+        if let Some(copies) = inside.rev().find_map(|f| f.copies.as_mut()) {
+            copies.distance = Some(copies.distance.map_or(distance, |d| d.min(distance)));
+        }
     }
 
     /// At the end of a loop: no more ways lead to where it begins.
@@ -195,9 +229,5 @@ impl Translator<'_, '_> {
 }
 
 fn is_peeled(effects: &Effects) -> bool {
-    let most = match effects.calls_any {
-        true => PEELED,
-        false => PEELED_WITHOUT_CALLS,
-    };
-    !effects.loops && !effects.catches && effects.bytes <= most
+    !effects.loops && !effects.catches && effects.bytes <= PEELED
 }

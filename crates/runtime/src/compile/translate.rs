@@ -152,6 +152,8 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) null_is_asked: bool,
     /// Where code goes on with a value that a cast found to be null, and what is known there: the next operators ask for that.
     pub(super) null_path: Option<(Block, Facts)>,
+    /// The last comparison of two constants, and how far they are from each other.
+    pub(super) distance: Option<(Value, u32)>,
     /// At the end of a copy of a loop's body: what is translated next.
     pub(super) copy: Option<Copy>,
     /// Places in inlined functions, for the code's map.
@@ -264,6 +266,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             unsigned: false,
             null_is_asked: false,
             null_path: None,
+            distance: None,
             copy: None,
             inlined: vec![],
             inlined_bytes: 0,

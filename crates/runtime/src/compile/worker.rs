@@ -1,6 +1,7 @@
 //! A thread that generates optimized code while the program runs on.
 
 use super::Unit;
+use super::safepoints::Safepoints;
 use crate::error::Result;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use std::sync::Mutex;
@@ -38,7 +39,7 @@ impl Worker {
             }
         }
         // There is no thread to be had: it is done here.
-        run(work);
+        run(work, &mut Safepoints::default());
     }
 }
 
@@ -46,19 +47,24 @@ fn start() -> Option<Sender<Work>> {
     let (sender, queue) = channel();
     std::thread::Builder::new()
         .name("varve-compiler".into())
-        .spawn(move || queue.into_iter().for_each(run))
+        .spawn(move || {
+            let mut safepoints = Safepoints::default();
+            queue
+                .into_iter()
+                .for_each(|work| run(work, &mut safepoints));
+        })
         .ok()?;
     Some(sender)
 }
 
-fn run(work: Work) {
+fn run(work: Work, safepoints: &mut Safepoints) {
     let Work {
         mut unit,
         isa,
         ticket,
         done,
     } = work;
-    let result = unit.generate(&*isa).map(|()| unit);
+    let result = unit.generate(&*isa, safepoints).map(|()| unit);
     // Nobody waits for it any more if the store is gone.
     let _ = done.send((ticket, result));
 }

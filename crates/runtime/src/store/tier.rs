@@ -33,7 +33,7 @@ const MOST_FAILURES: u32 = 16;
 const MOST_ATTEMPTS: u32 = 3;
 
 /// Times that baseline code asks for optimized code in as much as made it hot.
-const ASKS: u32 = 16;
+const ASKS: u32 = 48;
 
 /// Code of a function.
 #[derive(Default)]
@@ -107,6 +107,14 @@ impl Tiers {
         for (_, ticket) in forgotten {
             self.asked.remove(&ticket);
         }
+    }
+
+    /// Whether optimized code of a function, or of a rest of it, is being generated.
+    fn is_pending(&self, func: u32) -> bool {
+        self.pending.keys().any(|&what| match what {
+            What::Function(f) => f == func,
+            What::Continuation(number) => self.points.get(number).func == func,
+        })
     }
 
     fn of(&mut self, func: u32) -> &mut Versions {
@@ -262,7 +270,7 @@ impl Vm {
     fn generate(&mut self, job: Job) -> Result<*const u8> {
         let level = job.level;
         let (mut unit, isa) = self.translate(job)?;
-        unit.generate(&*isa)?;
+        unit.generate(&*isa, &mut self.code.scratch.safepoints)?;
         self.add_code(unit, level)
     }
 
@@ -420,6 +428,10 @@ impl Vm {
                 self.optimize(func)?;
                 return Ok(std::ptr::null());
             }
+            if why == Why::HotLoop && self.waits(number, func) {
+                self.ask_again(func);
+                return Ok(std::ptr::null());
+            }
             if let Some(code) = self.optimized_rest(number)? {
                 self.code.tiers.stats.hot_loops += u64::from(why == Why::HotLoop);
                 return Ok(code);
@@ -446,6 +458,12 @@ impl Vm {
     fn is_optimized_from(&self, number: u32) -> bool {
         let key = (number, Level::Optimizing);
         self.code.tiers.continuations.contains_key(&key)
+    }
+
+    /// Whether an activation had better wait for code of its function that is being generated, rather than have this point's code generated
+    /// too: each of several loops would otherwise have nearly the same code generated at the same time.
+    fn waits(&self, number: u32, func: u32) -> bool {
+        !self.is_optimized_from(number) && self.code.tiers.is_pending(func)
     }
 
     /// Whether a function whose loops are hot is called so often that a quarter of its heat is from calls: then an activation makes few
