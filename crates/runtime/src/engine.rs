@@ -170,7 +170,7 @@ pub struct Config {
 
 impl Config {
     /// The usual [`Config::hot`].
-    pub const HOT: u32 = 60_000;
+    pub const HOT: u32 = 20_000;
 }
 
 impl Default for Config {

@@ -135,7 +135,7 @@ fn spread_and_sensitivity_are_told_where_they_are_known() {
     claim.spread = Some((7.0, 9.0));
     claim.sensitivity = Some(Sensitivity {
         rule: "no prefetchers".into(),
-        ours: 4.0,
+        ours: 4.0.into(),
     });
     s.claims = vec![claim.clone()];
     let printed: Json = serde_json::from_str(&s.to_json()).unwrap();
@@ -143,6 +143,7 @@ fn spread_and_sensitivity_are_told_where_they_are_known() {
     assert_eq!(told["kind"], "input");
     assert_eq!(told["spread"], json!([7.0, 9.0]));
     assert_eq!(told["sensitivity"]["rule"], "no prefetchers");
+    assert_eq!(told["sensitivity"]["ours"], 4.0);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.json");
     s.write(&path).unwrap();

@@ -33,7 +33,7 @@ const MOST_FAILURES: u32 = 16;
 const MOST_ATTEMPTS: u32 = 3;
 
 /// Times that baseline code asks for optimized code in as much as made it hot.
-const ASKS: u32 = 48;
+const ASKS: u32 = 16;
 
 /// Code of a function.
 #[derive(Default)]
