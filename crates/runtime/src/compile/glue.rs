@@ -1,6 +1,5 @@
 //! Code between host and compiled code: values travel in arrays of 64-bit words.
 
-use super::safepoints::Safepoints;
 use super::signatures::{clif_type, helper_signature, signature};
 use super::traps::trap_code;
 use super::{Scratch, Unit};
@@ -140,6 +139,6 @@ fn finish(
     helpers: &[*const u8],
 ) -> Result<CodeInfo> {
     let mut unit = Unit::glue(context);
-    unit.generate(isa, &mut Safepoints::default())?;
+    unit.generate(isa, &mut Scratch::default())?;
     unit.place(memory, helpers)
 }

@@ -62,7 +62,7 @@ use translate::{Job, Translated, Translator};
 #[derive(Default)]
 pub(crate) struct Scratch {
     builder: FunctionBuilderContext,
-    pub safepoints: Safepoints,
+    safepoints: Safepoints,
     /// Of a function that is in memory by now.
     context: Option<Context>,
 }
@@ -123,8 +123,9 @@ impl Unit {
     }
 
     /// Generates code. Needs nothing of the store, so that any thread can do it.
-    pub fn generate(&mut self, isa: &dyn TargetIsa, safepoints: &mut Safepoints) -> Result<()> {
+    pub fn generate(&mut self, isa: &dyn TargetIsa, scratch: &mut Scratch) -> Result<()> {
         if let Some((translated, region)) = self.references.take() {
+            let safepoints = &mut scratch.safepoints;
             safepoints.run(&mut self.context.func, &translated, region);
         }
         match self.context.compile(isa, &mut ControlPlane::default()) {

@@ -60,7 +60,7 @@ struct Reference {
 
 /// The pass, with memory that it uses again.
 #[derive(Default)]
-pub(crate) struct Safepoints {
+pub(super) struct Safepoints {
     dfs: Dfs,
     /// Blocks, each behind those that it leads to, but for loops.
     order: Vec<Block>,

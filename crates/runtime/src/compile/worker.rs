@@ -1,7 +1,6 @@
 //! A thread that generates optimized code while the program runs on.
 
-use super::Unit;
-use super::safepoints::Safepoints;
+use super::{Scratch, Unit};
 use crate::error::Result;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use std::sync::Mutex;
@@ -39,7 +38,7 @@ impl Worker {
             }
         }
         // There is no thread to be had: it is done here.
-        run(work, &mut Safepoints::default());
+        run(work, &mut Scratch::default());
     }
 }
 
@@ -48,23 +47,21 @@ fn start() -> Option<Sender<Work>> {
     std::thread::Builder::new()
         .name("varve-compiler".into())
         .spawn(move || {
-            let mut safepoints = Safepoints::default();
-            queue
-                .into_iter()
-                .for_each(|work| run(work, &mut safepoints));
+            let mut scratch = Scratch::default();
+            queue.into_iter().for_each(|work| run(work, &mut scratch));
         })
         .ok()?;
     Some(sender)
 }
 
-fn run(work: Work, safepoints: &mut Safepoints) {
+fn run(work: Work, scratch: &mut Scratch) {
     let Work {
         mut unit,
         isa,
         ticket,
         done,
     } = work;
-    let result = unit.generate(&*isa, safepoints).map(|()| unit);
+    let result = unit.generate(&*isa, scratch).map(|()| unit);
     // Nobody waits for it any more if the store is gone.
     let _ = done.send((ticket, result));
 }

@@ -270,7 +270,7 @@ impl Vm {
     fn generate(&mut self, job: Job) -> Result<*const u8> {
         let level = job.level;
         let (mut unit, isa) = self.translate(job)?;
-        unit.generate(&*isa, &mut self.code.scratch.safepoints)?;
+        unit.generate(&*isa, &mut self.code.scratch)?;
         self.add_code(unit, level)
     }
 
