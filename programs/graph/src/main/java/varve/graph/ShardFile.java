@@ -1,12 +1,11 @@
 package varve.graph;
 
 import java.io.File;
-import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 
-/** A file with the blocks of all shards, one after the other. What was in it before is lost, and it is removed in the end. */
+/** A file with the blocks of all shards, one after the other. It is a new one, and gone with the program. */
 final class ShardFile {
     private final String name;
     private final RandomAccessFile file;
@@ -16,13 +15,18 @@ final class ShardFile {
 
     ShardFile(String name) throws IOException {
         this.name = name;
+        boolean made;
         try {
-            new File(name).createNewFile();
-            file = new RandomAccessFile(name, "rw");
-        } catch (FileNotFoundException e) {
-            throw new IOException("cannot write " + name, e);
+            made = new File(name).createNewFile();
+        } catch (IOException e) {
+            throw new IOException("cannot make " + name + ": " + e.getMessage(), e);
         }
-        file.setLength(0);
+        if (!made) {
+            throw new IOException(name + " is there already; name a file for the shards that is not, as it is gone with the program");
+        }
+        file = new RandomAccessFile(name, "rw");
+        // From here on it has no name: it is gone when the program is, however that ends.
+        new File(name).delete();
     }
 
     /** Room for so many bytes at the end; where it is. */
@@ -61,9 +65,7 @@ final class ShardFile {
         }
     }
 
-    /** Nobody reads it any more: it is removed. */
     void close() throws IOException {
         file.close();
-        new File(name).delete();
     }
 }
