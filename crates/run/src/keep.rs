@@ -104,6 +104,14 @@ struct Head<'a> {
     checksum: Cow<'a, str>,
 }
 
+/// Where what can be made anew is kept: `$XDG_CACHE_HOME/varve` or `~/.cache/varve`; nowhere when there is no home.
+pub fn usual_folder() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
+    Some(cache?.join("varve"))
+}
+
 impl Keep {
     /// Keeps results in `folder`, which is made when the first one is written.
     pub fn in_folder(folder: &Path) -> Keep {
@@ -125,13 +133,10 @@ impl Keep {
         }
     }
 
-    /// The usual place: `$XDG_CACHE_HOME/varve` or `~/.cache/varve`; nowhere when there is no home.
+    /// The usual place: `runs` in the [usual folder](usual_folder); nowhere when there is no home.
     pub fn usual() -> Keep {
-        let cache = std::env::var_os("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
-        match cache {
-            Some(folder) => Keep::in_folder(&folder.join("varve").join("runs")),
+        match usual_folder() {
+            Some(folder) => Keep::in_folder(&folder.join("runs")),
             None => Keep::nothing(),
         }
     }

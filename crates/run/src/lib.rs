@@ -46,7 +46,7 @@ pub use dimms::{DimmUse, PowerPoint, TrayUse};
 pub use error::Error;
 pub use in_step::{InStep, Replayed};
 pub use inside::PlacedMember;
-pub use keep::{Asked, Failed, Keep, State, digest, name as result_name};
+pub use keep::{Asked, Failed, Keep, State, digest, name as result_name, usual_folder};
 pub use managed::{
     Access, End, FailureLog, Folder, GcStack, HostRun, ManagedMember, ManagedProgram, ManagedSpec,
     Numa, Pauses, Phase, PlanResult, SEED, Shifts, TIERS, TrayOptions, Turnaround, Who,

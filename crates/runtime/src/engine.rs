@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::types::Registry;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use varve_heap::{Instances, ObjectAlign};
 
@@ -162,6 +163,11 @@ pub struct Config {
     /// A program whose module exports `varve.outOfMemory` or `varve.stackOverflow`, functions without parameters and results that throw an
     /// exception, gets that exception where the heap or the stack is full. Without this, as without such a function, it ends with a trap.
     pub throw_exhaustion: bool,
+    /// A folder where compiled code is kept from run to run, if it is to be; made when there is something to keep. Only this user may be
+    /// able to write to it. Code is kept when a store is dropped, unless it is observed or profiled, has durable objects, or a plan that asks about
+    /// allocation sites; that it cannot be kept is no error. It is used by the same build on the same kind of processor for the same
+    /// modules, made with the same imports in the same order.
+    pub code_cache: Option<PathBuf>,
     /// Where `perf` finds the names of compiled functions.
     pub perf_map: Option<Arc<PerfMap>>,
     /// Where `perf inject --jit` finds compiled functions: their code, names and source lines.
@@ -199,6 +205,7 @@ impl Default for Config {
             background: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
             hot: Config::HOT,
             throw_exhaustion: true,
+            code_cache: None,
             perf_map: None,
             jit_dump: None,
         }

@@ -1,6 +1,7 @@
 //! What can go wrong, each in one line that names the place.
 
 use crate::store::root::Rooted;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -162,7 +163,7 @@ impl From<TrapKind> for Error {
 }
 
 /// Reason of a trap.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[repr(u8)]
 #[allow(missing_docs)]
 pub enum TrapKind {

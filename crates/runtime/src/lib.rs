@@ -47,6 +47,7 @@ pub use api::instance::Instance;
 pub use api::linker::Linker;
 pub use api::typed::{TypedFunc, WasmResults, WasmType, WasmTypes};
 pub use api::val::Val;
+pub use code::cache::make_code_cache;
 pub use code::jitdump::JitDump;
 pub use code::perf::PerfMap;
 pub use engine::{Checks, Config, DurableFile, Engine, Tier};

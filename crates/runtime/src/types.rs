@@ -2,6 +2,7 @@
 //!
 //! A type index of the engine is at the same time the shape index in object headers, so that a cast compares numbers.
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -9,7 +10,7 @@ use std::fmt;
 pub type TypeIndex = u32;
 
 /// What a concrete type describes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Kind {
     /// A function.
     Func,
@@ -20,7 +21,7 @@ pub enum Kind {
 }
 
 /// What a reference points at.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum HeapType {
     Any,
@@ -69,7 +70,7 @@ impl HeapType {
 }
 
 /// A reference type.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct RefType {
     /// Whether null is a value of this type.
     pub nullable: bool,
@@ -78,7 +79,7 @@ pub struct RefType {
 }
 
 /// A value type.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum ValType {
     I32,

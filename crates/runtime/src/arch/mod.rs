@@ -12,7 +12,7 @@
 //! | `frames.rs` | `caller`, `return_address`, `return_slot` | what lies where a frame pointer points, and where an exit noted the return address |
 //! | `signals.rs` | `Interrupted` | reads the registers of an interrupted thread, and has it go on elsewhere |
 //! | `counters.rs` | `varve_count_target` | counts the target of a call, and changes no register |
-//! | `relocate.rs` | `relocate` | fills the address of a function into machine code |
+//! | `relocate.rs` | `relocate`, `width`, `RELOCATIONS` | fills the address of a function into machine code; how long that field is; the kinds of fields |
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod x86_64;

@@ -1,11 +1,13 @@
 //! From addresses in code to what they stand for: traps, stack maps, exception handlers, places in the module.
 
+use super::link::Relocation;
 use crate::error::TrapKind;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Live references of a frame at a return address.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StackMap {
     /// Frame pointer less stack pointer at the call.
     pub frame_size: u32,
@@ -14,7 +16,7 @@ pub(crate) struct StackMap {
 }
 
 /// Where exceptions of a call go.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Handler {
     /// Frame pointer less stack pointer at the call.
     pub frame_size: u32,
@@ -22,7 +24,7 @@ pub(crate) struct Handler {
 }
 
 /// What is known of one piece of code. Keys and offsets count from its start.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CodeInfo {
     pub start: usize,
     pub len: usize,
@@ -37,13 +39,15 @@ pub(crate) struct CodeInfo {
     /// indices of `inlined`.
     pub offsets: Vec<(u32, u32)>,
     pub inlined: Box<[Inlined]>,
+    /// Fields in the code that lead elsewhere.
+    pub relocations: Box<[Relocation]>,
 }
 
 /// Set in locations that are in inlined functions.
 pub(crate) const INLINED: u32 = 1 << 31;
 
 /// A location in a function that was inlined.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Inlined {
     pub func: u32,
     pub offset: u32,

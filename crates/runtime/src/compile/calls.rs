@@ -5,6 +5,7 @@ use super::signatures::{REFERENCE, clif_type, helper_signature};
 use super::slot::Slot;
 use super::translate::{Translator, args};
 use super::traps::trap_code;
+use crate::code::link::{Native, helper_name};
 use crate::error::{Result, TrapKind};
 use crate::helpers::Helper;
 use crate::store::region::{Context, FuncRecord, displacement};
@@ -29,16 +30,25 @@ pub(super) enum Callee {
 }
 
 impl Translator<'_, '_> {
+    /// The address of a function that knows nothing of the store.
+    pub(super) fn native(&mut self, native: Native, sig: ir::SigRef) -> Value {
+        let name = self.b.func.declare_imported_user_function(native.name());
+        let f = self.b.import_function(ir::ExtFuncData {
+            name: ir::ExternalName::user(name),
+            signature: sig,
+            colocated: false,
+            patchable: false,
+        });
+        self.b.ins().func_addr(types::I64, f)
+    }
+
     /// Calls a helper of the runtime. Helpers trap by themselves; what some throw goes to the handler around, if there is one.
     pub(super) fn call_helper(&mut self, helper: Helper, operands: &[Value]) -> Option<Value> {
         let f = match self.helpers.get(&helper) {
             Some(&f) => f,
             None => {
                 let sig = self.b.import_signature(helper_signature(helper));
-                let name = ir::UserExternalName {
-                    namespace: 0,
-                    index: helper as u32,
-                };
+                let name = helper_name(helper as u32);
                 let name = self.b.func.declare_imported_user_function(name);
                 let data = ir::ExtFuncData {
                     name: ir::ExternalName::user(name),

@@ -4,6 +4,7 @@
 use super::isa::Level;
 use super::slot::Slot;
 use super::translate::{Translator, args};
+use crate::code::link::Native;
 use crate::error::TrapKind;
 use crate::types::{TypeIndex, array_base};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -120,7 +121,7 @@ impl Translator<'_, '_> {
         sig.params.extend([ir::AbiParam::new(types::I64); 3]);
         sig.returns.push(ir::AbiParam::new(types::I64));
         let sig = self.b.import_signature(sig);
-        let code = self.i64(libc::memmove as *const () as i64);
+        let code = self.native(Native::Memmove, sig);
         self.b.ins().call_indirect(sig, code, &[to, from, bytes]);
     }
 }

@@ -16,13 +16,14 @@
 
 use super::hash::HashMap;
 use super::translate::Translator;
-use crate::arch::varve_count_target;
+use crate::code::link::Native;
 use crate::error::Result;
 use crate::helpers::Helper;
 use crate::store::region::{FuncCounters, Place, Region, TargetCounters, displacement};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Value, types};
 use cranelift_codegen::isa::CallConv;
+use serde::{Deserialize, Serialize};
 use std::mem::{offset_of, size_of};
 
 const _: () =
@@ -32,7 +33,7 @@ const _: () =
 pub(crate) const HEAT_OF_CALL: i64 = 10;
 
 /// Counters of one function.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Feedback {
     /// Of the function itself: [`FuncCounters`].
     pub counters: Place,
@@ -41,13 +42,13 @@ pub(crate) struct Feedback {
 }
 
 /// Counters of an operator.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Cell {
     place: Place,
     kind: CellKind,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum CellKind {
     /// How often.
     Count,
@@ -65,7 +66,7 @@ pub(crate) type FeedbackTable = HashMap<u32, Feedback>;
 impl Feedback {
     /// Counters of a function that is `heat` from being hot.
     pub fn new(region: &mut Region, heat: u32) -> Result<Feedback> {
-        let counters = region.allocate(size_of::<FuncCounters>())?;
+        let counters = region.allocate_cell(size_of::<FuncCounters>())?;
         let feedback = Feedback {
             counters,
             cells: HashMap::default(),
@@ -148,7 +149,7 @@ impl Translator<'_, '_> {
             return Some(cell.place);
         }
         // Without room in the region the operator is not counted.
-        let place = self.env.region.allocate(bytes).ok()?;
+        let place = self.env.region.allocate_cell(bytes).ok()?;
         feedback.cells.insert(offset, Cell { place, kind });
         Some(place)
     }
@@ -225,7 +226,7 @@ impl Translator<'_, '_> {
         sig.params
             .extend([types::I64, types::I32].map(ir::AbiParam::new));
         let sig = self.b.import_signature(sig);
-        let code = self.i64(varve_count_target as *const () as i64);
+        let code = self.native(Native::CountTarget, sig);
         let func = self.b.ins().ireduce(types::I32, func);
         self.b.ins().call_indirect(sig, code, &[cell, func]);
         self.forget_base();

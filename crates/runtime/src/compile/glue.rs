@@ -3,6 +3,7 @@
 use super::signatures::{clif_type, helper_signature, signature};
 use super::traps::trap_code;
 use super::{Scratch, Unit};
+use crate::code::link::helper_name;
 use crate::code::map::CodeInfo;
 use crate::code::memory::CodeMemory;
 use crate::error::{Result, TrapKind};
@@ -82,10 +83,8 @@ pub(crate) fn host_function(
     let values = b.ins().stack_addr(types::I64, slot, 0);
     store(&mut b, &ty.params, &args, values);
     let sig = b.import_signature(helper_signature(Helper::HostCall));
-    let name = b.func.declare_imported_user_function(ir::UserExternalName {
-        namespace: 0,
-        index: Helper::HostCall as u32,
-    });
+    let name = helper_name(Helper::HostCall as u32);
+    let name = b.func.declare_imported_user_function(name);
     let helper = b.import_function(ir::ExtFuncData {
         name: ir::ExternalName::user(name),
         signature: sig,

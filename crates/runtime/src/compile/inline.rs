@@ -5,6 +5,7 @@ use super::feedback::Feedback;
 use super::isa::Level;
 use super::resume::Why;
 use super::translate::{Activation, Translator};
+use crate::code::link::Native;
 use crate::error::Result;
 use crate::store::region::TargetCounters;
 use crate::store::{FuncKind, Inline, Leaf};
@@ -414,7 +415,7 @@ impl Translator<'_, '_> {
             .extend(std::iter::repeat_n(ir::AbiParam::new(types::F64), count));
         sig.returns.push(ir::AbiParam::new(types::F64));
         let sig = self.b.import_signature(sig);
-        let address = self.i64(address as i64);
+        let address = self.native(Native::Leaf(address), sig);
         let inst = self.b.ins().call_indirect(sig, address, &operands);
         self.forget_base();
         self.b.inst_results(inst)[0]

@@ -3,9 +3,10 @@
 use crate::error::{Error, Result};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
+use serde::{Deserialize, Serialize};
 
 /// How much work the compiler puts into code.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum Level {
     /// Quick to compile, with counters.
     Baseline,

@@ -43,7 +43,7 @@ mod variables;
 mod vectors;
 pub(crate) mod worker;
 
-use crate::arch;
+use crate::code::link::{Relocation, link};
 use crate::code::map::{CodeInfo, Handler, Inlined, StackMap};
 use crate::code::memory::CodeMemory;
 use crate::error::{Error, Result};
@@ -51,7 +51,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir;
 use cranelift_codegen::ir::AliasRegionData;
 use cranelift_codegen::isa::TargetIsa;
-use cranelift_codegen::{Context, FinalizedMachExceptionHandler, FinalizedRelocTarget};
+use cranelift_codegen::{Context, FinalizedMachExceptionHandler};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use env::{Assumptions, Env};
 use safepoints::Safepoints;
@@ -144,19 +144,10 @@ impl Unit {
         let buffer = &compiled.buffer;
         let base = memory.next() as usize;
         let mut code = buffer.data().to_vec();
-        for reloc in buffer.relocs() {
-            let at = reloc.offset as usize;
-            let target = match &reloc.target {
-                FinalizedRelocTarget::ExternalName(ir::ExternalName::User(name)) => {
-                    let name = &names[*name];
-                    helpers[name.index as usize] as i64
-                }
-                FinalizedRelocTarget::Func(offset) => base as i64 + *offset as i64,
-                other => return Err(failed(format!("relocation against {other:?}"))),
-            };
-            let target = target + reloc.addend;
-            arch::relocate(&mut code, base, at, reloc.kind, target).map_err(failed)?;
-        }
+        let relocations = buffer.relocs().iter();
+        let relocations = relocations.map(|r| Relocation::new(r, |name| names[name].clone()));
+        let relocations = relocations.collect::<Result<Box<[_]>>>()?;
+        link(&mut code, base, &relocations, helpers)?;
         let start = memory.add(&code)? as usize;
         debug_assert_eq!(start, base);
 
@@ -210,6 +201,7 @@ impl Unit {
             handlers,
             offsets,
             inlined: std::mem::take(&mut self.inlined),
+            relocations,
         })
     }
 

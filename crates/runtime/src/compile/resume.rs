@@ -25,6 +25,7 @@ use crate::types::ValType;
 use cranelift_codegen::ir::{
     self, Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
 };
+use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 use wasmparser as wp;
 use wasmparser::Operator;
@@ -48,7 +49,7 @@ impl Why {
 }
 
 /// A place in a function where an activation may go on.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Point {
     pub func: u32,
     /// Of the operator in the module.
@@ -57,6 +58,15 @@ pub(crate) struct Point {
     pub stack: Vec<ValType>,
     /// Operands below each open block, from the function's own on.
     pub heights: Vec<usize>,
+}
+
+/// What code is generated for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum What {
+    /// A function, by its number in the store.
+    Function(u32),
+    /// The rest of a function, by the number of its point.
+    Continuation(u32),
 }
 
 /// All points of a store that code leaves for.
@@ -77,6 +87,20 @@ impl Points {
         self.all.push(Rc::new(point));
         self.numbers.insert(key, n);
         n
+    }
+
+    /// All of them, in the order of their numbers.
+    pub fn all(&self) -> &[Rc<Point>] {
+        &self.all
+    }
+
+    /// The points of an earlier run, with the numbers that they had.
+    pub fn restore(all: Vec<Point>) -> Points {
+        let mut points = Points::default();
+        for point in all {
+            points.number(point);
+        }
+        points
     }
 
     pub fn get(&self, number: u32) -> Rc<Point> {

@@ -5,8 +5,8 @@
 //! negative distance from the same register: no second base, and one addressing mode for all.
 //!
 //! ```text
-//! region  0        64 KiB    +4 KiB   +64 KiB      +16 MiB                   REGION = heap base
-//!         | unmapped | context | state | type rows | functions, globals, ... |
+//! region  0        64 KiB    +4 KiB   +64 KiB      +16 MiB                  64 MiB   REGION = heap base
+//!         | unmapped | context | state | type rows | functions, globals, ... | counters |
 //! ```
 //!
 //! Places in the region are byte offsets from its start. Place 0 is the null function reference, and is unmapped, so
@@ -20,6 +20,8 @@ pub(crate) type Place = u32;
 
 /// Bytes of the region.
 pub(crate) const REGION: usize = 128 << 20;
+/// Place of the first counter of compiled code. They have a range of their own, which is kept from run to run as it is.
+const CELLS: Place = (REGION / 2) as Place;
 /// Bytes at its start that are never mapped.
 const NULL_FUNCTION_GUARD: usize = 64 << 10;
 /// Place of the [`Context`].
@@ -146,6 +148,8 @@ pub(crate) struct Region {
     start: *mut u8,
     next: Place,
     mapped: Place,
+    next_cell: Place,
+    mapped_cells: Place,
 }
 
 impl Region {
@@ -156,6 +160,8 @@ impl Region {
             start,
             next: FIRST_FREE,
             mapped: FIRST_FREE,
+            next_cell: CELLS,
+            mapped_cells: CELLS,
         };
         region.map(CONTEXT, FIRST_FREE)?;
         Ok(region)
@@ -182,19 +188,61 @@ impl Region {
     /// A fresh place of `bytes` zeroed bytes, aligned to 16.
     pub fn allocate(&mut self, bytes: usize) -> Result<Place> {
         let end = (self.next as usize + bytes).next_multiple_of(16);
-        if end > REGION {
+        if end > CELLS as usize {
             return Err(Error::usage(
                 "the store is full: too many functions, globals, tables or memories",
             ));
         }
         if end as Place > self.mapped {
-            let mapped = (end.next_multiple_of(1 << 20)).min(REGION) as Place;
+            let mapped = end.next_multiple_of(1 << 20) as Place;
             self.map(self.mapped, mapped)?;
             self.mapped = mapped;
         }
         let place = self.next;
         self.next = end as Place;
         Ok(place)
+    }
+
+    /// A fresh place of zeroed counters, which are words or, if the bytes are a multiple of eight, pairs of them.
+    pub fn allocate_cell(&mut self, bytes: usize) -> Result<Place> {
+        let align = if bytes.is_multiple_of(8) { 8 } else { 4 };
+        let place = self.next_cell.next_multiple_of(align);
+        self.map_cells(place as usize + bytes)?;
+        Ok(place)
+    }
+
+    fn map_cells(&mut self, end: usize) -> Result<()> {
+        if end > REGION {
+            return Err(Error::usage("the store is full: too much code that counts"));
+        }
+        if end as Place > self.mapped_cells {
+            let mapped = end.next_multiple_of(1 << 18) as Place;
+            self.map(self.mapped_cells, mapped)?;
+            self.mapped_cells = mapped;
+        }
+        self.next_cell = end as Place;
+        Ok(())
+    }
+
+    /// All counters.
+    pub fn cells(&self) -> &[u8] {
+        let len = (self.next_cell - CELLS) as usize;
+        // SAFETY: the range was allocated, and compiled code, which counts there, waits or is on this thread.
+        unsafe { std::slice::from_raw_parts(self.address(CELLS), len) }
+    }
+
+    /// Gives a region that has no counters yet those of an earlier run, at the same places.
+    pub fn restore_cells(&mut self, cells: &[u8]) -> Result<()> {
+        assert_eq!(self.next_cell, CELLS, "counters come first");
+        self.map_cells(CELLS as usize + cells.len())?;
+        // SAFETY: the range was just allocated.
+        unsafe { self.address::<u8>(CELLS).copy_from(cells.as_ptr(), cells.len()) };
+        Ok(())
+    }
+
+    /// Where the next function, global, table or memory will be.
+    pub fn next(&self) -> Place {
+        self.next
     }
 
     pub fn address<T>(&self, place: Place) -> *mut T {

@@ -5,13 +5,14 @@ use super::func::FuncKind;
 use super::heap::Heap;
 use crate::module::{ModuleInner, Site};
 use crate::types::Registry;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use varve_heap::layout::SITE_BITS;
 use varve_heap::record::Recorder;
 use varve_sites::{Key, Profile, SiteProfile, SitesFile};
 
 /// Where objects are made.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum Origin {
     /// At an operator of a function, by its number in the store: the operator's offset in the module, behind those of calls of
     /// [makers](crate::module::ModuleInner::is_made_by).
@@ -49,6 +50,24 @@ impl Sites {
         self.temperatures.push(temperature);
         self.numbers.insert(origin, n);
         n
+    }
+
+    /// All origins, in the order of their numbers from 1 on.
+    pub fn origins(&self) -> &[Origin] {
+        &self.origins
+    }
+
+    /// Gives the origins of an earlier run the numbers that they had, if what has a number by now has the same; whether that is so. Their
+    /// objects begin as all do.
+    pub fn restore(&mut self, origins: Vec<Origin>) -> bool {
+        let known = self.origins.len();
+        if origins.get(..known) != Some(&self.origins[..]) {
+            return false;
+        }
+        for origin in origins.into_iter().skip(known) {
+            self.add(origin, 0);
+        }
+        true
     }
 
     /// The temperature of objects that are born at a site.

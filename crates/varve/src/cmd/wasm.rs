@@ -12,13 +12,13 @@ use crate::ui::{Done, Failure, failed, wrong};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use varve_run::request::{EngineRequest, Fast};
 use varve_run::{ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
-use varve_runtime::{Config, Engine, Error, JitDump, Module, PerfMap, Store};
+use varve_runtime::{Config, Engine, Error, JitDump, Module, PerfMap, Store, make_code_cache};
 use varve_sites::Profile;
 
 /// The engine's settings, wherever the program runs.
@@ -38,6 +38,21 @@ pub fn settings(
     Ok(config)
 }
 
+/// Where compiled code is kept.
+fn code_cache(asked: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+    match asked {
+        None => Ok(varve_run::usual_folder().map(|folder| folder.join("code"))),
+        Some(none) if none == "none" => Ok(None),
+        Some(folder) => match make_code_cache(folder) {
+            Ok(()) => Ok(Some(folder.into())),
+            Err(e) => Err(wrong(format!(
+                "--code-cache {}: {e}; name a folder of your own, or none",
+                folder.display()
+            ))),
+        },
+    }
+}
+
 /// Runs a program on this machine; its objects are placed if somebody says where.
 pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done {
     let file = &program.file[..];
@@ -45,6 +60,7 @@ pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done 
     let managed = managed(program, &a.engine, &a.sandbox)?;
     config.interruptible = a.sandbox.timeout.is_some();
     config.gc_threads = a.log.gc_threads.map(usize::from);
+    config.code_cache = code_cache(a.log.code_cache.as_deref())?;
     if a.log.perf_map {
         let names = PerfMap::create().map_err(|e| {
             wrong(format!(

@@ -13,6 +13,6 @@ pub(crate) use enter::{varve_enter, varve_leave, varve_resume};
 pub(crate) const ELF_MACHINE: u32 = 62;
 
 pub(crate) use frames::{caller, return_address, return_slot};
-pub(crate) use relocate::relocate;
+pub(crate) use relocate::{RELOCATIONS, relocate, width};
 pub(crate) use signals::Interrupted;
 pub(crate) use stubs::{exit, lazy, lazy_entries};

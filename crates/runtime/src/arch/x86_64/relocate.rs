@@ -2,6 +2,17 @@
 
 use cranelift_codegen::binemit::Reloc;
 
+/// The kinds of fields. Kept code has their places in this list: another order is another format.
+pub(crate) const RELOCATIONS: [Reloc; 3] = [Reloc::X86CallPCRel4, Reloc::X86PCRel4, Reloc::Abs8];
+
+/// Bytes of a field.
+pub(crate) fn width(kind: Reloc) -> usize {
+    match kind {
+        Reloc::Abs8 => 8,
+        _ => 4,
+    }
+}
+
 /// Has the field at byte `at` of `code`, which will run at `base`, lead to `target`: the address that is meant, with the relocation's addend.
 ///
 /// # Errors
