@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -59,6 +60,9 @@ def arguments(benchmark, quick, rounds):
 class Engine:
     """An engine under one setting: `name` heads a column of at most 9 characters, `what` explains it."""
 
+    # Processes of a benchmark before those that are measured.
+    before = 0
+
     def __init__(self, name, what):
         self.name, self.what = name, what
 
@@ -76,9 +80,13 @@ class Engine:
 
 
 class Varve(Engine):
-    def __init__(self, name, tier=None):
-        super().__init__(name, f"`varve run --heap-max HEAP{f' --tier {tier}' if tier else ''}`")
+    """Without compiled code of earlier runs; or `again` with it, in a folder of its own that is empty in the beginning."""
+
+    def __init__(self, name, tier=None, again=False):
+        kept = "--code-cache FOLDER` with the code of a run before" if again else "--code-cache none`"
+        super().__init__(name, f"`varve run --heap-max HEAP{f' --tier {tier}' if tier else ''} {kept}")
         self.tier = tier
+        self.before = 1 if again else 0
 
     def prepare(self, folder):
         self.path = named("VARVE", WORKSPACE / "target/release/varve")
@@ -88,11 +96,13 @@ class Varve(Engine):
             options = subprocess.run([self.path, "run", "--help=all"], stdout=subprocess.PIPE, text=True, check=True).stdout
             if "--tier" not in options:
                 raise Missing("this varve has no --tier")
+        self.kept = tempfile.TemporaryDirectory(prefix="engines-code-") if self.before else None
         return said(self.path, "--version")
 
     def command(self, benchmark, quick, rounds, heap_mib):
         tier = ["--tier", self.tier] if self.tier else []
-        head = [self.path, "run", module(benchmark), "--heap-max", f"{heap_mib}MiB", *tier]
+        kept = ["--code-cache", self.kept.name if self.kept else "none"]
+        head = [self.path, "run", module(benchmark), "--heap-max", f"{heap_mib}MiB", *tier, *kept]
         return [*head, "--", *arguments(benchmark, quick, rounds)]
 
 
@@ -232,6 +242,7 @@ class PackagedWasmtime(Engine):
 
 ENGINES = [
     Varve("varve"),
+    Varve("again", again=True),
     Varve("baseline", "baseline"),
     Varve("optimized", "optimizing"),
     Node(),

@@ -218,6 +218,33 @@ fn and_while_code_is_optimized_too_early() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
+/// Code that earlier runs have left, and what they counted: it is used, and does the same.
+#[test]
+fn and_with_compiled_code_of_earlier_runs() {
+    let usual = Config {
+        background: false,
+        ..Config::default()
+    };
+    let early = Config {
+        hot: 30,
+        nursery: 256 << 10,
+        ..usual.clone()
+    };
+    for config in [usual, early] {
+        let kept = tempfile::tempdir().unwrap();
+        let config = Config {
+            code_cache: Some(kept.path().into()),
+            ..config
+        };
+        for run in 1..=3 {
+            let failures = failures(config.clone(), cases().iter());
+            assert!(failures.is_empty(), "run {run}: {}", failures.join("\n\n"));
+        }
+        let files = fs::read_dir(kept.path()).unwrap().count();
+        assert!(files >= 10, "{files} files of code");
+    }
+}
+
 #[test]
 fn an_import_of_another_shape_than_the_hosts_is_refused() {
     let engine = Engine::default();

@@ -31,7 +31,8 @@ pub fn check(case: &Case, tally: &mut Tally) -> Result<Outcome, String> {
     let theirs = theirs::run(case);
     tally.add(&theirs);
     let mut outcome = Outcome::Same;
-    for (name, config) in ours::configurations(case) {
+    let kept = tempfile::tempdir().map_err(|e| format!("a temporary folder: {e}"))?;
+    for (name, config) in ours::configurations(case, kept.path()) {
         let ours = ours::run(case, config);
         if seen::compare(&ours, &theirs).map_err(|e| format!("{name}: {e}"))? == Outcome::Exhausted
         {
@@ -59,7 +60,7 @@ mod tests {
     /// What the engines show of one module, beside what they show of another.
     fn compare(ours: &str, theirs: &str) -> Result<Outcome, String> {
         let case = |text: &str| Case::of_module(text.as_bytes()).unwrap();
-        let (name, config) = ours::configurations(&case(ours)).remove(0);
+        let (name, config) = ours::configurations(&case(ours), "nowhere".as_ref()).remove(0);
         assert_eq!(name, "baseline");
         seen::compare(&ours::run(&case(ours), config), &theirs::run(&case(theirs)))
     }

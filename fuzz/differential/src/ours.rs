@@ -3,14 +3,16 @@
 use crate::arguments::{Kind, arguments};
 use crate::generate::{CALLS, Case, ENVIRONMENT};
 use crate::seen::{DEPTH, ELEMENTS, End, FIELDS, Seen, Value, What, memory};
+use std::path::Path;
 use varve_runtime::{
     AsContextMut, Config, Engine, Error, Extern, HeapType, Instance, Linker, Module, Rooted, Store,
     Tier, TrapKind, Val, ValType,
 };
 use varve_runtime::{Kind as TypeKind, RootScope};
 
-/// The settings under which each case runs, by name: every one must do what the other engine does.
-pub fn configurations(case: &Case) -> Vec<(&'static str, Config)> {
+/// The settings under which each case runs, by name, one after the other: every one must do what the other engine does. Compiled code is
+/// kept in `kept`, which is empty in the beginning.
+pub fn configurations(case: &Case, kept: &Path) -> Vec<(&'static str, Config)> {
     let small = Config {
         heap_max: 64 << 20,
         // Each memory and table for itself, as on the other engine.
@@ -41,6 +43,16 @@ pub fn configurations(case: &Case) -> Vec<(&'static str, Config)> {
         ),
         ("early", early.clone()),
     ];
+    for name in ["keeping code", "with kept code", "with more kept code"] {
+        let code_cache = Some(kept.into());
+        all.push((
+            name,
+            Config {
+                code_cache,
+                ..early.clone()
+            },
+        ));
+    }
     if case.stress {
         all.push((
             "early, collecting at every allocation",

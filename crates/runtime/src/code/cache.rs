@@ -109,9 +109,7 @@ fn make_room(folder: &Path) -> io::Result<()> {
         if name.ends_with(SUFFIX) {
             files.push((used, metadata.len(), path));
         } else if name.ends_with(PART)
-            && now
-                .duration_since(used)
-                .is_ok_and(|age| age > LEFT_BEHIND)
+            && now.duration_since(used).is_ok_and(|age| age > LEFT_BEHIND)
         {
             let _ = fs::remove_file(&path);
         }
@@ -187,7 +185,10 @@ mod tests {
         allow(&folder, 0o777);
         assert_eq!(read(&folder, "a"), None);
         let refused = write(&folder, "a", b"mine").unwrap_err();
-        assert_eq!(refused.to_string(), "others can write to the folder, or it is somebody else's");
+        assert_eq!(
+            refused.to_string(),
+            "others can write to the folder, or it is somebody else's"
+        );
         allow(&folder, 0o700);
         // A link may lead to what somebody else will write.
         fs::rename(&path, folder.join("elsewhere")).unwrap();
@@ -217,6 +218,9 @@ mod tests {
             .map(|e| e.unwrap().file_name().into_string().unwrap())
             .collect();
         left.sort();
-        assert_eq!(left, ["alive.part", "new.code", "of-somebody-else", "old.code"]);
+        assert_eq!(
+            left,
+            ["alive.part", "new.code", "of-somebody-else", "old.code"]
+        );
     }
 }

@@ -121,9 +121,7 @@ pub(crate) fn link(
             Target::Program(distance) => anchor() as i64 + i64::from(distance),
             Target::Own(offset) => base as i64 + i64::from(offset),
         };
-        let kind = *arch::RELOCATIONS
-            .get(r.kind as usize)
-            .ok_or_else(damaged)?;
+        let kind = *arch::RELOCATIONS.get(r.kind as usize).ok_or_else(damaged)?;
         if r.at as usize + arch::width(kind) > code.len() {
             return Err(damaged());
         }

@@ -228,7 +228,13 @@ impl Vm {
             let _ = write!(words, "{} {:?},", m.place, m.ty);
         }
         let types = self.engine.types();
-        let _ = write!(words, "{:?} {} {}", self.tags, types.len(), self.region.next());
+        let _ = write!(
+            words,
+            "{:?} {} {}",
+            self.tags,
+            types.len(),
+            self.region.next()
+        );
         add(&mut hash, words);
         for instance in &self.instances {
             let module = &instance.module;
@@ -293,7 +299,10 @@ impl Vm {
                 continue;
             };
             let code = self.code.memory.bytes(info.start, info.len);
-            if let Ok(body) = postcard::to_allocvec(&Body { code, info: &**info }) {
+            if let Ok(body) = postcard::to_allocvec(&Body {
+                code,
+                info: &**info,
+            }) {
                 bodies.push((what, level, body));
             }
         }

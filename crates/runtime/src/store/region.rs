@@ -236,7 +236,10 @@ impl Region {
         assert_eq!(self.next_cell, CELLS, "counters come first");
         self.map_cells(CELLS as usize + cells.len())?;
         // SAFETY: the range was just allocated.
-        unsafe { self.address::<u8>(CELLS).copy_from(cells.as_ptr(), cells.len()) };
+        unsafe {
+            self.address::<u8>(CELLS)
+                .copy_from(cells.as_ptr(), cells.len())
+        };
         Ok(())
     }
 

@@ -392,8 +392,8 @@ impl Vm {
         if tiers.keeping.loops(func)
             && let Some(feedback) = tiers.feedback.get(&func)
         {
-            // Its loops go on in code that is there already.
-            feedback.reheat(&self.region, 0);
+            // Its loops go on in code that is there already, in their first iteration after this call.
+            feedback.reheat(&self.region, HEAT_OF_CALL as u32);
         }
         Ok(code)
     }

@@ -77,6 +77,11 @@ pub fn command<S: AsRef<OsStr>>(words: &[S]) -> Command {
     ] {
         c.env_remove(variable);
     }
+    // What is kept from run to run is no business of the user's own runs.
+    c.env(
+        "XDG_CACHE_HOME",
+        concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
+    );
     c
 }
 

@@ -1,6 +1,6 @@
 //! WebAssembly programs: what their collections tell.
 
-use crate::common::{TINY, varve};
+use crate::common::{Said, TINY, command, varve};
 
 /// Trees of this depth take a few collections of a small nursery, and 20 ms.
 const TREES: [&str; 6] = [
@@ -115,4 +115,43 @@ fn a_table_that_is_lost_is_a_failure() {
             "{args:?}: {err}"
         );
     }
+}
+
+/// In the usual folder unless another one is named; and a later run prints the same.
+#[test]
+fn compiled_code_is_kept_for_later_runs() {
+    let scratch = tempfile::tempdir().unwrap();
+    let files = |folder: &str| {
+        let entries = std::fs::read_dir(scratch.path().join(folder));
+        entries.map_or(0, |found| found.count())
+    };
+    let run = |options: &[&str]| {
+        let mut command = command(&[&TREES[..], options, &["--", "12"]].concat());
+        command.env("XDG_CACHE_HOME", scratch.path().join("cache"));
+        Said::of(command.output().unwrap()).well().out
+    };
+    let wanted = run(&["--code-cache", "none"]);
+    assert_eq!(files("cache"), 0);
+    for _ in 0..3 {
+        assert_eq!(run(&[]), wanted);
+        assert_eq!(files("cache/varve/code"), 1);
+    }
+    let own = scratch.path().join("own");
+    for _ in 0..2 {
+        assert_eq!(run(&["--code-cache", own.to_str().unwrap()]), wanted);
+        assert_eq!(files("own"), 1);
+    }
+}
+
+#[test]
+fn a_folder_where_no_code_can_be_kept_is_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let file = file.to_str().unwrap();
+    let said = trees(&["--code-cache", file]);
+    said.refuses(
+        2,
+        &["--code-cache", file, "name a folder of your own, or none"],
+    );
 }
