@@ -96,6 +96,19 @@ impl Access {
         }
     }
 
+    /// Whether a program could make or change what is at `path`, or will be.
+    pub fn may_write(&self, path: &Path) -> bool {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
+        // What is there already may lead elsewhere.
+        let real = absolute.ancestors().find_map(|p| p.canonicalize().ok());
+        let paths = [Some(absolute.clone()), real];
+        self.folders.iter().filter(|f| !f.read_only).any(|folder| {
+            let host = folder.host.canonicalize();
+            let host = host.unwrap_or_else(|_| folder.host.clone());
+            paths.iter().flatten().any(|path| path.starts_with(&host))
+        })
+    }
+
     /// The same for a program. Folders are opened now: what is renamed later is still the same folder.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use varve_run::request::{EngineRequest, Fast};
-use varve_run::{ManagedProgram, unknown_sites};
+use varve_run::{Access, ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
 use varve_runtime::{Config, Engine, Error, JitDump, Module, PerfMap, Store, make_code_cache};
 use varve_sites::Profile;
@@ -38,18 +38,27 @@ pub fn settings(
     Ok(config)
 }
 
-/// Where compiled code is kept.
-fn code_cache(asked: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
-    match asked {
-        None => Ok(varve_run::usual_folder().map(|folder| folder.join("code"))),
-        Some(none) if none == "none" => Ok(None),
-        Some(folder) => match make_code_cache(folder) {
-            Ok(()) => Ok(Some(folder.into())),
-            Err(e) => Err(wrong(format!(
-                "--code-cache {}: {e}; name a folder of your own, or none",
-                folder.display()
-            ))),
-        },
+/// Where compiled code is kept: nowhere that the program could write code itself.
+fn code_cache(asked: Option<&Path>, access: &Access) -> Result<Option<PathBuf>, Failure> {
+    let Some(folder) = asked else {
+        let usual = varve_run::usual_folder().map(|folder| folder.join("code"));
+        return Ok(usual.filter(|folder| !access.may_write(folder)));
+    };
+    if folder == "none" {
+        return Ok(None);
+    }
+    let refused = |why: &str| {
+        Err(wrong(format!(
+            "--code-cache {}: {why}; name a folder of your own, or none",
+            folder.display()
+        )))
+    };
+    if access.may_write(folder) {
+        return refused("the program may write there, and could have its own code run");
+    }
+    match make_code_cache(folder) {
+        Ok(()) => Ok(Some(folder.into())),
+        Err(e) => refused(&e.to_string()),
     }
 }
 
@@ -60,7 +69,7 @@ pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done 
     let managed = managed(program, &a.engine, &a.sandbox)?;
     config.interruptible = a.sandbox.timeout.is_some();
     config.gc_threads = a.log.gc_threads.map(usize::from);
-    config.code_cache = code_cache(a.log.code_cache.as_deref())?;
+    config.code_cache = code_cache(a.log.code_cache.as_deref(), &managed.access)?;
     if a.log.perf_map {
         let names = PerfMap::create().map_err(|e| {
             wrong(format!(

@@ -155,3 +155,24 @@ fn a_folder_where_no_code_can_be_kept_is_named() {
         &["--code-cache", file, "name a folder of your own, or none"],
     );
 }
+
+/// A module that may write to its folder of kept code could have machine code of its own run.
+#[test]
+fn no_code_is_kept_where_the_program_may_write() {
+    let home = tempfile::tempdir().unwrap();
+    let cache = home.path().join("cache");
+    let run = |options: &[&str]| {
+        let mut command = command(&[&TREES[..], options, &["--", "12"]].concat());
+        command.env("XDG_CACHE_HOME", &cache);
+        Said::of(command.output().unwrap())
+    };
+    let home = home.path().to_str().unwrap();
+    run(&["--dir", home]).well();
+    run(&["--dir", "/"]).well();
+    assert!(!cache.exists());
+    let within = format!("{home}/code");
+    let said = run(&["--dir", home, "--code-cache", &within]);
+    said.refuses(2, &["--code-cache", &within, "the program may write there"]);
+    run(&["--dir", &format!("{home}:ro")]).well();
+    assert!(cache.join("varve/code").is_dir());
+}
