@@ -1,7 +1,7 @@
 //! Files with compiled code, from run to run: one for each module, build and processor.
 //!
 //! ```text
-//! magic, 12 bytes | crc32 of the rest, 4 bytes | what `store/kept.rs` makes of it
+//! magic, 12 bytes | crc32 of the rest, 4 bytes | what `store/tier/kept.rs` makes of it
 //! ```
 //!
 //! A file is machine code that will run with all rights of its user. So it is read only where nobody else could have written it, and the

@@ -12,7 +12,6 @@ mod host_values;
 pub(crate) mod instance;
 mod interrupt;
 mod intervals;
-mod kept;
 pub(crate) mod linear;
 pub(crate) mod objects;
 pub(crate) mod observe;

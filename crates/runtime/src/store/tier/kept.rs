@@ -8,9 +8,9 @@
 //! Code that depends on more is not kept: that of stores which are observed or profiled, which have durable objects, and whose plan asks
 //! about allocation sites.
 
-use super::Vm;
-use super::func::{FuncKind, Inline, Leaf};
-use super::sites::Origin;
+use super::super::Vm;
+use super::super::func::{FuncKind, Inline, Leaf};
+use super::super::sites::Origin;
 use crate::code::cache;
 use crate::code::link::{self, Native};
 use crate::code::map::CodeInfo;
@@ -282,7 +282,7 @@ impl Vm {
     }
 
     /// Keeps the code in use for later runs, if there is new one. That it cannot be kept is no reason for a program to fail that has run.
-    pub(super) fn keep_code(&mut self) {
+    pub(in crate::store) fn keep_code(&mut self) {
         if self.take_generated().is_err() {
             return;
         }
