@@ -17,10 +17,10 @@ pub(crate) enum Native {
     Leaf(usize),
 }
 
-/// Namespaces of names in code that is being generated.
+/// Namespaces of names in code that is being generated. Of distances, the namespace has the upper half, and this bit.
 const HELPERS: u32 = 0;
-const NATIVES: u32 = 1;
-const PROGRAM: u32 = 2;
+const MEMMOVE: u32 = 1;
+const DISTANT: u32 = 1 << 31;
 
 /// Where functions of this program are counted from.
 fn anchor() -> usize {
@@ -36,14 +36,31 @@ impl Native {
     /// The name under which code asks for it.
     pub fn name(self) -> UserExternalName {
         match self {
-            Native::Memmove => UserExternalName::new(NATIVES, 0),
-            Native::CountTarget => UserExternalName::new(PROGRAM, 0),
-            // A program is smaller than 2 GiB, as its own calls reach.
-            Native::Leaf(at) => {
-                UserExternalName::new(PROGRAM, at.wrapping_sub(anchor()) as i32 as u32)
-            }
+            Native::Memmove => UserExternalName::new(MEMMOVE, 0),
+            Native::CountTarget => distant(0),
+            Native::Leaf(at) => distant(at.wrapping_sub(anchor()) as i64),
         }
     }
+
+    /// Its distance, if it is in the same file as this code, so that the distance is always the same: no file's calls reach further than
+    /// 2 GiB.
+    pub fn distance_in_file(self) -> Option<i32> {
+        match self {
+            Native::Memmove => None,
+            Native::CountTarget => Some(0),
+            Native::Leaf(at) => i32::try_from(at.wrapping_sub(anchor()) as i64).ok(),
+        }
+    }
+}
+
+/// The name of what is so many bytes away. Addresses have 57 bits at most, and distances 58.
+fn distant(bytes: i64) -> UserExternalName {
+    UserExternalName::new(DISTANT | (bytes >> 32) as u32, bytes as u32)
+}
+
+fn distance_of(name: &UserExternalName) -> i64 {
+    let upper = i64::from((name.namespace << 1) as i32 >> 1);
+    upper << 32 | i64::from(name.index)
 }
 
 /// What a field leads to. Says the same in all processes of one build.
@@ -53,8 +70,8 @@ enum Target {
     Helper(u32),
     /// The C library's `memmove`.
     Memmove,
-    /// A function of this program, by its distance from one of the runtime's.
-    Program(i32),
+    /// A function of this process, by its distance from one of the runtime's.
+    Distant(i64),
     /// An offset in the piece itself.
     Own(u32),
 }
@@ -85,8 +102,9 @@ impl Relocation {
                 let name = names(*name);
                 match name.namespace {
                     HELPERS => Target::Helper(name.index),
-                    PROGRAM => Target::Program(name.index as i32),
-                    _ => Target::Memmove,
+                    MEMMOVE => Target::Memmove,
+                    namespace if namespace & DISTANT != 0 => Target::Distant(distance_of(&name)),
+                    _ => return Err(failed(format!("relocation against {name:?}"))),
                 }
             }
             FinalizedRelocTarget::Func(offset) => Target::Own(*offset),
@@ -118,7 +136,7 @@ pub(crate) fn link(
         let target = match r.target {
             Target::Helper(number) => *helpers.get(number as usize).ok_or_else(damaged)? as i64,
             Target::Memmove => libc::memmove as *const () as i64,
-            Target::Program(distance) => anchor() as i64 + i64::from(distance),
+            Target::Distant(bytes) => (anchor() as i64).wrapping_add(bytes),
             Target::Own(offset) => base as i64 + i64::from(offset),
         };
         let kind = *arch::RELOCATIONS.get(r.kind as usize).ok_or_else(damaged)?;
@@ -161,4 +179,47 @@ fn find_build() -> Option<String> {
             file.mtime_nsec()
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_distances_of_both_signs() {
+        for bytes in [0, 1, -1, 1 << 31, -(1 << 31), 1 << 46, -(1 << 57) + 5] {
+            assert_eq!(distance_of(&distant(bytes)), bytes);
+        }
+    }
+
+    #[test]
+    fn what_is_in_another_file_has_no_distance_that_lasts() {
+        let near = anchor() + 1000;
+        assert_eq!(Native::Leaf(near).distance_in_file(), Some(1000));
+        assert_eq!(Native::Leaf(near + (1 << 40)).distance_in_file(), None);
+    }
+
+    #[test]
+    fn fields_that_lead_nowhere_are_errors() {
+        let field = |at, kind, target| Relocation {
+            at,
+            kind,
+            target,
+            addend: 0,
+        };
+        let mut code = [0; 16];
+        let helper: *const u8 = std::ptr::without_provenance(0x1000);
+        let mut fill = |r| link(&mut code, 0x2000, &[r], &[helper]);
+        // Kind 2 is an address of 8 bytes.
+        fill(field(8, 2, Target::Helper(0))).unwrap();
+        assert!(fill(field(9, 2, Target::Helper(0))).is_err());
+        assert!(fill(field(8, 2, Target::Helper(1))).is_err());
+        assert!(fill(field(8, 3, Target::Helper(0))).is_err());
+        assert_eq!(code[8..], 0x1000u64.to_le_bytes());
+    }
+
+    #[test]
+    fn this_build_is_known() {
+        assert!(build().is_some_and(|build| build.starts_with(env!("CARGO_PKG_VERSION"))));
+    }
 }

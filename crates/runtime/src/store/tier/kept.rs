@@ -208,7 +208,7 @@ impl Vm {
             let kind = match &f.kind {
                 FuncKind::Wasm { instance, index } => format!("{instance} {index}"),
                 FuncKind::Host(_, None) => "host".into(),
-                FuncKind::Host(_, Some(Inline::Leaf(leaf))) => name_of(*leaf),
+                FuncKind::Host(_, Some(Inline::Leaf(leaf))) => name_of(*leaf)?,
                 FuncKind::Host(_, Some(Inline::Mark)) => "mark".into(),
             };
             let _ = write!(words, "{} {} {kind},", f.place, f.ty);
@@ -283,7 +283,8 @@ impl Vm {
 
     /// Keeps the code in use for later runs, if there is new one. That it cannot be kept is no reason for a program to fail that has run.
     pub(in crate::store) fn keep_code(&mut self) {
-        if self.take_generated().is_err() {
+        // Who panics may have left the store in the middle of something.
+        if std::thread::panicking() || self.heap.is_none() || self.take_generated().is_err() {
             return;
         }
         let keeping = std::mem::replace(&mut self.code.tiers.keeping, Keeping::Not);
@@ -343,11 +344,12 @@ fn add(hash: &mut Sha256, bytes: impl AsRef<[u8]>) {
     hash.update(bytes);
 }
 
-/// What a function is whose code is inline.
-fn name_of(leaf: Leaf) -> String {
-    match leaf {
+/// What a function is whose code is inline, if it is the same in all processes of a build.
+fn name_of(leaf: Leaf) -> Option<String> {
+    let at = |address| Native::Leaf(address).distance_in_file();
+    Some(match leaf {
         Leaf::Sqrt | Leaf::Abs | Leaf::Floor | Leaf::Ceil => format!("{leaf:?}"),
-        Leaf::Unary(f) => format!("unary {:?}", Native::Leaf(f as usize).name()),
-        Leaf::Binary(f) => format!("binary {:?}", Native::Leaf(f as usize).name()),
-    }
+        Leaf::Unary(f) => format!("unary {}", at(f as usize)?),
+        Leaf::Binary(f) => format!("binary {}", at(f as usize)?),
+    })
 }
