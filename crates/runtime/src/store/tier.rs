@@ -3,7 +3,7 @@
 //! A function is compiled by the baseline when it is first called. Its counters make it *hot*: from then on calls go to
 //! optimized code, and activations that run in a loop go on there. Optimized code trusts the counters; where a guard
 //! shows that they mislead, the activation goes on in baseline code, and when that happens often the function is counted, and
-//! then compiled, anew.
+//! then compiled, anew. A store may begin with the code of an earlier run: see `kept`.
 
 mod kept;
 
