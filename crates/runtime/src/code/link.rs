@@ -164,11 +164,10 @@ fn find_build() -> Option<String> {
             (number(from)..number(to)).contains(&anchor())
         })
     })?;
-    let words: Vec<_> = line.splitn(6, ' ').collect();
-    let path = words.get(5)?.trim_start();
+    let path = line.splitn(6, ' ').nth(5)?.trim_start();
+    // The inode in the line is no help: file systems that are made of others may say another one here.
     let file = std::fs::metadata(path).ok()?;
-    let same = words.get(4)?.parse() == Ok(file.ino());
-    same.then(|| {
+    (!path.ends_with(" (deleted)")).then(|| {
         format!(
             "{} {} {} {} {}.{:09}",
             env!("CARGO_PKG_VERSION"),
