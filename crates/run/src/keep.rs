@@ -106,9 +106,11 @@ struct Head<'a> {
 
 /// Where what can be made anew is kept: `$XDG_CACHE_HOME/varve` or `~/.cache/varve`; nowhere when there is no home.
 pub fn usual_folder() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME")
+    // An empty variable is as good as none.
+    let folder = |name| std::env::var_os(name).filter(|v| !v.is_empty());
+    let cache = folder("XDG_CACHE_HOME")
         .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
+        .or_else(|| folder("HOME").map(|home| PathBuf::from(home).join(".cache")));
     Some(cache?.join("varve"))
 }
 
