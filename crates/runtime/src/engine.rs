@@ -164,8 +164,8 @@ pub struct Config {
     /// exception, gets that exception where the heap or the stack is full. Without this, as without such a function, it ends with a trap.
     pub throw_exhaustion: bool,
     /// A folder where compiled code is kept from run to run, if it is to be; made when there is something to keep. Only this user may be
-    /// able to write to it. Code is kept when a store is dropped, unless it is observed or profiled, has durable objects, or a plan that asks about
-    /// allocation sites; that it cannot be kept is no error. It is used by the same build on the same kind of processor for the same
+    /// able to write to it. Code is kept when a store is dropped, unless it is observed or profiled, has durable objects or checks for them, or a
+    /// plan of several memories; that it cannot be kept is no error. It is used by the same build on the same kind of processor for the same
     /// modules, made with the same imports in the same order.
     pub code_cache: Option<PathBuf>,
     /// Where `perf` finds the names of compiled functions.

@@ -1,5 +1,9 @@
 //! Compiled code that is kept from run to run: it is used where it may be, and nowhere else.
 
+#[path = "common/program.rs"]
+mod program;
+
+use program::Program;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -12,40 +16,6 @@ fn keeping(folder: &Path) -> Config {
         background: false,
         code_cache: Some(folder.into()),
         ..Config::default()
-    }
-}
-
-/// A module that imports a number, in a store of its own: one run of a program.
-struct Run {
-    store: Store<()>,
-    instance: Instance,
-}
-
-impl Run {
-    fn new(config: Config, wat: &str, number: i32) -> Run {
-        let engine = Engine::new(config);
-        let module = Module::new(&engine, &wat::parse_str(wat).unwrap()).unwrap();
-        let mut store = Store::new(&engine, ()).unwrap();
-        let mut linker = Linker::new(&engine);
-        extern "C" fn hypot(x: f64, y: f64) -> f64 {
-            x.hypot(y)
-        }
-        linker.func_leaf("math", "hypot", Leaf::Binary(hypot));
-        let global = Global::new(&mut store, ValType::I32, false, Val::I32(number)).unwrap();
-        linker.define("env", "number", global);
-        let instance = linker.instantiate(&mut store, &module).unwrap();
-        Run { store, instance }
-    }
-
-    fn call<P: WasmTypes, R: WasmResults>(&mut self, name: &str, params: P) -> Result<R> {
-        let f = self
-            .instance
-            .get_typed_func::<P, R>(&mut self.store, name)?;
-        f.call(&mut self.store, params)
-    }
-
-    fn stats(&self) -> CompilerStats {
-        self.store.compiler_stats()
     }
 }
 
@@ -99,7 +69,7 @@ const PROGRAM: &str = r#"(module
         (call $divide (i32.const 7) (local.get 0))))"#;
 
 /// What a run prints, so to speak.
-fn results(run: &mut Run) -> Vec<String> {
+fn results(run: &mut Program) -> Vec<String> {
     let mut said = vec![
         format!("{:?}", run.call::<_, i32>("apply", (0, 1000))),
         format!("{:?}", run.call::<i32, i32>("list", 20_000)),
@@ -128,7 +98,7 @@ fn files(folder: &TempDir) -> Vec<std::path::PathBuf> {
 #[test]
 fn the_second_run_compiles_nothing_and_does_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let mut first = Run::new(keeping(folder.path()), PROGRAM, 5);
+    let mut first = Program::with_number(keeping(folder.path()), PROGRAM, 5);
     let wanted = results(&mut first);
     let stats = first.stats();
     assert!(stats.baseline > 0 && stats.optimized > 0, "{stats:?}");
@@ -137,7 +107,7 @@ fn the_second_run_compiles_nothing_and_does_the_same() {
     drop(first);
     assert_eq!(files(&folder).len(), 1);
     for _ in 0..2 {
-        let mut next = Run::new(keeping(folder.path()), PROGRAM, 5);
+        let mut next = Program::with_number(keeping(folder.path()), PROGRAM, 5);
         assert_eq!(results(&mut next), wanted);
         let stats = next.stats();
         assert_eq!((stats.baseline, stats.optimized), (0, 0), "{stats:?}");
@@ -149,12 +119,16 @@ fn the_second_run_compiles_nothing_and_does_the_same() {
 #[test]
 fn kept_code_survives_collections_at_every_allocation() {
     let folder = tempfile::tempdir().unwrap();
-    results(&mut Run::new(keeping(folder.path()), PROGRAM, 5));
+    results(&mut Program::with_number(
+        keeping(folder.path()),
+        PROGRAM,
+        5,
+    ));
     let config = Config {
         gc_stress: true,
         ..keeping(folder.path())
     };
-    let mut next = Run::new(config, PROGRAM, 5);
+    let mut next = Program::with_number(config, PROGRAM, 5);
     assert_eq!(next.call::<i32, i32>("list", 300).unwrap(), 45_150);
     let stats = next.stats();
     assert!(stats.kept > 0 && stats.optimized == 0, "{stats:?}");
@@ -164,22 +138,30 @@ fn kept_code_survives_collections_at_every_allocation() {
 #[test]
 fn kept_code_that_expects_something_else_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
-    let mut first = Run::new(keeping(folder.path()), PROGRAM, 5);
+    let mut first = Program::with_number(keeping(folder.path()), PROGRAM, 5);
     for _ in 0..20 {
         assert_eq!(first.call::<_, i32>("apply", (0, 300)).unwrap(), 89_705);
     }
     drop(first);
-    let squares = |run: &mut Run| {
+    let squares = |run: &mut Program| {
         for _ in 0..100 {
             assert_eq!(run.call::<_, i32>("apply", (1, 100)).unwrap(), 328_355);
         }
         run.stats()
     };
-    let stats = squares(&mut Run::new(keeping(folder.path()), PROGRAM, 5));
+    let stats = squares(&mut Program::with_number(
+        keeping(folder.path()),
+        PROGRAM,
+        5,
+    ));
     assert!(stats.kept > 0 && stats.failed_guards > 0, "{stats:?}");
     let mut last = stats;
     for _ in 0..3 {
-        last = squares(&mut Run::new(keeping(folder.path()), PROGRAM, 5));
+        last = squares(&mut Program::with_number(
+            keeping(folder.path()),
+            PROGRAM,
+            5,
+        ));
     }
     assert_eq!((last.optimized, last.failed_guards), (0, 0), "{last:?}");
 }
@@ -187,11 +169,15 @@ fn kept_code_that_expects_something_else_is_given_up() {
 #[test]
 fn code_of_another_module_import_or_engine_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
-    drop(Run::new(keeping(folder.path()), PROGRAM, 5));
+    drop(Program::with_number(keeping(folder.path()), PROGRAM, 5));
     assert_eq!(files(&folder).len(), 0, "there was no code");
-    results(&mut Run::new(keeping(folder.path()), PROGRAM, 5));
+    results(&mut Program::with_number(
+        keeping(folder.path()),
+        PROGRAM,
+        5,
+    ));
     let unknown = |config: Config, wat: &str, number: i32, wanted: i32| {
-        let mut run = Run::new(config, wat, number);
+        let mut run = Program::with_number(config, wat, number);
         assert_eq!(run.call::<_, i32>("apply", (0, 1000)).unwrap(), wanted);
         assert_eq!(run.stats().kept, 0);
     };
@@ -224,18 +210,22 @@ fn code_of_another_module_import_or_engine_is_not_used() {
 #[test]
 fn a_damaged_file_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
-    let wanted = results(&mut Run::new(keeping(folder.path()), PROGRAM, 5));
+    let wanted = results(&mut Program::with_number(
+        keeping(folder.path()),
+        PROGRAM,
+        5,
+    ));
     let [file] = &files(&folder)[..] else {
         panic!("one file")
     };
     let whole = fs::read(file).unwrap();
     for cut in [0, 3, 100, whole.len() / 2, whole.len() - 1] {
         fs::write(file, &whole[..cut]).unwrap();
-        let mut run = Run::new(keeping(folder.path()), PROGRAM, 5);
+        let mut run = Program::with_number(keeping(folder.path()), PROGRAM, 5);
         assert_eq!(results(&mut run), wanted);
         assert_eq!(run.stats().kept, 0, "cut at {cut}");
         drop(run);
-        let mut run = Run::new(keeping(folder.path()), PROGRAM, 5);
+        let mut run = Program::with_number(keeping(folder.path()), PROGRAM, 5);
         assert_eq!(results(&mut run), wanted);
         assert!(run.stats().kept > 0, "made anew");
     }
@@ -246,14 +236,18 @@ fn a_folder_that_cannot_be_is_no_failure_of_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "taken").unwrap();
-    results(&mut Run::new(keeping(&file.join("in it")), PROGRAM, 5));
+    results(&mut Program::with_number(
+        keeping(&file.join("in it")),
+        PROGRAM,
+        5,
+    ));
     assert_eq!(fs::read_to_string(&file).unwrap(), "taken");
 }
 
 #[test]
 fn functions_that_a_later_instance_brings_are_not_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let mut run = Run::new(keeping(folder.path()), PROGRAM, 5);
+    let mut run = Program::with_number(keeping(folder.path()), PROGRAM, 5);
     results(&mut run);
     let engine = run.store.engine().clone();
     let other = r#"(module (func (export "f") (result i32) (i32.const 3)))"#;

@@ -1,5 +1,9 @@
 //! The two compilers: what code does when it changes under an activation.
 
+#[path = "common/program.rs"]
+mod program;
+
+use program::Program;
 use varve_runtime::*;
 
 /// Optimizes after a few calls or iterations, at once.
@@ -11,36 +15,8 @@ fn early() -> Config {
     }
 }
 
-struct Program {
-    store: Store<()>,
-    instance: Instance,
-}
-
-impl Program {
-    fn new(config: Config, wat: &str) -> Program {
-        let engine = Engine::new(config);
-        let module = Module::new(&engine, &wat::parse_str(wat).unwrap()).unwrap();
-        let mut store = Store::new(&engine, ()).unwrap();
-        let mut linker = Linker::new(&engine);
-        linker.func_leaf("math", "sqrt", Leaf::Sqrt);
-        extern "C" fn hypot(x: f64, y: f64) -> f64 {
-            x.hypot(y)
-        }
-        linker.func_leaf("math", "hypot", Leaf::Binary(hypot));
-        let instance = linker.instantiate(&mut store, &module).unwrap();
-        Program { store, instance }
-    }
-
-    fn call<P: WasmTypes, R: WasmResults>(&mut self, name: &str, params: P) -> Result<R> {
-        let f = self
-            .instance
-            .get_typed_func::<P, R>(&mut self.store, name)?;
-        f.call(&mut self.store, params)
-    }
-
-    fn stats(&self) -> CompilerStats {
-        self.store.compiler_stats()
-    }
+fn load(config: Config, wat: &str) -> Program {
+    Program::with_number(config, wat, 0)
 }
 
 /// The sum of the numbers below the parameter, of which the operand stack holds one part.
@@ -56,7 +32,7 @@ const SUM: &str = r#"(module
 
 #[test]
 fn one_long_call_goes_on_in_optimized_code() {
-    let mut p = Program::new(early(), SUM);
+    let mut p = load(early(), SUM);
     assert_eq!(
         p.call::<i32, i64>("sum", 1_000_000).unwrap(),
         1000 + 499_999_500_000
@@ -75,7 +51,7 @@ fn the_baseline_stays_when_it_is_asked_to() {
         tier: Tier::Baseline,
         ..early()
     };
-    let mut p = Program::new(config, SUM);
+    let mut p = load(config, SUM);
     assert_eq!(
         p.call::<i32, i64>("sum", 1_000_000).unwrap(),
         1000 + 499_999_500_000
@@ -89,14 +65,14 @@ fn the_optimizing_compiler_comes_first_when_it_is_asked_to() {
         tier: Tier::Optimizing,
         ..early()
     };
-    let mut p = Program::new(config, SUM);
+    let mut p = load(config, SUM);
     assert_eq!(p.call::<i32, i64>("sum", 10).unwrap(), 1045);
     assert_eq!(p.stats().baseline, 0);
 }
 
 #[test]
 fn code_comes_from_another_thread_in_time() {
-    let mut p = Program::new(
+    let mut p = load(
         Config {
             background: true,
             ..early()
@@ -114,7 +90,7 @@ fn code_comes_from_another_thread_in_time() {
 /// Loops in loops: the inner one becomes hot while the outer one runs in baseline code.
 #[test]
 fn a_loop_around_goes_on_too() {
-    let mut p = Program::new(
+    let mut p = load(
         early(),
         r#"(module (func (export "f") (param $n i32) (result i32) (local $i i32) (local $j i32) (local $s i32)
             (loop $outer
@@ -164,7 +140,7 @@ const DISPATCH: &str = r#"(module
 
 #[test]
 fn a_guard_that_fails_in_an_inlined_function_loses_nothing() {
-    let mut p = Program::new(
+    let mut p = load(
         Config {
             gc_stress: true,
             ..early()
@@ -211,7 +187,7 @@ fn a_guard_that_fails_in_an_inlined_function_loses_nothing() {
 
 #[test]
 fn a_trap_names_the_functions_that_were_inlined() {
-    let mut p = Program::new(
+    let mut p = load(
         early(),
         r#"(module
             (func $divide (param i32 i32) (result i32) (i32.div_s (local.get 0) (local.get 1)))
@@ -241,7 +217,7 @@ fn a_trap_names_the_functions_that_were_inlined() {
 
 #[test]
 fn deep_recursion_overflows_in_optimized_code_too() {
-    let mut p = Program::new(
+    let mut p = load(
         early(),
         r#"(module (func $f (export "f") (param i32) (result i32)
             (if (result i32) (local.get 0)
@@ -260,7 +236,7 @@ fn deep_recursion_overflows_in_optimized_code_too() {
 #[test]
 fn leaves_are_instructions_and_functions_alike() {
     for tier in [Tier::Baseline, Tier::Optimizing] {
-        let mut p = Program::new(
+        let mut p = load(
             Config { tier, ..early() },
             r#"(module
                 (type $u (func (param f64) (result f64)))
@@ -280,7 +256,7 @@ fn leaves_are_instructions_and_functions_alike() {
 /// The type of an object is learnt from a test in one arm, and must not be believed in the other.
 #[test]
 fn what_one_arm_learns_the_other_does_not_know() {
-    let mut p = Program::new(
+    let mut p = load(
         Config {
             tier: Tier::Optimizing,
             ..early()
@@ -305,7 +281,7 @@ fn what_one_arm_learns_the_other_does_not_know() {
 /// An index that was checked in one iteration is checked again in the next.
 #[test]
 fn bounds_are_checked_in_each_iteration() {
-    let mut p = Program::new(
+    let mut p = load(
         early(),
         r#"(module
             (type $v (array (mut i32)))
@@ -333,7 +309,7 @@ fn perf_is_told_the_names_of_compiled_functions() {
         perf_map: Some(names.clone()),
         ..early()
     };
-    let mut p = Program::new(config, SUM);
+    let mut p = load(config, SUM);
     p.call::<i32, i64>("sum", 1_000_000).unwrap();
     let text = std::fs::read_to_string(names.path()).unwrap();
     std::fs::remove_file(names.path()).unwrap();
@@ -384,7 +360,7 @@ const RANGE: &str = r#"(module
 #[test]
 fn one_comparison_says_what_two_said() {
     for tier in [Tier::Baseline, Tier::Optimizing, Tier::Auto] {
-        let mut p = Program::new(Config { tier, ..early() }, RANGE);
+        let mut p = load(Config { tier, ..early() }, RANGE);
         // In range until that is all that was ever seen, then everything else.
         for i in (0..400).map(|n| n % 4) {
             assert_eq!(p.call::<i32, i32>("at", i).unwrap(), 10 + i, "{tier:?}");
@@ -423,7 +399,7 @@ const COPY: &str = r#"(module
 
 #[test]
 fn elements_are_copied_as_by_the_runtime() {
-    let mut p = Program::new(
+    let mut p = load(
         Config {
             tier: Tier::Optimizing,
             ..early()
@@ -460,7 +436,7 @@ fn a_constant_of_64_bits_is_zero_in_all_of_them() {
             (i32.mul (i32.const 10) (i64.eqz (i64.const 0x100000000)))
             (i64.eqz (i64.const 0)))))"#;
     for tier in [Tier::Baseline, Tier::Optimizing] {
-        let mut p = Program::new(Config { tier, ..early() }, wat);
+        let mut p = load(Config { tier, ..early() }, wat);
         assert_eq!(p.call::<(), i32>("f", ()).unwrap(), 1, "{tier:?}");
     }
 }

@@ -25,7 +25,8 @@ pub(crate) struct Assumptions {
     pub changing: HashSet<u32>,
 }
 
-/// What translation reads of the store, and the few lists that it adds to.
+/// What translation reads of the store, and the few lists that it adds to. Code that is kept from run to run depends on it:
+/// `store/tier/depends.rs` has to know all that gets into code.
 pub(crate) struct Env<'a> {
     pub module: &'a ModuleInner,
     pub instance: &'a InstanceData,

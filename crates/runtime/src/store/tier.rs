@@ -5,6 +5,7 @@
 //! shows that they mislead, the activation goes on in baseline code, and when that happens often the function is counted, and
 //! then compiled, anew. A store may begin with the code of an earlier run: see `kept`.
 
+mod depends;
 mod kept;
 
 use super::Vm;
@@ -295,7 +296,7 @@ impl Vm {
         if background && self.code.tiers.pending.contains_key(&what) {
             return Ok(());
         }
-        if let Some(code) = self.kept(what, Level::Optimizing)? {
+        if let Some(code) = self.take_kept(what, Level::Optimizing)? {
             self.take_into_use(what, code);
             return Ok(());
         }
@@ -382,7 +383,7 @@ impl Vm {
             return Ok(code);
         }
         self.prepare_feedback(func)?;
-        let code = match self.kept(What::Function(func), Level::Baseline)? {
+        let code = match self.take_kept(What::Function(func), Level::Baseline)? {
             Some(code) => code,
             None => {
                 let job = self.job(func, Level::Baseline);
@@ -413,7 +414,7 @@ impl Vm {
         self.begin_kept()?;
         self.take_generated()?;
         let what = What::Function(func);
-        if let Some(code) = self.kept(what, Level::Optimizing)? {
+        if let Some(code) = self.take_kept(what, Level::Optimizing)? {
             self.take_into_use(what, code);
             return Ok(code);
         }
@@ -525,7 +526,7 @@ impl Vm {
         }
         let func = self.code.tiers.points.get(number).func;
         self.prepare_feedback(func)?;
-        let code = match self.kept(What::Continuation(number), Level::Baseline)? {
+        let code = match self.take_kept(What::Continuation(number), Level::Baseline)? {
             Some(code) => code,
             None => {
                 let job = self.job_from(number, Level::Baseline);

@@ -18,7 +18,9 @@ use std::sync::Arc;
 use varve_run::request::{EngineRequest, Fast};
 use varve_run::{Access, ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
-use varve_runtime::{Config, Engine, Error, JitDump, Module, PerfMap, Store, make_code_cache};
+use varve_runtime::{
+    Config, Engine, Error, JitDump, Module, PerfMap, Store, Tier, make_code_cache,
+};
 use varve_sites::Profile;
 
 /// The engine's settings, wherever the program runs.
@@ -38,8 +40,12 @@ pub fn settings(
     Ok(config)
 }
 
-/// Where compiled code is kept: nowhere that the program could write code itself.
-fn code_cache(asked: Option<&Path>, access: &Access) -> Result<Option<PathBuf>, Failure> {
+/// Where compiled code is kept: nowhere that the program could write code itself. `plain` is a run whose code can be kept.
+fn code_cache(
+    asked: Option<&Path>,
+    access: &Access,
+    plain: bool,
+) -> Result<Option<PathBuf>, Failure> {
     let Some(folder) = asked else {
         let usual = varve_run::usual_folder().map(|folder| folder.join("code"));
         return Ok(usual.filter(|folder| !access.may_write(folder)));
@@ -53,6 +59,11 @@ fn code_cache(asked: Option<&Path>, access: &Access) -> Result<Option<PathBuf>, 
             folder.display()
         )))
     };
+    if !plain {
+        return Err(wrong(
+            "--code-cache: no code is kept with --durable, --checks, --tier or --plan, as it has more in it: leave one of them out",
+        ));
+    }
     if access.may_write(folder) {
         return refused("the program may write there, and could have its own code run");
     }
@@ -69,7 +80,12 @@ pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done 
     let managed = managed(program, &a.engine, &a.sandbox)?;
     config.interruptible = a.sandbox.timeout.is_some();
     config.gc_threads = a.log.gc_threads.map(usize::from);
-    config.code_cache = code_cache(a.log.code_cache.as_deref(), &managed.access)?;
+    let usual = config.durable.is_none() && config.checks.is_none() && config.tier == Tier::Auto;
+    config.code_cache = code_cache(
+        a.log.code_cache.as_deref(),
+        &managed.access,
+        usual && objects.is_none(),
+    )?;
     if a.log.perf_map {
         let names = PerfMap::create().map_err(|e| {
             wrong(format!(

@@ -156,6 +156,23 @@ fn a_folder_where_no_code_can_be_kept_is_named() {
     );
 }
 
+#[test]
+fn a_folder_for_code_that_is_never_kept_is_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("code");
+    let folder = folder.to_str().unwrap();
+    let region = scratch.path().join("region");
+    for option in [
+        ["--tier", "baseline"],
+        ["--durable", region.to_str().unwrap()],
+    ] {
+        let said = trees(&[&["--code-cache", folder], &option[..]].concat());
+        said.refuses(2, &["--code-cache", option[0], "leave one of them out"]);
+        trees(&[&["--code-cache", "none"], &option[..]].concat()).well();
+    }
+    assert!(!std::path::Path::new(folder).exists());
+}
+
 /// A module that may write to its folder of kept code could have machine code of its own run.
 #[test]
 fn no_code_is_kept_where_the_program_may_write() {

@@ -2,27 +2,20 @@
 //!
 //! What is kept is all that compilation has come to: the code in use, and the numbers and places that are in it, which are those of the run
 //! that made it. A later run begins with the same numbers and places, goes on with them, and keeps both runs' code. So it has to be a run of
-//! the same modules, whose functions, globals, tables and memories have the same places: the file's name is a digest of that. Its code is
-//! used without another look.
-//!
-//! Code that depends on more is not kept: that of stores which are observed or profiled, which have durable objects, and whose plan asks
-//! about allocation sites.
+//! the same modules, whose functions, globals, tables and memories have the same places: the file's name is a digest of
+//! [all that code depends on](super::depends). Its code is used without another look.
 
 use super::super::Vm;
-use super::super::func::{FuncKind, Inline, Leaf};
 use super::super::sites::Origin;
 use crate::code::cache;
-use crate::code::link::{self, Native};
+use crate::code::link::link;
 use crate::code::map::CodeInfo;
 use crate::compile::feedback::FeedbackTable;
 use crate::compile::hash::{HashMap, HashSet};
 use crate::compile::isa::Level;
 use crate::compile::resume::{Point, Points, What};
-use crate::engine::Tier;
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -127,19 +120,6 @@ impl Vm {
         Ok(())
     }
 
-    /// Whether code depends on nothing that [`Vm::digest`] does not know.
-    fn may_keep(&self) -> bool {
-        let heap = self.heap();
-        self.engine.config().tier == Tier::Auto
-            && self.recording.is_none()
-            && self.counters.is_none()
-            && self.check_counters.is_none()
-            && self.sampling.is_none()
-            && self.durable.is_none()
-            && self.engine.checks().is_none()
-            && !heap.asks_about_sites()
-    }
-
     fn open_kept(&mut self) -> Result<Option<Kept>> {
         let folder = self.engine.config().code_cache.clone();
         let Some(folder) = folder.filter(|_| self.may_keep()) else {
@@ -181,84 +161,8 @@ impl Vm {
         Ok(Some(kept))
     }
 
-    /// A digest of all that compiled code depends on; none where that cannot be said.
-    fn digest(&self) -> Option<String> {
-        let config = self.engine.config();
-        let heap = self.heap();
-        let mut hash = Sha256::new();
-        add(&mut hash, link::build()?);
-        let isa = &self.code.isa;
-        let features = isa.isa_flags().into_iter().map(|f| format!("{f} "));
-        let features = features.collect::<String>();
-        let generator = format!("{} {} {features}", isa.triple(), isa.flags());
-        add(&mut hash, generator);
-        let settings = format!(
-            "{:?} {:?} {} {} {} {}",
-            config.plan,
-            self.align,
-            config.interruptible,
-            heap.monitors(),
-            heap.plan().takes_hints(),
-            heap.marked()
-        );
-        add(&mut hash, settings);
-        // Places are where they are because of all that was made before.
-        let mut words = String::new();
-        for f in &self.funcs {
-            let kind = match &f.kind {
-                FuncKind::Wasm { instance, index } => format!("{instance} {index}"),
-                FuncKind::Host(_, None) => "host".into(),
-                FuncKind::Host(_, Some(Inline::Leaf(leaf))) => name_of(*leaf)?,
-                FuncKind::Host(_, Some(Inline::Mark)) => "mark".into(),
-            };
-            let _ = write!(words, "{} {} {kind},", f.place, f.ty);
-        }
-        for g in &self.globals {
-            // Code has the values of those that never change in it.
-            let value = match g.ty.mutable || g.ty.ty.is_managed() {
-                true => 0,
-                false => self.global_bits(g.place),
-            };
-            let _ = write!(words, "{} {:?} {value},", g.place, g.ty);
-        }
-        for t in &self.tables {
-            let _ = write!(words, "{} {:?},", t.place, t.ty);
-        }
-        for m in &self.memories {
-            let _ = write!(words, "{} {:?},", m.place, m.ty);
-        }
-        let types = self.engine.types();
-        let _ = write!(
-            words,
-            "{:?} {} {}",
-            self.tags,
-            types.len(),
-            self.region.next()
-        );
-        add(&mut hash, words);
-        for instance in &self.instances {
-            let module = &instance.module;
-            let indices = format!(
-                "{:?} {:?} {:?} {:?} {:?} {:?}",
-                module.types,
-                instance.funcs,
-                instance.tables,
-                instance.memories,
-                instance.globals,
-                instance.tags
-            );
-            add(&mut hash, indices);
-            add(&mut hash, &module.bytes);
-        }
-        let mut name = String::new();
-        for byte in hash.finalize() {
-            let _ = write!(name, "{byte:02x}");
-        }
-        Some(name)
-    }
-
     /// Puts a kept piece of code into memory, if there is one.
-    pub(super) fn kept(&mut self, what: What, level: Level) -> Result<Option<*const u8>> {
+    pub(super) fn take_kept(&mut self, what: What, level: Level) -> Result<Option<*const u8>> {
         let c = &mut self.code;
         let Some(kept) = c.tiers.keeping.kept() else {
             return Ok(None);
@@ -273,7 +177,9 @@ impl Vm {
         let Body { code, mut info } = body;
         let mut code = code.to_vec();
         info.start = c.memory.next() as usize;
-        link::link(&mut code, info.start, &info.relocations, &c.helpers)?;
+        if link(&mut code, info.start, &info.relocations, &c.helpers).is_err() {
+            return Ok(None);
+        }
         let code = c.memory.add(&code)?;
         c.tiers.stats.kept += 1;
         self.tell_perf(&info, level);
@@ -294,7 +200,7 @@ impl Vm {
             return;
         }
         let tiers = &self.code.tiers;
-        let mut bodies: Vec<(What, Level, Vec<u8>)> = Vec::new();
+        let mut bodies: HashMap<(What, Level), Vec<u8>> = HashMap::default();
         for (what, level, code) in tiers.in_use() {
             let Some(info) = self.code.map.find(code as usize) else {
                 continue;
@@ -304,25 +210,17 @@ impl Vm {
                 code,
                 info: &**info,
             }) {
-                bodies.push((what, level, body));
+                bodies.insert((what, level), body);
             }
         }
-        let mut pieces: Vec<Piece<&[u8]>> = Vec::new();
-        let mut known = HashSet::default();
-        for (what, level, body) in &bodies {
-            known.insert((*what, *level));
-            pieces.push(Piece {
-                what: *what,
-                level: *level,
-                body,
-            });
-        }
-        for (&(what, level), range) in &kept.pieces {
-            if !known.contains(&(what, level)) {
-                let body = &kept.file[range.clone()];
-                pieces.push(Piece { what, level, body });
-            }
-        }
+        let fresh = bodies.iter().map(|(&of, body)| (of, &body[..]));
+        let others = kept
+            .pieces
+            .iter()
+            .filter(|(of, _)| !bodies.contains_key(of));
+        let others = others.map(|(&of, range)| (of, &kept.file[range.clone()]));
+        let pieces = fresh.chain(others);
+        let pieces = pieces.map(|((what, level), body)| Piece { what, level, body });
         let points = tiers.points.all().iter();
         let content = Content {
             cells: self.region.cells(),
@@ -330,26 +228,10 @@ impl Vm {
             points: points.map(|p| &**p).collect::<Vec<_>>(),
             sites: self.sites.origins(),
             marked: self.sites.any_marked(),
-            pieces,
+            pieces: pieces.collect(),
         };
         if let Ok(content) = postcard::to_allocvec(&content) {
             let _ = cache::write(&kept.folder, &kept.name, &content);
         }
     }
-}
-
-/// Adds bytes to a digest so that it is clear where they end.
-fn add(hash: &mut Sha256, bytes: impl AsRef<[u8]>) {
-    hash.update(bytes.as_ref().len().to_le_bytes());
-    hash.update(bytes);
-}
-
-/// What a function is whose code is inline, if it is the same in all processes of a build.
-fn name_of(leaf: Leaf) -> Option<String> {
-    let at = |address| Native::Leaf(address).distance_in_file();
-    Some(match leaf {
-        Leaf::Sqrt | Leaf::Abs | Leaf::Floor | Leaf::Ceil => format!("{leaf:?}"),
-        Leaf::Unary(f) => format!("unary {}", at(f as usize)?),
-        Leaf::Binary(f) => format!("binary {}", at(f as usize)?),
-    })
 }

@@ -33,8 +33,8 @@ pub struct EngineLog {
     /// Threads that collect, up to 64 [default: as many as cores, at most 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub gc_threads: Option<u16>,
-    /// Keep compiled code in FOLDER for later runs of the program, which begin with it; `none` keeps nothing. Not with plans that go by
-    /// allocation sites, nor with --durable [default: ~/.cache/varve/code]
+    /// Keep compiled code in FOLDER for later runs of the program, which begin with it; `none` keeps nothing. Not with --durable,
+    /// --tier or --plan [default: ~/.cache/varve/code]
     #[arg(long, value_name = "FOLDER")]
     pub code_cache: Option<PathBuf>,
     /// Print a line on standard error for each collection; with =FILE, into a file
