@@ -15,9 +15,10 @@ HONEST = 'echo "checksum 1"; echo "round: 5000 us" >&2; echo "round: {0} ms" >&2
 class StandIn(hosts.Engine):
     """An engine whose every command is the same script."""
 
-    def __init__(self, name, script):
+    def __init__(self, name, script, before=0):
         super().__init__(name, "a stand-in")
         self.script = script
+        self.before = before
 
     def prepare(self, folder):
         if not self.script:
@@ -30,7 +31,7 @@ class StandIn(hosts.Engine):
 
 STAND_INS = [
     StandIn("ours", HONEST.format(2)),
-    StandIn("twice", HONEST.format(4)),
+    StandIn("twice", HONEST.format(4), before=1),
     StandIn("missing", ""),
     StandIn("crashes", "echo 'out of heap' >&2; exit 3"),
     StandIn("shirks", "echo 'checksum 1'; echo 'round: 1 ms' >&2"),
@@ -101,7 +102,11 @@ def comparison(engines):
     text = list(engines.report(options, found, versions, skipped, results))
     assert all(len(line) <= tables.WIDTH for line in text if not line.startswith(("- ", "Skipped"))), max(text, key=len)
     said = "\n".join(text)
-    assert said.count("geo. mean") == 8, "two groups, two tables, twice as the columns do not fit"
+    ratios = ("Steady state of ours", "First round of ours", "First round of twice", "Processor time of ours")
+    missing = [title for title in ratios if title not in said]
+    assert not missing, f"no table of: {missing}"
+    means = len(ratios) * 2 * 2
+    assert said.count("geo. mean") == means, f"{said.count('geo. mean')} means, not {means}: two groups a table, twice as the columns do not fit"
     assert "0.5x" in said and "- fft on lies: printed something else" in said and "- missing: it was never there" in said
     options.markdown = True
     page = "\n".join(engines.report(options, found, versions, skipped, results))
