@@ -10,6 +10,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
 use varve_heap::{Instances, ObjectAlign};
 
 /// Which compilers the functions of a store go through.
@@ -164,10 +165,12 @@ pub struct Config {
     /// exception, gets that exception where the heap or the stack is full. Without this, as without such a function, it ends with a trap.
     pub throw_exhaustion: bool,
     /// A folder where compiled code is kept from run to run, if it is to be; made when there is something to keep. Only this user may be
-    /// able to write to it. Code is kept when a store is dropped, unless it is observed or profiled, has durable objects or checks for them, or a
+    /// able to write to it. Code is kept when a store is dropped, and [from time to time](Config::code_cache_after), unless it is observed or profiled, has durable objects or checks for them, or a
     /// plan of several memories; that it cannot be kept is no error. It is used by the same build on the same kind of processor for the same
     /// modules, made with the same imports in the same order.
     pub code_cache: Option<PathBuf>,
+    /// How long new code waits until it is kept, in a program that goes on to allocate, to call the host, or to be compiled.
+    pub code_cache_after: Duration,
     /// Where `perf` finds the names of compiled functions.
     pub perf_map: Option<Arc<PerfMap>>,
     /// Where `perf inject --jit` finds compiled functions: their code, names and source lines.
@@ -206,6 +209,7 @@ impl Default for Config {
             hot: Config::HOT,
             throw_exhaustion: true,
             code_cache: None,
+            code_cache_after: Duration::from_secs(10),
             perf_map: None,
             jit_dump: None,
         }

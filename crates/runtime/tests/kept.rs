@@ -6,6 +6,7 @@ mod program;
 use program::Program;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 use tempfile::TempDir;
 use varve_runtime::*;
 
@@ -114,6 +115,36 @@ fn the_second_run_compiles_nothing_and_does_the_same() {
         assert!(stats.kept > 0);
     }
     assert_eq!(files(&folder).len(), 1);
+}
+
+/// Who is killed never drops its store.
+#[test]
+fn what_a_program_compiled_is_kept_while_it_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config {
+        code_cache_after: Duration::ZERO,
+        ..keeping(folder.path())
+    };
+    let mut first = Program::with_number(config, PROGRAM, 5);
+    let wanted = results(&mut first);
+    // All is compiled now, and the next allocation keeps what is not yet kept.
+    assert_eq!(results(&mut first), wanted);
+    assert_eq!(files(&folder).len(), 1);
+    let written = fs::metadata(&files(&folder)[0])
+        .unwrap()
+        .modified()
+        .unwrap();
+    assert_eq!(results(&mut first), wanted);
+    let again = fs::metadata(&files(&folder)[0])
+        .unwrap()
+        .modified()
+        .unwrap();
+    assert_eq!(written, again, "nothing new is nothing to keep");
+
+    let mut next = Program::with_number(keeping(folder.path()), PROGRAM, 5);
+    assert_eq!(results(&mut next), wanted);
+    let stats = next.stats();
+    assert_eq!((stats.baseline, stats.optimized), (0, 0), "{stats:?}");
 }
 
 #[test]

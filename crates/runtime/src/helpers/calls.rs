@@ -123,6 +123,7 @@ pub(super) unsafe extern "C" fn host_call(vm: *mut Vm, func: u32, values: *mut u
     let outcome = unsafe {
         let (call, words, mark) = {
             let vm = &mut *vm;
+            vm.keep_code_in_time();
             let (call, words) = vm.host_function(func);
             (call, words, vm.roots.mark())
         };

@@ -32,6 +32,7 @@ impl Vm {
         &mut self,
         work: impl FnOnce(&mut Heap, &mut Mutator, &mut Vm) -> Result<Ref, OutOfMemory>,
     ) -> Result<u32> {
+        self.keep_code_in_time();
         let stress = self.engine.config().gc_stress;
         if self
             .durable

@@ -413,6 +413,7 @@ impl Vm {
     pub(crate) fn compile(&mut self, func: u32) -> Result<*const u8> {
         self.begin_kept()?;
         self.take_generated()?;
+        self.keep_code_in_time();
         let what = What::Function(func);
         if let Some(code) = self.take_kept(what, Level::Optimizing)? {
             self.take_into_use(what, code);
@@ -451,6 +452,7 @@ impl Vm {
     /// function whose code it leaves.
     pub(crate) fn continuation(&mut self, number: u32, why: Why, root: u32) -> Result<*const u8> {
         self.take_generated()?;
+        self.keep_code_in_time();
         let func = self.code.tiers.points.get(number).func;
         let hot = match why {
             Why::HotLoop => true,

@@ -18,6 +18,7 @@ use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// A piece of code with all that is known of it: bytes, and a [`CodeInfo`].
 #[derive(Serialize, Deserialize)]
@@ -68,8 +69,8 @@ pub(super) struct Kept {
     pieces: HashMap<(What, Level), Range<usize>>,
     /// Functions that go on in optimized code from a loop.
     looping: HashSet<u32>,
-    /// Whether there is more now, or less, than in the file.
-    changed: bool,
+    /// Since when there has been more, or less, than in the file.
+    changed: Option<Instant>,
 }
 
 impl Keeping {
@@ -93,8 +94,16 @@ impl Keeping {
     /// There is new code.
     pub fn grew(&mut self) {
         if let Some(kept) = self.kept() {
-            kept.changed = true;
+            kept.changed.get_or_insert_with(Instant::now);
         }
+    }
+
+    /// Whether something has been new for so long.
+    fn has_waited(&self, time: Duration) -> bool {
+        let Keeping::In(kept) = self else {
+            return false;
+        };
+        kept.changed.is_some_and(|since| since.elapsed() >= time)
     }
 
     /// Optimized code was given up, of all that `unwanted` says.
@@ -102,7 +111,7 @@ impl Keeping {
         if let Some(kept) = self.kept() {
             kept.pieces
                 .retain(|&(what, level), _| level == Level::Baseline || !unwanted(what));
-            kept.changed = true;
+            self.grew();
         }
     }
 }
@@ -134,7 +143,7 @@ impl Vm {
             name,
             pieces: HashMap::default(),
             looping: HashSet::default(),
-            changed: false,
+            changed: None,
         };
         type Read<'a> = Content<&'a [u8], FeedbackTable, Vec<Point>, Vec<Origin>>;
         let Ok(content) = postcard::from_bytes::<Read<'_>>(&kept.file) else {
@@ -190,15 +199,42 @@ impl Vm {
     /// Keeps the code in use for later runs, if there is new one. That it cannot be kept is no reason for a program to fail that has run.
     pub(in crate::store) fn keep_code(&mut self) {
         // Who panics may have left the store in the middle of something.
-        if std::thread::panicking() || self.heap.is_none() || self.take_generated().is_err() {
-            return;
+        if !std::thread::panicking() && self.heap.is_some() && self.take_generated().is_ok() {
+            self.write_code();
         }
-        let keeping = std::mem::replace(&mut self.code.tiers.keeping, Keeping::Not);
-        let Keeping::In(kept) = keeping else { return };
+    }
+
+    /// Keeps new code of a program that goes on, once it has waited: who is killed does not get to it. Called where a program leaves its code
+    /// often enough, and for more than this.
+    pub(crate) fn keep_code_in_time(&mut self) {
+        if self
+            .code
+            .tiers
+            .keeping
+            .has_waited(self.engine.config().code_cache_after)
+        {
+            self.write_code();
+        }
+    }
+
+    fn write_code(&mut self) {
+        let Keeping::In(kept) = &self.code.tiers.keeping else {
+            return;
+        };
         // Whoever made instances and functions since had them compiled, too.
-        if !kept.changed || self.digest().as_ref() != Some(&kept.name) {
-            return;
+        if kept.changed.is_some() && self.digest().as_ref() == Some(&kept.name) {
+            if let Some(content) = self.content(kept) {
+                let _ = cache::write(&kept.folder, &kept.name, &content);
+            }
         }
+        // What cannot be written now is not tried again before there is more.
+        if let Some(kept) = self.code.tiers.keeping.kept() {
+            kept.changed = None;
+        }
+    }
+
+    /// All that compilation has come to, as it is in a file.
+    fn content(&self, kept: &Kept) -> Option<Vec<u8>> {
         let tiers = &self.code.tiers;
         let mut bodies: HashMap<(What, Level), Vec<u8>> = HashMap::default();
         for (what, level, code) in tiers.in_use() {
@@ -230,8 +266,6 @@ impl Vm {
             marked: self.sites.any_marked(),
             pieces: pieces.collect(),
         };
-        if let Ok(content) = postcard::to_allocvec(&content) {
-            let _ = cache::write(&kept.folder, &kept.name, &content);
-        }
+        postcard::to_allocvec(&content).ok()
     }
 }
