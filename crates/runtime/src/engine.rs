@@ -165,9 +165,9 @@ pub struct Config {
     /// exception, gets that exception where the heap or the stack is full. Without this, as without such a function, it ends with a trap.
     pub throw_exhaustion: bool,
     /// A folder where compiled code is kept from run to run, if it is to be; made when there is something to keep. Only this user may be
-    /// able to write to it. Code is kept when a store is dropped, and [from time to time](Config::code_cache_after), unless it is observed or profiled, has durable objects or checks for them, or a
-    /// plan of several memories; that it cannot be kept is no error. It is used by the same build on the same kind of processor for the same
-    /// modules, made with the same imports in the same order.
+    /// able to write to it. Code is kept when a store is dropped, and [before that](Config::code_cache_after). It is not kept of stores
+    /// that are observed or profiled, have durable objects or checks for them, or a plan of several memories; that it cannot be kept is no
+    /// error. It is used by the same build on the same kind of processor for the same modules, made with the same imports in the same order.
     pub code_cache: Option<PathBuf>,
     /// How long new code waits until it is kept, in a program that goes on to allocate, to call the host, or to be compiled.
     pub code_cache_after: Duration,

@@ -8,6 +8,7 @@ use std::fs;
 use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use varve_runtime::host::{State, Wasi, teavm, wasi};
 use varve_runtime::*;
 
@@ -228,6 +229,8 @@ fn and_with_compiled_code_of_earlier_runs() {
     let early = Config {
         hot: 30,
         nursery: 256 << 10,
+        // It keeps while it runs, again and again.
+        code_cache_after: Duration::from_millis(5),
         ..usual.clone()
     };
     for config in [usual, early] {

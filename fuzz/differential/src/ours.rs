@@ -4,6 +4,7 @@ use crate::arguments::{Kind, arguments};
 use crate::generate::{CALLS, Case, ENVIRONMENT};
 use crate::seen::{DEPTH, ELEMENTS, End, FIELDS, Seen, Value, What, memory};
 use std::path::Path;
+use std::time::Duration;
 use varve_runtime::{
     AsContextMut, Config, Engine, Error, Extern, HeapType, Instance, Linker, Module, Rooted, Store,
     Tier, TrapKind, Val, ValType,
@@ -43,12 +44,19 @@ pub fn configurations(case: &Case, kept: &Path) -> Vec<(&'static str, Config)> {
         ),
         ("early", early.clone()),
     ];
-    for name in ["keeping code", "with kept code", "with more kept code"] {
+    // The first keeps each piece of code at once, the others what they have in the end.
+    let in_the_end = early.code_cache_after;
+    for (name, code_cache_after) in [
+        ("keeping code", Duration::ZERO),
+        ("with kept code", in_the_end),
+        ("with more kept code", in_the_end),
+    ] {
         let code_cache = Some(kept.into());
         all.push((
             name,
             Config {
                 code_cache,
+                code_cache_after,
                 ..early.clone()
             },
         ));

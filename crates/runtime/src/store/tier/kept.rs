@@ -222,10 +222,11 @@ impl Vm {
             return;
         };
         // Whoever made instances and functions since had them compiled, too.
-        if kept.changed.is_some() && self.digest().as_ref() == Some(&kept.name) {
-            if let Some(content) = self.content(kept) {
-                let _ = cache::write(&kept.folder, &kept.name, &content);
-            }
+        if kept.changed.is_some()
+            && self.digest().as_ref() == Some(&kept.name)
+            && let Some(content) = self.content(kept)
+        {
+            let _ = cache::write(&kept.folder, &kept.name, &content);
         }
         // What cannot be written now is not tried again before there is more.
         if let Some(kept) = self.code.tiers.keeping.kept() {
