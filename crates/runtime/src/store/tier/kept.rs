@@ -15,10 +15,11 @@ use crate::compile::hash::{HashMap, HashSet};
 use crate::compile::isa::Level;
 use crate::compile::resume::{Point, Points, What};
 use crate::error::Result;
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A piece of code with all that is known of it: bytes, and a [`CodeInfo`].
 #[derive(Serialize, Deserialize)]
@@ -69,8 +70,14 @@ pub(super) struct Kept {
     pieces: HashMap<(What, Level), Range<usize>>,
     /// Functions that go on in optimized code from a loop.
     looping: HashSet<u32>,
-    /// Since when there has been more, or less, than in the file.
-    changed: Option<Instant>,
+    /// Since when, by [`now`], there has been more, or less, than in the file.
+    changed: Option<Duration>,
+}
+
+/// The time to some milliseconds. Each call of the host asks for it, and an exact one would take a third of the cheapest such call.
+fn now() -> Duration {
+    let time = clock_gettime(ClockId::MonotonicCoarse);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 impl Keeping {
@@ -94,7 +101,7 @@ impl Keeping {
     /// There is new code.
     pub fn grew(&mut self) {
         if let Some(kept) = self.kept() {
-            kept.changed.get_or_insert_with(Instant::now);
+            kept.changed.get_or_insert_with(now);
         }
     }
 
@@ -103,7 +110,8 @@ impl Keeping {
         let Keeping::In(kept) = self else {
             return false;
         };
-        kept.changed.is_some_and(|since| since.elapsed() >= time)
+        kept.changed
+            .is_some_and(|since| now().saturating_sub(since) >= time)
     }
 
     /// Optimized code was given up, of all that `unwanted` says.
