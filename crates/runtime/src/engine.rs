@@ -159,7 +159,8 @@ pub struct Config {
     pub tier: Tier,
     /// Iterations of loops after which code is hot; a call counts as ten. Tests make it small.
     pub hot: u32,
-    /// Generate optimized code on another thread while the program runs on. Without it, runs are the same every time.
+    /// Generate optimized code on another thread while the program runs on, and quick code of functions that it is about to call. Without
+    /// it, runs are the same every time.
     pub background: bool,
     /// A program whose module exports `varve.outOfMemory` or `varve.stackOverflow`, functions without parameters and results that throw an
     /// exception, gets that exception where the heap or the stack is full. Without this, as without such a function, it ends with a trap.

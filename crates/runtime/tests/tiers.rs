@@ -440,3 +440,97 @@ fn a_constant_of_64_bits_is_zero_in_all_of_them() {
         assert_eq!(p.call::<(), i32>("f", ()).unwrap(), 1, "{tier:?}");
     }
 }
+
+/// Compiles on another thread, and optimizes nothing.
+fn ahead() -> Config {
+    Config {
+        background: true,
+        hot: u32::MAX,
+        ..Config::default()
+    }
+}
+
+/// Function `f0` calls `f1`, that calls the next, and so on; each adds one. The last is called by nobody.
+fn chain(functions: usize) -> String {
+    let mut wat = String::from("(module\n");
+    for i in 0..functions {
+        wat += &format!(
+            "(func $f{i} (export \"f{i}\") (param i32) (result i32)
+                (i32.add (i32.const 1) (call $f{} (local.get 0))))\n",
+            i + 1
+        );
+    }
+    wat += &format!("(func $f{functions} (param i32) (result i32) (local.get 0))\n");
+    wat + "(func $never (param i32) (result i32) (call $f0 (local.get 0))))"
+}
+
+#[test]
+fn what_is_about_to_be_called_is_asked_for_before() {
+    let mut p = load(ahead(), &chain(100));
+    assert_eq!(p.call::<i32, i32>("f0", 7).unwrap(), 107);
+    let stats = p.stats();
+    assert_eq!((stats.baseline, stats.ahead), (101, 100), "{stats:?}");
+    let config = Config {
+        background: false,
+        ..ahead()
+    };
+    let mut p = load(config, &chain(100));
+    assert_eq!(p.call::<i32, i32>("f0", 7).unwrap(), 107);
+    assert_eq!((p.stats().baseline, p.stats().ahead), (101, 0));
+}
+
+#[test]
+fn functions_that_call_each_other_are_asked_for_once() {
+    let wat = r#"(module
+        (func $even (export "even") (param i32) (result i32)
+            (if (result i32) (i32.eqz (local.get 0))
+                (then (i32.const 1))
+                (else (call $odd (i32.sub (local.get 0) (i32.const 1))))))
+        (func $odd (param i32) (result i32)
+            (if (result i32) (i32.eqz (local.get 0))
+                (then (i32.const 0))
+                (else (call $even (i32.sub (local.get 0) (i32.const 1)))))))"#;
+    let mut p = load(ahead(), wat);
+    assert_eq!(p.call::<i32, i32>("even", 100).unwrap(), 1);
+    assert_eq!((p.stats().baseline, p.stats().ahead), (2, 1));
+}
+
+/// A path that ends in an exception or a trap is seldom taken, and what it calls would be translated for nothing.
+#[test]
+fn what_only_a_failure_calls_is_not_asked_for() {
+    let wat = r#"(module
+        (tag $failed (param i32))
+        (func $describe (param i32) (result i32) (i32.const 3))
+        (func $clean_up)
+        (func $usual (param i32) (result i32) (local.get 0))
+        (func (export "run") (param $what i32) (result i32)
+            (block $fine
+                (br_if $fine (i32.ne (local.get $what) (i32.const 1)))
+                (throw $failed (call $describe (local.get $what))))
+            (block $fine
+                (br_if $fine (i32.ne (local.get $what) (i32.const 2)))
+                (call $clean_up)
+                (unreachable))
+            (call $usual (local.get $what))))"#;
+    let mut p = load(ahead(), wat);
+    assert_eq!(p.call::<i32, i32>("run", 5).unwrap(), 5);
+    assert_eq!((p.stats().baseline, p.stats().ahead), (2, 1));
+    assert!(p.call::<i32, i32>("run", 1).is_err());
+    assert!(p.call::<i32, i32>("run", 2).is_err());
+    assert_eq!((p.stats().baseline, p.stats().ahead), (4, 1));
+}
+
+#[test]
+fn a_store_may_end_while_its_functions_wait() {
+    let engine = Engine::new(ahead());
+    let bytes = wat::parse_str(chain(200)).unwrap();
+    for round in 0..20 {
+        let module = Module::new(&engine, &bytes).unwrap();
+        let mut store = Store::new(&engine, ()).unwrap();
+        let instance = Instance::new(&mut store, &module, &[]).unwrap();
+        let name = format!("f{}", 10 * round);
+        let f = instance.get_func(&mut store, &name).unwrap();
+        let f = f.typed::<i32, i32>(&mut store).unwrap();
+        assert_eq!(f.call(&mut store, 0).unwrap(), 200 - 10 * round);
+    }
+}

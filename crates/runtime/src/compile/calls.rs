@@ -331,8 +331,14 @@ impl Translator<'_, '_> {
 
     /// Calls a function of this instance by its record.
     pub(super) fn call_record(&mut self, index: u32) {
+        self.called.push(index);
         let code = self.direct(index);
         self.call_code(code, self.env.module.funcs[index as usize]);
+    }
+
+    /// What was called since control last came from elsewhere is not called in the usual course of things: here it ends.
+    pub(super) fn forget_called(&mut self) {
+        self.called.truncate(self.called_before);
     }
 
     /// Throws the exception object: to the handler in this function, if there is one, else to the caller's.
@@ -509,8 +515,12 @@ impl Translator<'_, '_> {
                 let ty = ty_of(self, type_index);
                 self.return_call(Callee::Reference, ty)?;
             }
-            Throw { tag_index } => self.throw_tag(tag_index),
+            Throw { tag_index } => {
+                self.forget_called();
+                self.throw_tag(tag_index);
+            }
             ThrowRef => {
+                self.forget_called();
                 let exception = self.pop();
                 self.b
                     .ins()

@@ -288,6 +288,7 @@ impl Translator<'_, '_> {
         match *op {
             Operator::Nop => {}
             Operator::Unreachable => {
+                self.forget_called();
                 self.b.ins().trap(trap_code(TrapKind::Unreachable));
                 self.dead();
             }

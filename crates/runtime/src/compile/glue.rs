@@ -10,7 +10,6 @@ use crate::error::{Result, TrapKind};
 use crate::helpers::Helper;
 use crate::store::region::{CONTEXT, Context as StoreContext, displacement};
 use crate::types::{FuncType, ValType};
-use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_codegen::isa::{CallConv, TargetIsa};
@@ -26,11 +25,10 @@ pub(crate) fn trampoline(
 ) -> Result<CodeInfo> {
     let mut sig = ir::Signature::new(CallConv::SystemV);
     sig.params.extend([ir::AbiParam::new(types::I64); 2]);
-    let mut context = Context::for_function(ir::Function::with_name_signature(
-        ir::UserFuncName::user(1, 0),
-        sig,
-    ));
-    let mut b = FunctionBuilder::new(&mut context.func, &mut scratch.builder);
+    let mut function = scratch.function();
+    function.name = ir::UserFuncName::user(1, 0);
+    function.signature = sig;
+    let mut b = FunctionBuilder::new(&mut function, &mut scratch.builder);
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
@@ -43,7 +41,8 @@ pub(crate) fn trampoline(
     b.ins().return_(&[]);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
-    finish(isa, context, memory, &[])
+    let code = Unit::glue(function).generate(isa, scratch)?;
+    code.place(memory, &[])
 }
 
 /// Code of host function `func` of type `ty`: calls the host with its arguments in an array.
@@ -55,9 +54,10 @@ pub(crate) fn host_function(
     ty: &FuncType,
     func: u32,
 ) -> Result<CodeInfo> {
-    let name = ir::UserFuncName::user(2, func);
-    let mut context = Context::for_function(ir::Function::with_name_signature(name, signature(ty)));
-    let mut b = FunctionBuilder::new(&mut context.func, &mut scratch.builder);
+    let mut function = scratch.function();
+    function.name = ir::UserFuncName::user(2, func);
+    function.signature = signature(ty);
+    let mut b = FunctionBuilder::new(&mut function, &mut scratch.builder);
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
@@ -100,7 +100,8 @@ pub(crate) fn host_function(
     b.ins().return_(&results);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
-    finish(isa, context, memory, helpers)
+    let code = Unit::glue(function).generate(isa, scratch)?;
+    code.place(memory, helpers)
 }
 
 /// Words of which no more than their own alignment is known.
@@ -129,15 +130,4 @@ fn store(b: &mut FunctionBuilder<'_>, types: &[ValType], values: &[ir::Value], w
         b.ins().store(flags(), v, words, at);
         at += 8 * ty.words() as i32;
     }
-}
-
-fn finish(
-    isa: &dyn TargetIsa,
-    context: Context,
-    memory: &mut CodeMemory,
-    helpers: &[*const u8],
-) -> Result<CodeInfo> {
-    let mut unit = Unit::glue(context);
-    unit.generate(isa, &mut Scratch::default())?;
-    unit.place(memory, helpers)
 }

@@ -691,6 +691,7 @@ mod tests {
         b.seal_all_blocks();
         b.finalize(isa(Level::Baseline).unwrap().frontend_config());
         let translated = Translated {
+            called: Vec::new(),
             inlined: vec![],
             references,
             harmless: EntitySet::new(),

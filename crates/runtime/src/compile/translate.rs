@@ -164,6 +164,10 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) recorded: super::observe::Recorded,
     /// The constant that the fetch of this code is told as.
     pub(super) fetched: Option<Value>,
+    /// Functions of the module that this code calls by their records, in order, and how many were called where control last came from
+    /// elsewhere.
+    pub(super) called: Vec<u32>,
+    pub(super) called_before: usize,
 }
 
 /// What came of a translation, besides the function itself.
@@ -174,6 +178,8 @@ pub(crate) struct Translated {
     pub references: EntitySet<Value>,
     /// Helpers that never collect.
     pub harmless: EntitySet<ir::FuncRef>,
+    /// Functions of the store that are called, in order, but for those of paths that end in an exception.
+    pub called: Vec<u32>,
 }
 
 pub(super) fn args(values: &[Value]) -> Vec<BlockArg> {
@@ -272,6 +278,8 @@ impl<'a, 'e> Translator<'a, 'e> {
             inlined_bytes: 0,
             recorded: Default::default(),
             fetched: None,
+            called: vec![],
+            called_before: 0,
         }
     }
 
@@ -308,7 +316,10 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.b.seal_all_blocks();
         self.b.finalize(config);
         if !self.lost_nothing_durable && self.changing.is_empty() {
+            let called = self.called.iter();
+            let called = called.map(|&f| self.env.func_at(self.env.instance.funcs[f as usize]));
             return Ok(Ok(Translated {
+                called: called.collect(),
                 inlined: self.inlined,
                 references: self.references,
                 harmless: self.harmless,
@@ -331,6 +342,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             self.locate();
             if may_branch(&op) {
                 self.counted = None;
+                self.called_before = self.called.len();
             }
             if self.reachable && self.decide(&op) {
                 continue;

@@ -515,6 +515,7 @@ impl Vm {
 
 impl Drop for Vm {
     fn drop(&mut self) {
+        self.leave_ahead();
         self.keep_code();
         // SAFETY: the context holds a mutator from the beginning; its place is still mapped, and not used any more.
         unsafe { std::ptr::drop_in_place(&raw mut (*self.context).mutator) };

@@ -8,8 +8,8 @@
 use super::super::Vm;
 use super::super::sites::Origin;
 use crate::code::cache;
-use crate::code::link::link;
 use crate::code::map::CodeInfo;
+use crate::compile::Generated;
 use crate::compile::feedback::FeedbackTable;
 use crate::compile::hash::{HashMap, HashSet};
 use crate::compile::isa::Level;
@@ -191,13 +191,14 @@ impl Vm {
         let Ok(body) = postcard::from_bytes::<Read<'_>>(&kept.file[range.clone()]) else {
             return Ok(None);
         };
-        let Body { code, mut info } = body;
-        let mut code = code.to_vec();
-        info.start = c.memory.next() as usize;
-        if link(&mut code, info.start, &info.relocations, &c.helpers).is_err() {
+        let generated = Generated {
+            code: body.code.to_vec(),
+            info: body.info,
+        };
+        let Ok(info) = generated.place(&mut c.memory, &c.helpers) else {
             return Ok(None);
-        }
-        let code = c.memory.add(&code)?;
+        };
+        let code = info.start as *const u8;
         c.tiers.stats.kept += 1;
         self.tell_perf(&info, level);
         self.code.map.add(info);

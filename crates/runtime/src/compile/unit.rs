@@ -1,0 +1,188 @@
+//! From a translated function to code in memory.
+
+use super::safepoints::Safepoints;
+use super::translate::Translated;
+use super::traps;
+use crate::code::link::{Relocation, link};
+use crate::code::map::{CodeInfo, Handler, Inlined, StackMap};
+use crate::code::memory::CodeMemory;
+use crate::error::{Error, Result};
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{AliasRegionData, Function};
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::{Context, FinalizedMachExceptionHandler};
+use cranelift_frontend::FunctionBuilderContext;
+
+/// Functions' memory that is kept for others, at most: some ten KiB each.
+const MOST_FUNCTIONS: usize = 32;
+
+/// Reusable memory of the compiler, of one thread.
+pub(crate) struct Scratch {
+    pub(super) builder: FunctionBuilderContext,
+    safepoints: Safepoints,
+    context: Context,
+    /// Of functions whose code is generated.
+    functions: Vec<Function>,
+}
+
+impl Default for Scratch {
+    fn default() -> Scratch {
+        Scratch {
+            builder: FunctionBuilderContext::default(),
+            safepoints: Safepoints::default(),
+            context: Context::new(),
+            functions: Vec::new(),
+        }
+    }
+}
+
+impl Scratch {
+    /// An empty function.
+    pub fn function(&mut self) -> Function {
+        self.functions.pop().unwrap_or_else(Function::new)
+    }
+
+    /// Takes the memory of a function that is not needed any more, for another.
+    pub fn recycle(&mut self, mut function: Function) {
+        if self.functions.len() < MOST_FUNCTIONS {
+            function.clear();
+            self.functions.push(function);
+        }
+    }
+}
+
+/// A function in Cranelift's form, with what its code's map needs besides.
+pub(crate) struct Unit {
+    pub function: Function,
+    pub func: Option<u32>,
+    pub inlined: Box<[Inlined]>,
+    /// Functions of the store that it calls, in order.
+    pub called: Vec<u32>,
+    /// References that the collector has to find, until they are in slots; and the region that those slots are.
+    pub references: Option<(Translated, Option<AliasRegionData>)>,
+}
+
+/// Code that is not in memory yet, and what is known of it, but for where it starts.
+pub(crate) struct Generated {
+    pub code: Vec<u8>,
+    pub info: CodeInfo,
+}
+
+fn failed(what: String) -> Error {
+    Error::Internal(format!("code generation: {what}"))
+}
+
+impl Unit {
+    /// Functions that were inlined, by their numbers in the store; some more than once.
+    pub fn inlined_functions(&self) -> impl Iterator<Item = u32> + use<'_> {
+        let mut last = None;
+        let all = self.inlined.iter().map(|i| i.func);
+        all.filter(move |&func| last.replace(func) != Some(func))
+    }
+
+    /// Glue, which belongs to no function.
+    pub fn glue(function: Function) -> Unit {
+        Unit {
+            function,
+            func: None,
+            inlined: Box::default(),
+            called: Vec::new(),
+            references: None,
+        }
+    }
+
+    /// Generates code, and leaves the function's memory to `scratch`. Needs nothing of the store, so that any thread can do it.
+    pub fn generate(mut self, isa: &dyn TargetIsa, scratch: &mut Scratch) -> Result<Generated> {
+        if let Some((translated, region)) = self.references.take() {
+            let safepoints = &mut scratch.safepoints;
+            safepoints.run(&mut self.function, &translated, region);
+        }
+        let context = &mut scratch.context;
+        context.clear();
+        std::mem::swap(&mut context.func, &mut self.function);
+        if let Err(e) = context.compile(isa, &mut ControlPlane::default()) {
+            return Err(failed(format!("{:?}", e.inner)));
+        }
+        let generated = generated(context, self.func, self.inlined)?;
+        std::mem::swap(&mut context.func, &mut self.function);
+        scratch.recycle(self.function);
+        Ok(generated)
+    }
+}
+
+fn generated(context: &Context, func: Option<u32>, inlined: Box<[Inlined]>) -> Result<Generated> {
+    let names = context.func.params.user_named_funcs();
+    let compiled = context
+        .compiled_code()
+        .ok_or_else(|| failed("there is no code yet".into()))?;
+    let buffer = &compiled.buffer;
+    let code = buffer.data().to_vec();
+    let relocations = buffer.relocs().iter();
+    let relocations = relocations.map(|r| Relocation::new(r, |name| names[name].clone()));
+    let relocations = relocations.collect::<Result<Box<[_]>>>()?;
+    let traps = buffer
+        .traps()
+        .iter()
+        .filter_map(|t| Some((t.offset, traps::trap_kind(t.code)?)))
+        .collect();
+    let stack_maps = buffer
+        .user_stack_maps()
+        .iter()
+        .map(|(at, frame_size, map)| {
+            let slots = map.entries().map(|(_, offset)| offset).collect();
+            (
+                *at,
+                StackMap {
+                    frame_size: *frame_size,
+                    slots,
+                },
+            )
+        })
+        .collect();
+    let mut handlers = Vec::new();
+    for site in buffer.call_sites() {
+        for handler in site.exception_handlers {
+            if let (FinalizedMachExceptionHandler::Default(code), Some(frame_size)) =
+                (handler, site.frame_offset)
+            {
+                handlers.push((
+                    site.ret_addr,
+                    Handler {
+                        frame_size,
+                        code: *code,
+                    },
+                ));
+            }
+        }
+    }
+    let offsets = buffer
+        .get_srclocs_sorted()
+        .iter()
+        .filter(|s| !s.loc.is_default())
+        .map(|s| (s.start, s.loc.bits()))
+        .collect();
+    let info = CodeInfo {
+        start: 0,
+        len: code.len(),
+        func,
+        traps,
+        stack_maps,
+        handlers,
+        offsets,
+        inlined,
+        relocations,
+    };
+    Ok(Generated { code, info })
+}
+
+impl Generated {
+    /// Puts the code into memory.
+    pub fn place(self, memory: &mut CodeMemory, helpers: &[*const u8]) -> Result<CodeInfo> {
+        let Generated { mut code, mut info } = self;
+        info.start = memory.next() as usize;
+        link(&mut code, info.start, &info.relocations, helpers)?;
+        let start = memory.add(&code)? as usize;
+        debug_assert_eq!(start, info.start);
+        Ok(info)
+    }
+}
