@@ -534,3 +534,21 @@ fn a_store_may_end_while_its_functions_wait() {
         assert_eq!(f.call(&mut store, 0).unwrap(), 200 - 10 * round);
     }
 }
+
+/// Sites of code that was generated ahead are not those of what ran.
+#[test]
+fn allocation_sites_are_those_of_functions_that_were_called() {
+    let wat = r#"(module
+        (type $point (struct (field i32)))
+        (func $make (result i32) (drop (struct.new $point (i32.const 1))) (i32.const 1))
+        (func (export "run") (param i32) (result i32)
+            (if (result i32) (local.get 0)
+                (then (call $make))
+                (else (i32.const 0)))))"#;
+    let mut p = load(ahead(), wat);
+    assert_eq!(p.call::<i32, i32>("run", 0).unwrap(), 0);
+    assert_eq!(p.store.allocation_sites().len(), 0);
+    assert_eq!(p.call::<i32, i32>("run", 1).unwrap(), 1);
+    assert_eq!(p.stats().ahead, 1);
+    assert_eq!(p.store.allocation_sites().len(), 1);
+}

@@ -143,10 +143,16 @@ impl<T> Store<T> {
         })
     }
 
-    /// The allocation sites that code was compiled for so far, by their names in profiles.
+    /// The allocation sites of functions that were called so far, by their names in profiles.
     pub fn allocation_sites(&mut self) -> Vec<Key> {
-        let sites = self.inner.vm.named_sites().into_iter().flatten();
-        sites.map(|(key, _)| key).collect()
+        let vm = &mut self.inner.vm;
+        let named = vm.named_sites();
+        let all = named.into_iter().zip(vm.sites.origins());
+        let called = all.filter(|(_, origin)| match origin {
+            Origin::Code { func, .. } => !vm.is_ahead(*func),
+            Origin::Beginning { .. } => true,
+        });
+        called.filter_map(|(site, _)| Some(site?.0)).collect()
     }
 
     /// What was counted so far in a [profiled](Store::profiled) store: all allocation sites that code was compiled for,

@@ -55,7 +55,7 @@ pub fn calibrate(quick: bool, full: bool, json: bool) -> Done {
         print(serde_json::to_string_pretty(&all).map_err(failed)?);
     } else {
         print(format!(
-            "Curves of this machine ({}), the model of it beside them\n",
+            "Curves of this machine, the model of it beside them\n{}\n",
             found.topology.processor.model.trim()
         ));
         print_all(measured.iter().map(|curve| of(curve, &rows)));

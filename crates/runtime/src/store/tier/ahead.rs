@@ -158,6 +158,11 @@ impl Vm {
             && !tiers.keeping.has(what, Level::Optimizing)
     }
 
+    /// Whether a function was translated, and not called yet.
+    pub(in crate::store) fn is_ahead(&self, func: u32) -> bool {
+        self.code.tiers.ahead.functions.contains_key(&func)
+    }
+
     /// Nobody will call what was not called yet.
     pub(in crate::store) fn leave_ahead(&mut self) {
         for (ticket, _) in self.code.tiers.ahead.waiting.drain() {
