@@ -157,7 +157,7 @@ pub struct Config {
     pub interruptible: bool,
     /// Which compilers functions go through.
     pub tier: Tier,
-    /// Iterations of loops after which code is hot; a call counts as ten. Tests make it small.
+    /// Iterations of loops after which code is hot; a call counts as ten. Tests make it small. More than two billion are two billion.
     pub hot: u32,
     /// Generate optimized code on another thread while the program runs on, and quick code of functions that it is about to call. Without
     /// it, runs are the same every time.

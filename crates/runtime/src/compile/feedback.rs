@@ -75,10 +75,11 @@ impl Feedback {
         Ok(feedback)
     }
 
-    /// Sets the distance to the function's next compilation.
+    /// Sets the distance to the function's next compilation, two billion at most.
     pub fn reheat(&self, region: &Region, heat: u32) {
+        let heat = i32::try_from(heat).unwrap_or(i32::MAX);
         // SAFETY: the place was allocated for the counters; compiled code waits or is on this thread.
-        unsafe { (*region.address::<FuncCounters>(self.counters)).heat = heat as i32 };
+        unsafe { (*region.address::<FuncCounters>(self.counters)).heat = heat };
     }
 
     /// How often the function was called.
