@@ -8,11 +8,13 @@
 //!
 //! A comment on the line above a block says when it is run:
 //! `<!-- needs: qemu-user, sqlite3 -->`, `<!-- slow -->` (with `VARVE_SLOW=1` only), `<!-- not run: why -->`.
+//! With `VARVE_SLOW=only`, pages that have no slow block are left out.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 /// Finds out whether this host has something.
 type Check = fn() -> bool;
@@ -247,45 +249,82 @@ fn stage() -> tempfile::TempDir {
     folder
 }
 
-#[test]
-fn every_command_runs_and_prints_what_the_page_says() {
-    let accept = std::env::var_os("VARVE_ACCEPT").is_some();
-    let mut wrong = Vec::new();
-    let mut ran = 0;
-    for page in pages() {
-        let text = fs::read_to_string(&page).expect("a page is readable");
-        let lines: Vec<&str> = text.lines().collect();
-        let mut changed: Vec<(usize, usize, String)> = Vec::new();
-        let folder = stage();
-        for block in blocks(&text) {
-            let name = page.file_name().unwrap_or_default().to_string_lossy();
-            let place = format!("{name}:{}", block.line);
-            if let Some(why) = why_not(&block, &place) {
-                eprintln!("{place}: skipped: {why}");
-                continue;
-            }
-            ran += 1;
-            match run(&block.script, folder.path()) {
-                Err(said) => wrong.push(format!("{place}: {}\n{said}", block.script)),
-                Ok(said) => {
-                    let Some((from, to)) = block.output else {
-                        continue;
-                    };
-                    let Some(line) = missing(&lines[from..to], &said) else {
-                        continue;
-                    };
-                    if accept && !lines[from..to].iter().any(|l| l.trim() == "...") {
-                        changed.push((from, to, said));
-                    } else {
-                        wrong.push(format!("{place}: no longer prints\n  {line}\nbut\n{said}"));
-                    }
+/// How the commands of a page went.
+#[derive(Default)]
+struct Went {
+    ran: usize,
+    wrong: Vec<String>,
+}
+
+/// Runs the commands of a page in a folder of its own. With `accept` the page gets the outputs that are new.
+fn went(page: &Path, accept: bool) -> Went {
+    let mut went = Went::default();
+    let text = fs::read_to_string(page).expect("a page is readable");
+    let lines: Vec<&str> = text.lines().collect();
+    let blocks = blocks(&text);
+    let slow = |b: &Block| b.marks.iter().any(|m| m == "slow");
+    if std::env::var_os("VARVE_SLOW").is_some_and(|s| s == "only") && !blocks.iter().any(slow) {
+        return went;
+    }
+    let mut changed: Vec<(usize, usize, String)> = Vec::new();
+    let folder = stage();
+    for block in blocks {
+        let name = page.file_name().unwrap_or_default().to_string_lossy();
+        let place = format!("{name}:{}", block.line);
+        if let Some(why) = why_not(&block, &place) {
+            eprintln!("{place}: skipped: {why}");
+            continue;
+        }
+        went.ran += 1;
+        match run(&block.script, folder.path()) {
+            Err(said) => went
+                .wrong
+                .push(format!("{place}: {}\n{said}", block.script)),
+            Ok(said) => {
+                let Some((from, to)) = block.output else {
+                    continue;
+                };
+                let Some(line) = missing(&lines[from..to], &said) else {
+                    continue;
+                };
+                if accept && !lines[from..to].iter().any(|l| l.trim() == "...") {
+                    changed.push((from, to, said));
+                } else {
+                    went.wrong
+                        .push(format!("{place}: no longer prints\n  {line}\nbut\n{said}"));
                 }
             }
         }
-        if !changed.is_empty() {
-            fs::write(&page, replaced(&lines, &changed)).expect("a page is writable");
-        }
     }
+    if !changed.is_empty() {
+        fs::write(page, replaced(&lines, &changed)).expect("a page is writable");
+    }
+    went
+}
+
+#[test]
+fn every_command_runs_and_prints_what_the_page_says() {
+    let accept = std::env::var_os("VARVE_ACCEPT").is_some();
+    let pages = Mutex::new(pages().into_iter());
+    let all = Mutex::new(Went::default());
+    // Most commands have one thread.
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(page) = pages.lock().expect("nobody panics with it").next() else {
+                        return;
+                    };
+                    let Went { ran, wrong } = went(&page, accept);
+                    let mut all = all.lock().expect("nobody panics with it");
+                    all.ran += ran;
+                    all.wrong.extend(wrong);
+                }
+            });
+        }
+    });
+    let Went { ran, wrong } = all.into_inner().expect("nobody panicked with it");
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert!(ran > 10, "only {ran} blocks of commands were found");
 }
