@@ -2,6 +2,7 @@
 
 use crate::arch::{self, varve_count_target};
 use crate::error::{Error, Result};
+use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::ir::{self, UserExternalName};
 use cranelift_codegen::{FinalizedMachReloc, FinalizedRelocTarget};
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,22 @@ fn failed(what: String) -> Error {
     Error::Internal(format!("code generation: {what}"))
 }
 
+fn target_of(
+    name: &ir::ExternalName,
+    names: impl Fn(ir::UserExternalNameRef) -> UserExternalName,
+) -> Result<Target> {
+    let ir::ExternalName::User(name) = name else {
+        return Err(failed(format!("relocation against {name:?}")));
+    };
+    let name = names(*name);
+    match name.namespace {
+        HELPERS => Ok(Target::Helper(name.index)),
+        MEMMOVE => Ok(Target::Memmove),
+        namespace if namespace & DISTANT != 0 => Ok(Target::Distant(distance_of(&name))),
+        _ => Err(failed(format!("relocation against {name:?}"))),
+    }
+}
+
 impl Relocation {
     /// A field as the code generator has it; `names` are those that the code asks for.
     pub fn new(
@@ -98,25 +115,31 @@ impl Relocation {
         names: impl Fn(ir::UserExternalNameRef) -> UserExternalName,
     ) -> Result<Relocation> {
         let target = match &reloc.target {
-            FinalizedRelocTarget::ExternalName(ir::ExternalName::User(name)) => {
-                let name = names(*name);
-                match name.namespace {
-                    HELPERS => Target::Helper(name.index),
-                    MEMMOVE => Target::Memmove,
-                    namespace if namespace & DISTANT != 0 => Target::Distant(distance_of(&name)),
-                    _ => return Err(failed(format!("relocation against {name:?}"))),
-                }
-            }
+            FinalizedRelocTarget::ExternalName(name) => target_of(name, names)?,
             FinalizedRelocTarget::Func(offset) => Target::Own(*offset),
-            other => return Err(failed(format!("relocation against {other:?}"))),
         };
-        let kind = arch::RELOCATIONS.iter().position(|&k| k == reloc.kind);
-        let kind = kind.ok_or_else(|| failed(format!("relocation {:?}", reloc.kind)))?;
+        Relocation::with(reloc.offset, reloc.kind, target, reloc.addend)
+    }
+
+    /// A field that leads to what has a name.
+    pub fn to_name(
+        at: u32,
+        kind: Reloc,
+        name: &ir::ExternalName,
+        names: impl Fn(ir::UserExternalNameRef) -> UserExternalName,
+        addend: i64,
+    ) -> Result<Relocation> {
+        Relocation::with(at, kind, target_of(name, names)?, addend)
+    }
+
+    fn with(at: u32, kind: Reloc, target: Target, addend: i64) -> Result<Relocation> {
+        let known = arch::RELOCATIONS.iter().position(|&k| k == kind);
+        let kind = known.ok_or_else(|| failed(format!("relocation {kind:?}")))?;
         Ok(Relocation {
-            at: reloc.offset,
+            at,
             kind: kind as u8,
             target,
-            addend: reloc.addend,
+            addend,
         })
     }
 }

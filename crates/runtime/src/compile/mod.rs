@@ -60,6 +60,8 @@ pub(crate) fn translate(
     env: Env<'_>,
     job: &Job,
 ) -> Result<Result<Unit, Assumptions>> {
+    // What a model is told of shall not depend on who makes the code.
+    let soon = job.level == isa::Level::Baseline && env.recording.is_none();
     let mut ty = env.func_type(job.index);
     if job.from.is_some() {
         ty.params.clear();
@@ -74,6 +76,7 @@ pub(crate) fn translate(
         func: Some(job.func_id),
         inlined: std::mem::take(&mut translated.inlined).into(),
         called: std::mem::take(&mut translated.called),
+        soon,
         references: Some((translated, alias::of_spills(job.level))),
     }))
 }

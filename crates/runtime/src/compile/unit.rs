@@ -3,6 +3,7 @@
 use super::safepoints::Safepoints;
 use super::translate::Translated;
 use super::traps;
+use crate::arch::{OnePass, Piece};
 use crate::code::link::{Relocation, link};
 use crate::code::map::{CodeInfo, Handler, Inlined, StackMap};
 use crate::code::memory::CodeMemory;
@@ -21,6 +22,7 @@ pub(crate) struct Scratch {
     pub(super) builder: FunctionBuilderContext,
     safepoints: Safepoints,
     context: Context,
+    one_pass: OnePass,
     /// Of functions whose code is generated.
     functions: Vec<Function>,
 }
@@ -31,6 +33,7 @@ impl Default for Scratch {
             builder: FunctionBuilderContext::default(),
             safepoints: Safepoints::default(),
             context: Context::new(),
+            one_pass: OnePass::default(),
             functions: Vec::new(),
         }
     }
@@ -58,6 +61,8 @@ pub(crate) struct Unit {
     pub inlined: Box<[Inlined]>,
     /// Functions of the store that it calls, in order.
     pub called: Vec<u32>,
+    /// Whether code that is there soon is worth more than code that is fast.
+    pub soon: bool,
     /// References that the collector has to find, until they are in slots; and the region that those slots are.
     pub references: Option<(Translated, Option<AliasRegionData>)>,
 }
@@ -87,6 +92,7 @@ impl Unit {
             func: None,
             inlined: Box::default(),
             called: Vec::new(),
+            soon: false,
             references: None,
         }
     }
@@ -96,6 +102,13 @@ impl Unit {
         if let Some((translated, region)) = self.references.take() {
             let safepoints = &mut scratch.safepoints;
             safepoints.run(&mut self.function, &translated, region);
+        }
+        if self.soon
+            && let Some(piece) = scratch.one_pass.generate(&self.function)
+        {
+            let generated = self.with_map(piece)?;
+            scratch.recycle(self.function);
+            return Ok(generated);
         }
         let context = &mut scratch.context;
         context.clear();
@@ -107,6 +120,38 @@ impl Unit {
         std::mem::swap(&mut context.func, &mut self.function);
         scratch.recycle(self.function);
         Ok(generated)
+    }
+
+    /// Code of one pass, with its map.
+    fn with_map(&mut self, piece: Piece) -> Result<Generated> {
+        let names = self.function.params.user_named_funcs();
+        let relocations = piece.fields.iter().map(|(at, kind, name, addend)| {
+            Relocation::to_name(*at, *kind, name, |name| names[name].clone(), *addend)
+        });
+        let traps = piece.traps.into_iter();
+        let stack_maps = piece.stack_maps.into_iter();
+        let handlers = piece.handlers.into_iter();
+        let info = CodeInfo {
+            start: 0,
+            len: piece.code.len(),
+            func: self.func,
+            relocations: relocations.collect::<Result<_>>()?,
+            traps: traps
+                .filter_map(|(at, code)| Some((at, traps::trap_kind(code)?)))
+                .collect(),
+            stack_maps: stack_maps
+                .map(|(at, frame_size, slots)| (at, StackMap { frame_size, slots }))
+                .collect(),
+            handlers: handlers
+                .map(|(at, frame_size, code)| (at, Handler { frame_size, code }))
+                .collect(),
+            offsets: piece.sources,
+            inlined: std::mem::take(&mut self.inlined),
+        };
+        Ok(Generated {
+            code: piece.code,
+            info,
+        })
     }
 }
 
