@@ -162,7 +162,11 @@ impl Step {
     fn write(&self, text: &mut String) {
         let get = |i: usize| format!("(local.get $v{})", self.from[i]);
         let constant = format!("(i64.const {})", self.constant);
-        let second = if self.op % 3 == 0 { &constant } else { &get(1) };
+        let second = if self.op.is_multiple_of(3) {
+            &constant
+        } else {
+            &get(1)
+        };
         let pick = |all: &[&'static str]| all[self.op / KINDS % all.len()];
         let half = |value: &str| format!("(i32.wrap_i64 {value})");
         let float = |value: &str| format!("(f64.convert_i64_s {value})");
