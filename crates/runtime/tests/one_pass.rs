@@ -46,8 +46,22 @@ fn variables_change_places_in_a_loop() {
     assert_eq!(both(wat, 3), 123);
 }
 
+/// What `f` gives while code of both compilers calls one another.
+fn mixed(wat: &str, calls: i64) -> Vec<i64> {
+    let config = Config {
+        hot: 50,
+        background: false,
+        ..Config::default()
+    };
+    let mut p = Program::with_number(config, wat, 0);
+    let all = (0..calls).map(|n| p.call::<i64, i64>("f", n).unwrap());
+    let all = all.collect();
+    assert!(p.stats().optimized > 0);
+    all
+}
+
 #[test]
-fn more_arguments_than_registers_are_left_to_cranelift() {
+fn more_arguments_than_registers_are_on_the_stack() {
     let params: String = (0..10).map(|i| format!("(param $p{i} i64) ")).collect();
     let sum = (0..10).fold("(i64.const 0)".to_string(), |sum, i| {
         format!("(i64.add (i64.mul {sum} (i64.const 3)) (local.get $p{i}))")
@@ -59,7 +73,102 @@ fn more_arguments_than_registers_are_left_to_cranelift() {
         r#"(module (func $g {params} (result i64) {sum})
             (func (export "f") (param $n i64) (result i64) (call $g {args})))"#
     );
-    let expected = (0..10).fold(0, |sum, i| sum * 3 + 5 + i);
+    let expected = |n| (0..10).fold(0, |sum, i| sum * 3 + n + i);
+    assert_eq!(both(&wat, 5), expected(5));
+    assert_eq!(mixed(&wat, 200), (0..200).map(expected).collect::<Vec<_>>());
+}
+
+#[test]
+fn arguments_of_all_kinds_are_on_the_stack_in_a_loop_with_recursion() {
+    let kinds = ["i64", "f64", "i32", "f32"];
+    let params: String = (0..44)
+        .map(|i| format!("(param $p{i} {}) ", kinds[i % 4]))
+        .collect();
+    let term = |i: usize| match i % 4 {
+        0 => format!("(local.get $p{i})"),
+        1 => format!("(i64.trunc_f64_s (local.get $p{i}))"),
+        2 => format!("(i64.extend_i32_s (local.get $p{i}))"),
+        _ => format!("(i64.trunc_f32_s (local.get $p{i}))"),
+    };
+    let sum = (0..44).fold("(i64.const 0)".to_string(), |sum, i| {
+        format!("(i64.add (i64.mul {sum} (i64.const 7)) {})", term(i))
+    });
+    // Each argument of the recursion is another's value.
+    let turned: String = (0..44)
+        .map(|i| match i {
+            0 => "(i64.sub (local.get $p0) (i64.const 1)) ".into(),
+            1..4 => format!("(local.get $p{i}) "),
+            _ => format!("(local.get $p{}) ", if i < 8 { i + 36 } else { i - 4 }),
+        })
+        .collect();
+    let args: String = (1..44)
+        .map(|i| format!("({}.const {}) ", kinds[i % 4], (i as i64 * 37) % 41 - 20))
+        .collect();
+    let wat = format!(
+        r#"(module (type $g (func {params} (result i64))) (elem declare func $g)
+            (func $g (type $g) {params} (result i64)
+                (if (i64.le_s (local.get $p0) (i64.const 0)) (then (return {sum})))
+                (i64.add {sum} (call $g {turned})))
+            (func (export "f") (param $n i64) (result i64) (local $i i32) (local $x i64)
+                (loop $l
+                    (local.set $x (i64.add
+                        (i64.mul (local.get $x) (i64.const 5))
+                        (call_ref $g (local.get $n) {args} (ref.func $g))))
+                    (br_if $l (i32.lt_s (local.tee $i (i32.add (local.get $i) (i32.const 1)))
+                        (i32.const 100))))
+                (local.get $x)))"#
+    );
+    let all: Vec<i64> = (0..30).map(|n| both(&wat, n)).collect();
+    assert_eq!(mixed(&wat, 30), all);
+}
+
+#[test]
+fn what_a_callee_with_arguments_on_the_stack_throws_is_caught_in_a_loop() {
+    let params: String = (0..9).map(|i| format!("(param $p{i} i64) ")).collect();
+    let args = "(local.get $n) ".repeat(9);
+    let wat = format!(
+        r#"(module (tag $t (param i64))
+            (func $throws {params} (result i64)
+                (if (i64.eqz (i64.and (local.get $p8) (i64.const 1)))
+                    (then (throw $t (local.get $p8))))
+                (i64.add (local.get $p7) (local.get $p8)))
+            (func (export "f") (param $n i64) (result i64) (local $i i64) (local $x i64)
+                (loop $l
+                    (local.set $x (i64.add (local.get $x)
+                        (block $caught (result i64)
+                            (try_table (result i64) (catch $t $caught) (call $throws {args})))))
+                    (local.set $n (i64.add (local.get $n) (i64.const 1)))
+                    (br_if $l (i64.lt_s
+                        (local.tee $i (i64.add (local.get $i) (i64.const 1))) (i64.const 2000))))
+                (local.get $x)))"#
+    );
+    let expected = |n: i64| -> i64 { (n..n + 2000).map(|n| n + (n & 1) * n).sum() };
+    assert_eq!(both(&wat, 3), expected(3));
+    assert_eq!(mixed(&wat, 100), (0..100).map(expected).collect::<Vec<_>>());
+}
+
+#[test]
+fn references_among_arguments_on_the_stack_survive_collections() {
+    let params: String = (0..9)
+        .map(|i| format!("(param $p{i} (ref null $box)) "))
+        .collect();
+    let args: String = (0..9)
+        .map(|i| format!("(struct.new $box (i64.add (local.get $n) (i64.const {i}))) "))
+        .collect();
+    let sum = (0..9).fold("(i64.const 0)".to_string(), |sum, i| {
+        format!("(i64.add (i64.mul {sum} (i64.const 3)) (struct.get $box 0 (local.get $p{i})))")
+    });
+    let wat = format!(
+        r#"(module (type $box (struct (field (mut i64))))
+            (type $words (array (mut i64)))
+            (func $g {params} (param $n i32) (result i64)
+                (loop $l
+                    (drop (array.new $words (i64.const 1) (i32.const 1000)))
+                    (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+                {sum})
+            (func (export "f") (param $n i64) (result i64) (call $g {args} (i32.const 3000))))"#
+    );
+    let expected = (0..9).fold(0, |sum, i| sum * 3 + 5 + i);
     assert_eq!(both(&wat, 5), expected);
 }
 

@@ -51,38 +51,37 @@ impl Translator<'_, '_> {
         let flags = self.trusted(Region::Mutator);
         let mutator = displacement(CONTEXT) + offset_of!(Context, mutator) as i32;
         let cursor = self
-            .b
             .ins()
             .load(types::I64, flags, base, mutator + layout::MUTATOR_CURSOR);
         let limit = self
-            .b
             .ins()
             .load(types::I64, flags, base, mutator + layout::MUTATOR_LIMIT);
-        let end = self.b.ins().iadd(cursor, size);
-        let full = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, limit);
+        let end = self.ins().iadd(cursor, size);
+        let full = self.ins().icmp(IntCC::UnsignedGreaterThan, end, limit);
         let fast = self.b.create_block();
-        self.b.ins().brif(full, slow, &[], fast, &[]);
+        self.ins().brif(full, slow, &[], fast, &[]);
         self.b.seal_block(fast);
         self.b.switch_to_block(fast);
         let base = self.base();
-        self.b
-            .ins()
+        self.ins()
             .store(flags, end, base, mutator + layout::MUTATOR_CURSOR);
         cursor
     }
 
     fn reference_to(&mut self, address: Value) -> Value {
         let base = self.base();
-        let byte = self.b.ins().isub(address, base);
-        self.b.ins().ushr_imm_u(byte, self.env.align.shift() as i64)
+        let byte = self.ins().isub(address, base);
+        let shift = self.env.align.shift() as i64;
+        self.ins().ushr_imm_u(byte, shift)
     }
 
     /// Writes a header, and gives the constant.
     fn header(&mut self, address: Value, ty: TypeIndex, site: u32) -> Value {
         let temperature = self.env.sites.temperature(site);
-        let header = self.i64(layout::new_header(ty, site, temperature) as i64);
+        let header = layout::new_header(ty, site, temperature) as i64;
+        let header = self.own_constant(types::I64, header);
         let flags = self.trusted(Region::Headers);
-        self.b.ins().store(flags, header, address, 0);
+        self.ins().store(flags, header, address, 0);
         header
     }
 
@@ -127,14 +126,15 @@ impl Translator<'_, '_> {
         };
         let object = birth.object;
         let reference = self.reference_to(address);
-        self.b.ins().jump(birth.done, &args(&[reference]));
+        self.ins().jump(birth.done, &args(&[reference]));
         self.b.seal_block(birth.slow);
         self.b.switch_to_block(birth.slow);
-        let (ty, site) = (self.i32(birth.ty as i64), self.i32(birth.site as i64));
+        let ty = self.i32(birth.ty as i64);
+        let site = self.own_constant(types::I32, birth.site.into());
         self.born(object, Some(header), site);
         let arguments: Vec<Value> = [Some(ty), len, Some(site)].into_iter().flatten().collect();
         let reference = self.call_helper(helper, &arguments).expect("result");
-        self.b.ins().jump(birth.done, &args(&[reference]));
+        self.ins().jump(birth.done, &args(&[reference]));
         self.b.seal_block(birth.done);
         self.b.switch_to_block(birth.done);
         self.track(object);
@@ -159,29 +159,22 @@ impl Translator<'_, '_> {
         let small = self.b.create_block();
         let most = (INLINE_ARRAY_BYTES - array_base(element) as u64) / element as u64;
         let long = self
-            .b
             .ins()
             .icmp_imm_u(IntCC::UnsignedGreaterThan, len, most as i64);
-        self.b.ins().brif(long, birth.slow, &[], small, &[]);
+        self.ins().brif(long, birth.slow, &[], small, &[]);
         self.b.seal_block(small);
         self.b.switch_to_block(small);
-        let wide = self.b.ins().uextend(types::I64, len);
-        let bytes = self
-            .b
-            .ins()
-            .ishl_imm_u(wide, element.trailing_zeros() as i64);
+        let wide = self.ins().uextend(types::I64, len);
+        let bytes = self.ins().ishl_imm_u(wide, element.trailing_zeros() as i64);
         let most = self.env.align.bytes() as i64 - 1;
         let bytes = self
-            .b
             .ins()
             .iadd_imm_s(bytes, array_base(element) as i64 + most);
-        let size = self.b.ins().band_imm_s(bytes, !most);
+        let size = self.ins().band_imm_s(bytes, !most);
         let address = self.bump(size, birth.slow);
         let header = self.header(address, ty, site);
         let flags = self.trusted(Region::Lengths);
-        self.b
-            .ins()
-            .store(flags, len, address, layout::ARRAY_LENGTH);
+        self.ins().store(flags, len, address, layout::ARRAY_LENGTH);
         self.end_birth(birth, address, header, Some(len))
     }
 }

@@ -5,7 +5,7 @@ use super::slot::Slot;
 use super::translate::Translator;
 use crate::helpers::Helper;
 use crate::types::{ValType, array_base};
-use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::{Value, types};
 use wasmparser::Operator;
 
 impl Translator<'_, '_> {
@@ -80,11 +80,8 @@ impl Translator<'_, '_> {
         let offset = self.pop();
         // One operand for both: helpers that throw have few.
         let segment = u64::from(self.env.instance_id) << 32 | u64::from(segment);
-        let (segment, ty, site) = (
-            self.i64(segment as i64),
-            self.i32(ty as i64),
-            self.i32(site as i64),
-        );
+        let (segment, ty) = (self.i64(segment as i64), self.i32(ty as i64));
+        let site = self.own_constant(types::I32, site.into());
         let v = self
             .call_helper(helper, &[segment, ty, offset, len, site])
             .expect("result");

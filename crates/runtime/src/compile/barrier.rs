@@ -24,7 +24,6 @@ impl Translator<'_, '_> {
         let address = self.object_address(reference);
         let flags = self.trusted(Region::Headers);
         let byte = self
-            .b
             .ins()
             .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
         self.observe(
@@ -35,10 +34,10 @@ impl Translator<'_, '_> {
             1,
         );
         self.execute(BARRIER);
-        let unlogged = self.b.ins().band_imm_u(byte, layout::UNLOGGED as i64);
+        let unlogged = self.ins().band_imm_u(byte, layout::UNLOGGED as i64);
         let (slow, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);
-        self.b.ins().brif(unlogged, slow, &[], next, &[]);
+        self.ins().brif(unlogged, slow, &[], next, &[]);
         self.b.seal_block(slow);
         self.b.switch_to_block(slow);
         if self.job.level == Level::Baseline {
@@ -46,7 +45,7 @@ impl Translator<'_, '_> {
         } else {
             self.remember_object(reference, address, byte, element, next);
         }
-        self.b.ins().jump(next, &[]);
+        self.ins().jump(next, &[]);
         self.b.seal_block(next);
         self.b.switch_to_block(next);
     }
@@ -55,7 +54,7 @@ impl Translator<'_, '_> {
         match element {
             None => self.call_helper(Helper::Log, &[reference]),
             Some((array, at)) => {
-                let address = self.b.ins().iadd_imm_s(array, i64::from(at));
+                let address = self.ins().iadd_imm_s(array, i64::from(at));
                 self.call_helper(Helper::LogElement, &[reference, address])
             }
         };
@@ -76,17 +75,16 @@ impl Translator<'_, '_> {
             let (large, small) = (self.b.create_block(), self.b.create_block());
             self.b.set_cold_block(large);
             self.b.set_cold_block(small);
-            let bit = self.b.ins().band_imm_u(byte, layout::LARGE as i64);
-            self.b.ins().brif(bit, large, &[], small, &[]);
+            let bit = self.ins().band_imm_u(byte, layout::LARGE as i64);
+            self.ins().brif(bit, large, &[], small, &[]);
             self.b.seal_block(large);
             self.b.seal_block(small);
             self.b.switch_to_block(large);
             self.note_line(array, at, next);
             self.b.switch_to_block(small);
         }
-        let logged = self.b.ins().band_imm_u(byte, !layout::UNLOGGED as i64);
-        self.b
-            .ins()
+        let logged = self.ins().band_imm_u(byte, !layout::UNLOGGED as i64);
+        self.ins()
             .store(flags, logged, address, layout::COLLECTOR_BYTE);
         self.remember(reference);
     }
@@ -94,35 +92,30 @@ impl Translator<'_, '_> {
     /// Notes the line of an element of a large array, unless it has been noted; goes on in `next`.
     fn note_line(&mut self, array: Value, at: i32, next: Block) {
         let base = self.base();
-        let address = self.b.ins().iadd_imm_s(array, i64::from(at));
-        let offset = self.b.ins().isub(address, base);
+        let address = self.ins().iadd_imm_s(array, i64::from(at));
+        let offset = self.ins().isub(address, base);
         let line = self
-            .b
             .ins()
             .ushr_imm_u(offset, layout::LINE_SIZE.trailing_zeros() as i64);
         let flags = self.trusted(Region::Mutator);
         let at = displacement(CONTEXT) + offset_of!(Context, mutator) as i32;
         let cards = self
-            .b
             .ins()
             .load(types::I64, flags, base, at + layout::MUTATOR_CARDS);
-        let card = self.b.ins().iadd(cards, line);
+        let card = self.ins().iadd(cards, line);
         let flags = self.trusted(Region::Cards);
-        let noted = self.b.ins().load(types::I8, flags, card, 0);
+        let noted = self.ins().load(types::I8, flags, card, 0);
         let note = self.b.create_block();
         self.b.set_cold_block(note);
-        self.b.ins().brif(noted, next, &[], note, &[]);
+        self.ins().brif(noted, next, &[], note, &[]);
         self.b.seal_block(note);
         self.b.switch_to_block(note);
-        let one = self.b.ins().iconst(types::I8, 1);
-        self.b.ins().store(flags, one, card, 0);
-        let entry = self.b.ins().ishl_imm_u(line, 1);
-        let entry = self
-            .b
-            .ins()
-            .bor_imm_u(entry, layout::REMEMBERED_LINE as i64);
+        let one = self.ins().iconst(types::I8, 1);
+        self.ins().store(flags, one, card, 0);
+        let entry = self.ins().ishl_imm_u(line, 1);
+        let entry = self.ins().bor_imm_u(entry, layout::REMEMBERED_LINE as i64);
         self.remember(entry);
-        self.b.ins().jump(next, &[]);
+        self.ins().jump(next, &[]);
     }
 
     /// Adds an entry to what the next collection looks at.
@@ -131,11 +124,11 @@ impl Translator<'_, '_> {
         let at = displacement(CONTEXT)
             + offset_of!(Context, mutator) as i32
             + layout::MUTATOR_REMEMBERED;
-        let cursor = self.b.ins().load(types::I64, flags, base, at);
+        let cursor = self.ins().load(types::I64, flags, base, at);
         let entries = self.trusted(Region::Remembered);
-        self.b.ins().istore32(entries, entry, cursor, 0);
-        let after = self.b.ins().iadd_imm_s(cursor, 4);
-        self.b.ins().store(flags, after, base, at);
+        self.ins().istore32(entries, entry, cursor, 0);
+        let after = self.ins().iadd_imm_s(cursor, 4);
+        self.ins().store(flags, after, base, at);
     }
 
     /// Notes in an object's header that it was written to, if the plan wants to know. What has just been born need not be
@@ -147,9 +140,9 @@ impl Translator<'_, '_> {
         let address = self.object_address(reference);
         let flags = self.trusted(Region::Headers);
         let at = layout::TEMPERATURE_BYTE;
-        let byte = self.b.ins().load(types::I8, flags, address, at);
-        let byte = self.b.ins().bor_imm_u(byte, layout::WRITTEN as i64);
-        self.b.ins().store(flags, byte, address, at);
+        let byte = self.ins().load(types::I8, flags, address, at);
+        let byte = self.ins().bor_imm_u(byte, layout::WRITTEN as i64);
+        self.ins().store(flags, byte, address, at);
         self.execute(ACCESS);
         self.observe(Access::Update, Some(reference), address, at, 1);
     }

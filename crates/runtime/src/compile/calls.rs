@@ -39,7 +39,7 @@ impl Translator<'_, '_> {
             colocated: false,
             patchable: false,
         });
-        self.b.ins().func_addr(types::I64, f)
+        self.ins().func_addr(types::I64, f)
     }
 
     /// Calls a helper of the runtime. Helpers trap by themselves; what some throw goes to the handler around, if there is one.
@@ -71,7 +71,7 @@ impl Translator<'_, '_> {
             // Helpers take references as memory has them.
             let wide = self.b.func.dfg.value_type(operand) == REFERENCE;
             all.push(match wide && ty == types::I32 {
-                true => self.b.ins().ireduce(types::I32, operand),
+                true => self.ins().ireduce(types::I32, operand),
                 false => operand,
             });
         }
@@ -86,20 +86,20 @@ impl Translator<'_, '_> {
         let handler = self.handlers.last().copied();
         let result = match handler.filter(|_| helper.may_throw()) {
             None => {
-                let inst = self.b.ins().call(f, &all);
+                let inst = self.ins().call(f, &all);
                 self.b.inst_results(inst).first().copied()
             }
             Some(handler) => {
                 let (_, result) = helper.signature();
                 let sig = self.b.func.dfg.ext_funcs[f].signature;
                 let (table, normal) = self.exception_table(sig, result.as_slice(), handler);
-                self.b.ins().try_call(f, &all, table);
+                self.ins().try_call(f, &all, table);
                 self.go_on_after_try(normal).first().copied()
             }
         };
         self.forget_base();
         match helper.gives_reference() {
-            true => result.map(|narrow| self.b.ins().uextend(REFERENCE, narrow)),
+            true => result.map(|narrow| self.ins().uextend(REFERENCE, narrow)),
             false => result,
         }
     }
@@ -124,18 +124,18 @@ impl Translator<'_, '_> {
     pub(super) fn bits(&mut self, value: Value) -> Value {
         let ty = self.b.func.dfg.value_type(value);
         let value = match ty {
-            types::F32 => self.b.ins().bitcast(types::I32, MemFlagsData::new(), value),
-            types::F64 => return self.b.ins().bitcast(types::I64, MemFlagsData::new(), value),
+            types::F32 => self.ins().bitcast(types::I32, MemFlagsData::new(), value),
+            types::F64 => return self.ins().bitcast(types::I64, MemFlagsData::new(), value),
             types::I64 => return value,
             _ => value,
         };
-        self.b.ins().uextend(types::I64, value)
+        self.ins().uextend(types::I64, value)
     }
 
     /// The address of a function record's fields, as a base for offsets within it.
     fn record(&mut self, func: Value) -> (Value, i32) {
         let base = self.base();
-        (self.b.ins().iadd(base, func), displacement(0))
+        (self.ins().iadd(base, func), displacement(0))
     }
 
     fn code_of(&mut self, func: Value, null: TrapKind) -> Value {
@@ -143,7 +143,7 @@ impl Translator<'_, '_> {
         let flags = MemFlagsData::new()
             .with_aligned()
             .with_trap_code(Some(trap_code(null)));
-        self.b.ins().load(
+        self.ins().load(
             types::I64,
             flags,
             address,
@@ -156,7 +156,7 @@ impl Translator<'_, '_> {
         let flags = MemFlagsData::new()
             .with_aligned()
             .with_trap_code(Some(trap_code(null)));
-        self.b.ins().load(
+        self.ins().load(
             types::I32,
             flags,
             address,
@@ -169,8 +169,7 @@ impl Translator<'_, '_> {
         let place = self.env.instance.funcs[index as usize];
         let base = self.base();
         let at = displacement(place) + offset_of!(FuncRecord, code) as i32;
-        self.b
-            .ins()
+        self.ins()
             .load(types::I64, MemFlagsData::trusted(), base, at)
     }
 
@@ -178,14 +177,13 @@ impl Translator<'_, '_> {
     fn indirect(&mut self, table: u32, ty: TypeIndex) -> (Value, Value) {
         let index = self.pop();
         let address = self.element_address(table, index, TrapKind::UndefinedElement);
-        let func = self.b.ins().uload32(MemFlagsData::trusted(), address, 0);
+        let func = self.ins().uload32(MemFlagsData::trusted(), address, 0);
         let element = self.env.module.tables[table as usize].0.element.heap;
         let wanted = HeapType::Concrete(ty, Kind::Func);
         if !self.env.types.is_heap_subtype(element, wanted) {
             let actual = self.type_of_func(func, TrapKind::UninitializedElement);
             let fits = self.is_type(actual, ty);
-            self.b
-                .ins()
+            self.ins()
                 .trapz(fits, trap_code(TrapKind::IndirectCallType));
         }
         let code = self.code_of(func, TrapKind::UninitializedElement);
@@ -214,7 +212,7 @@ impl Translator<'_, '_> {
         self.forget_contents();
         match self.handlers.last().copied() {
             None => {
-                let inst = self.b.ins().call_indirect(sig, code, operands);
+                let inst = self.ins().call_indirect(sig, code, operands);
                 self.forget_base();
                 self.b.inst_results(inst).to_vec()
             }
@@ -232,7 +230,7 @@ impl Translator<'_, '_> {
     ) -> Vec<Value> {
         let results: Vec<ir::Type> = results.iter().map(|&t| clif_type(t)).collect();
         let (table, normal) = self.exception_table(sig, &results, handler);
-        self.b.ins().try_call_indirect(code, operands, table);
+        self.ins().try_call_indirect(code, operands, table);
         self.go_on_after_try(normal)
     }
 
@@ -269,7 +267,7 @@ impl Translator<'_, '_> {
         let count = self.env.types.func(ty).params.len();
         let operands = self.pop_n(count);
         let sig = self.signature(ty);
-        self.b.ins().return_call_indirect(sig, code, &operands);
+        self.ins().return_call_indirect(sig, code, &operands);
         self.dead();
     }
 
@@ -350,11 +348,11 @@ impl Translator<'_, '_> {
     pub(super) fn throw_to(&mut self, exception: Value, handlers: usize) {
         match self.handlers[..handlers].last().copied() {
             Some(handler) => {
-                self.b.ins().jump(handler, &args(&[exception]));
+                self.ins().jump(handler, &args(&[exception]));
             }
             None => {
                 self.call_helper(Helper::Throw, &[exception]);
-                self.b.ins().trap(trap_code(TrapKind::Unreachable));
+                self.ins().trap(trap_code(TrapKind::Unreachable));
             }
         }
         self.dead();
@@ -388,7 +386,7 @@ impl Translator<'_, '_> {
         let site = self.site();
         let (ty, site) = (self.i32(ty.into()), self.i32(site.into()));
         self.call_helper(Helper::ThrowNew, &[ty, site, tag, carried]);
-        self.b.ins().trap(trap_code(TrapKind::Unreachable));
+        self.ins().trap(trap_code(TrapKind::Unreachable));
         self.dead();
     }
 
@@ -420,7 +418,7 @@ impl Translator<'_, '_> {
             }
             let (target, types) = self.target(label);
             let values = self.branch_args(types.len());
-            self.b.ins().jump(target, &values);
+            self.ins().jump(target, &values);
             self.stack.truncate(height);
             match next {
                 Some(no) => {
@@ -439,8 +437,8 @@ impl Translator<'_, '_> {
     pub(super) fn caught_in(&mut self, block: Block) -> Value {
         let payload = self.b.block_params(block)[0];
         // Whoever threw it may have left anything in the upper half.
-        let low = self.b.ins().ireduce(types::I32, payload);
-        let exception = self.b.ins().uextend(REFERENCE, low);
+        let low = self.ins().ireduce(types::I32, payload);
+        let exception = self.ins().uextend(REFERENCE, low);
         self.track(exception);
         exception
     }
@@ -453,8 +451,8 @@ impl Translator<'_, '_> {
     pub(super) fn take_tag(&mut self, thrown: Value, tag: u32) -> Block {
         let (yes, no) = (self.b.create_block(), self.b.create_block());
         let id = self.env.instance.tags[tag as usize] as i64;
-        let same = self.b.ins().icmp_imm_s(IntCC::Equal, thrown, id);
-        self.b.ins().brif(same, yes, &[], no, &[]);
+        let same = self.ins().icmp_imm_s(IntCC::Equal, thrown, id);
+        self.ins().brif(same, yes, &[], no, &[]);
         self.b.seal_block(yes);
         self.b.seal_block(no);
         self.b.switch_to_block(yes);
@@ -522,8 +520,7 @@ impl Translator<'_, '_> {
             ThrowRef => {
                 self.forget_called();
                 let exception = self.pop();
-                self.b
-                    .ins()
+                self.ins()
                     .trapz(exception, trap_code(TrapKind::NullReference));
                 self.throw(exception);
             }

@@ -24,15 +24,13 @@ fn may_be_i31(ty: HeapType) -> bool {
 impl Translator<'_, '_> {
     fn row_word(&mut self, ty: Value, word: u32) -> Value {
         let base = self.base();
-        let wide = self.b.ins().uextend(types::I64, ty);
+        let wide = self.ins().uextend(types::I64, ty);
         let byte = self
-            .b
             .ins()
             .ishl_imm_u(wide, TYPE_ROW.trailing_zeros() as i64);
-        let row = self.b.ins().iadd(base, byte);
+        let row = self.ins().iadd(base, byte);
         let at = displacement(TYPE_ROWS) + 4 * word as i32;
-        self.b
-            .ins()
+        self.ins()
             .load(types::I32, MemFlagsData::trusted().with_readonly(), row, at)
     }
 
@@ -41,19 +39,17 @@ impl Translator<'_, '_> {
         let canonical = self.env.types.get(wanted);
         let depth = canonical.display.len();
         if canonical.ty.is_final {
-            return self.b.ins().icmp_imm_s(IntCC::Equal, actual, wanted as i64);
+            return self.ins().icmp_imm_s(IntCC::Equal, actual, wanted as i64);
         }
         if depth > ROW_DEPTH {
             let wanted = self.i32(wanted as i64);
             let v = self
                 .call_helper(Helper::IsSubtype, &[actual, wanted])
                 .expect("result");
-            return self.b.ins().ireduce(types::I8, v);
+            return self.ins().ireduce(types::I8, v);
         }
         let ancestor = self.row_word(actual, depth as u32);
-        self.b
-            .ins()
-            .icmp_imm_s(IntCC::Equal, ancestor, wanted as i64)
+        self.ins().icmp_imm_s(IntCC::Equal, ancestor, wanted as i64)
     }
 
     fn type_of_object(&mut self, reference: Value) -> Value {
@@ -61,36 +57,36 @@ impl Translator<'_, '_> {
         self.forget_recorded();
         let low = self.load(&Slot::header(reference));
         self.forget_recorded();
-        self.b.ins().band_imm_u(low, (1 << layout::TYPE_BITS) - 1)
+        self.ins().band_imm_u(low, (1 << layout::TYPE_BITS) - 1)
     }
 
     /// Whether a reference, known not to be null, points at something of type `wanted`; an i8.
     fn test_non_null(&mut self, reference: Value, from: HeapType, wanted: HeapType) -> Value {
         use HeapType::*;
         if self.env.types.is_heap_subtype(from, wanted) {
-            return self.b.ins().iconst(types::I8, 1);
+            return self.ins().iconst(types::I8, 1);
         }
         match wanted {
-            Any | Func | Extern | Exn => return self.b.ins().iconst(types::I8, 1),
-            None | NoFunc | NoExtern | NoExn => return self.b.ins().iconst(types::I8, 0),
+            Any | Func | Extern | Exn => return self.ins().iconst(types::I8, 1),
+            None | NoFunc | NoExtern | NoExn => return self.ins().iconst(types::I8, 0),
             Concrete(ty, Kind::Func) => {
                 let actual = self.type_of_func(reference, TrapKind::NullReference);
                 return self.is_type(actual, ty);
             }
             _ => {}
         }
-        let low = self.b.ins().band_imm_u(reference, layout::I31_TAG as i64);
-        let is_i31 = self.b.ins().icmp_imm_s(IntCC::NotEqual, low, 0);
+        let low = self.ins().band_imm_u(reference, layout::I31_TAG as i64);
+        let is_i31 = self.ins().icmp_imm_s(IntCC::NotEqual, low, 0);
         if wanted == I31 {
             return is_i31;
         }
         let (object, done) = (self.b.create_block(), self.b.create_block());
         let result = self.b.append_block_param(done, types::I8);
         if may_be_i31(from) {
-            let eq = self.b.ins().iconst(types::I8, (wanted == Eq) as i64);
-            self.b.ins().brif(is_i31, done, &args(&[eq]), object, &[]);
+            let eq = self.ins().iconst(types::I8, (wanted == Eq) as i64);
+            self.ins().brif(is_i31, done, &args(&[eq]), object, &[]);
         } else {
-            self.b.ins().jump(object, &[]);
+            self.ins().jump(object, &[]);
         }
         self.b.seal_block(object);
         self.b.switch_to_block(object);
@@ -104,7 +100,7 @@ impl Translator<'_, '_> {
                     Array => (IntCC::Equal, row_kind::ARRAY),
                     _ => (IntCC::NotEqual, row_kind::OPAQUE),
                 };
-                self.b.ins().icmp_imm_s(condition, kind, of as i64)
+                self.ins().icmp_imm_s(condition, kind, of as i64)
             }
         };
         self.join(done, fits, result)
@@ -116,16 +112,15 @@ impl Translator<'_, '_> {
             unreachable!("validated: a reference")
         };
         if self.is_known(operand.value, to) {
-            return self.b.ins().iconst(types::I8, 1);
+            return self.ins().iconst(types::I8, 1);
         }
         if !from.nullable {
             return self.test_non_null(operand.value, from.heap, to.heap);
         }
         let (some, done) = (self.b.create_block(), self.b.create_block());
         let result = self.b.append_block_param(done, types::I8);
-        let null = self.b.ins().iconst(types::I8, to.nullable as i64);
-        self.b
-            .ins()
+        let null = self.ins().iconst(types::I8, to.nullable as i64);
+        self.ins()
             .brif(operand.value, some, &[], done, &args(&[null]));
         self.b.seal_block(some);
         self.b.switch_to_block(some);
@@ -135,7 +130,7 @@ impl Translator<'_, '_> {
 
     /// Goes on in the last block of a test, with what this path says: the test's result.
     fn join(&mut self, done: Block, fits: Value, result: Value) -> Value {
-        self.b.ins().jump(done, &args(&[fits]));
+        self.ins().jump(done, &args(&[fits]));
         self.b.seal_block(done);
         self.b.switch_to_block(done);
         result
@@ -163,7 +158,7 @@ impl Translator<'_, '_> {
     fn ref_cast(&mut self, heap: wasmparser::HeapType, nullable: bool) {
         if self.counts() {
             let (operand, to, v) = self.tested(heap, nullable);
-            self.b.ins().trapz(v, trap_code(TrapKind::CastFailure));
+            self.ins().trapz(v, trap_code(TrapKind::CastFailure));
             self.push(operand.value, ValType::Ref(to));
             return;
         }
@@ -191,7 +186,7 @@ impl Translator<'_, '_> {
         match done {
             Some(null) => {
                 let some = self.b.create_block();
-                self.b.ins().brif(operand.value, some, &[], null, &[]);
+                self.ins().brif(operand.value, some, &[], null, &[]);
                 self.b.seal_block(some);
                 if self.null_is_asked {
                     // The answer is known there: the paths do not meet.
@@ -202,7 +197,7 @@ impl Translator<'_, '_> {
                 self.b.switch_to_block(some);
             }
             None if may_be_null => {
-                self.b.ins().trapz(operand.value, failure);
+                self.ins().trapz(operand.value, failure);
             }
             None => {}
         }
@@ -210,14 +205,14 @@ impl Translator<'_, '_> {
             Some(ty) => self.check_leaf(operand.value, from.heap, ty),
             None => {
                 let fits = self.test_non_null(operand.value, from.heap, to.heap);
-                self.b.ins().trapz(fits, failure);
+                self.ins().trapz(fits, failure);
             }
         }
         if self.null_path.is_some() {
             self.learn_type(operand.value, Self::non_null(ValType::Ref(to)));
         }
         if let Some(done) = done {
-            self.b.ins().jump(done, &[]);
+            self.ins().jump(done, &[]);
             self.b.seal_block(done);
             self.b.switch_to_block(done);
         }
@@ -239,19 +234,19 @@ impl Translator<'_, '_> {
     fn check_leaf(&mut self, reference: Value, from: HeapType, ty: TypeIndex) {
         let failure = trap_code(TrapKind::CastFailure);
         if may_be_i31(from) {
-            let tag = self.b.ins().band_imm_u(reference, layout::I31_TAG as i64);
-            self.b.ins().trapnz(tag, failure);
+            let tag = self.ins().band_imm_u(reference, layout::I31_TAG as i64);
+            self.ins().trapnz(tag, failure);
         }
         let actual = self.type_of_object(reference);
-        let same = self.b.ins().icmp_imm_s(IntCC::Equal, actual, ty as i64);
+        let same = self.ins().icmp_imm_s(IntCC::Equal, actual, ty as i64);
         let (other, done) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(other);
-        self.b.ins().brif(same, done, &[], other, &[]);
+        self.ins().brif(same, done, &[], other, &[]);
         self.b.seal_block(other);
         self.b.switch_to_block(other);
         let fits = self.is_type(actual, ty);
-        self.b.ins().trapz(fits, failure);
-        self.b.ins().jump(done, &[]);
+        self.ins().trapz(fits, failure);
+        self.ins().jump(done, &[]);
         self.b.seal_block(done);
         self.b.switch_to_block(done);
     }
@@ -276,7 +271,7 @@ impl Translator<'_, '_> {
         self.push(operand.value, ValType::Ref(taken));
         let condition = match on_success {
             true => fits,
-            false => self.b.ins().icmp_imm_s(IntCC::Equal, fits, 0),
+            false => self.ins().icmp_imm_s(IntCC::Equal, fits, 0),
         };
         let (block, types) = self.target(depth);
         let values = self.branch_args(types.len());

@@ -218,7 +218,7 @@ impl Translator<'_, '_> {
     pub(super) fn branch(&mut self, depth: u32) {
         let (block, types) = self.target(depth);
         let args = self.branch_args(types.len());
-        self.b.ins().jump(block, &args);
+        self.ins().jump(block, &args);
         self.dead();
     }
 
@@ -239,7 +239,7 @@ impl Translator<'_, '_> {
     /// A branch to a target if the condition holds; translation goes on after it.
     pub(super) fn branch_if(&mut self, condition: Value, block: Block, args: &[BlockArg]) {
         let next = self.b.create_block();
-        self.b.ins().brif(condition, block, args, next, &[]);
+        self.ins().brif(condition, block, args, next, &[]);
         self.b.switch_to_block(next);
         self.b.seal_block(next);
     }
@@ -289,7 +289,7 @@ impl Translator<'_, '_> {
             Operator::Nop => {}
             Operator::Unreachable => {
                 self.forget_called();
-                self.b.ins().trap(trap_code(TrapKind::Unreachable));
+                self.ins().trap(trap_code(TrapKind::Unreachable));
                 self.dead();
             }
             Operator::Block { blockty } => {
@@ -307,7 +307,7 @@ impl Translator<'_, '_> {
                 let after = self.block_for(&results);
                 let then = self.b.create_block();
                 let otherwise = self.b.create_block();
-                self.b.ins().brif(condition, then, &[], otherwise, &[]);
+                self.ins().brif(condition, then, &[], otherwise, &[]);
                 self.b.seal_block(then);
                 self.b.seal_block(otherwise);
                 self.b.switch_to_block(then);
@@ -447,7 +447,7 @@ impl Translator<'_, '_> {
     /// Jumps from the end of a block's body to what follows it.
     pub(super) fn leave_arm(&mut self) {
         if let Some(block) = self.decided_exit(self.control.len() - 1) {
-            self.b.ins().jump(block, &[]);
+            self.ins().jump(block, &[]);
             return;
         }
         let frame = self.control.last_mut().expect("open block");
@@ -455,7 +455,7 @@ impl Translator<'_, '_> {
         let values = &self.stack[self.stack.len() - count..];
         frame.exits.add(&self.facts, values);
         let args = self.branch_args(count);
-        self.b.ins().jump(after, &args);
+        self.ins().jump(after, &args);
     }
 
     fn start_else(&mut self) {
@@ -487,7 +487,7 @@ impl Translator<'_, '_> {
                 self.b.switch_to_block(*block);
                 self.fresh.clear();
                 let values: Vec<_> = operands.iter().map(|o| o.value).collect();
-                self.b.ins().jump(frame.after, &args(&values));
+                self.ins().jump(frame.after, &args(&values));
                 self.facts.clone_from(&frame.entry);
                 self.learn_condition(*condition, false);
                 frame.exits.add(&self.facts, operands);
@@ -531,7 +531,7 @@ impl Translator<'_, '_> {
         if self.control.is_empty() {
             self.b.switch_to_block(frame.after);
             let values = self.b.block_params(frame.after).to_vec();
-            self.b.ins().return_(&values);
+            self.ins().return_(&values);
             self.reachable = false;
         } else if frame.exits.decided.iter().any(Option::is_some) {
             self.continue_decided(frame);
@@ -657,7 +657,7 @@ impl Translator<'_, '_> {
         let table = self
             .b
             .create_jump_table(ir::JumpTableData::new(default, &calls));
-        self.b.ins().br_table(index, table);
+        self.ins().br_table(index, table);
         self.dead();
         Ok(())
     }

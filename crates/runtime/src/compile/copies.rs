@@ -32,19 +32,18 @@ impl Translator<'_, '_> {
             unreachable!("validated: five operands")
         };
         let lengths = [to, from].map(|array| self.load(&Slot::length(array)));
-        let count = self.b.ins().uextend(types::I64, len);
+        let count = self.ins().uextend(types::I64, len);
         for (start, length) in [to_start, from_start].into_iter().zip(lengths) {
-            let start = self.b.ins().uextend(types::I64, start);
-            let end = self.b.ins().iadd(start, count);
-            let length = self.b.ins().uextend(types::I64, length);
-            let out = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, length);
+            let start = self.ins().uextend(types::I64, start);
+            let end = self.ins().iadd(start, count);
+            let length = self.ins().uextend(types::I64, length);
+            let out = self.ins().icmp(IntCC::UnsignedGreaterThan, end, length);
             self.trap_if(out, TrapKind::ArrayOutOfBounds);
         }
         let size = self.env.types.element(ty).storage.bytes();
         let to_address = self.element_at(to, to_start, size);
         let from_address = self.element_at(from, from_start, size);
         let bytes = self
-            .b
             .ins()
             .ishl_imm_u(count, i64::from(size.trailing_zeros()));
         let (few, many, done) = (
@@ -54,12 +53,11 @@ impl Translator<'_, '_> {
         );
         // Within one array a loop would have to know which of the two is behind the other.
         let is_few = self
-            .b
             .ins()
             .icmp_imm_u(IntCC::UnsignedLessThanOrEqual, len, FEW);
-        let others = self.b.ins().icmp(IntCC::NotEqual, to, from);
-        let by_loop = self.b.ins().band(is_few, others);
-        self.b.ins().brif(by_loop, few, &[], many, &[]);
+        let others = self.ins().icmp(IntCC::NotEqual, to, from);
+        let by_loop = self.ins().band(is_few, others);
+        self.ins().brif(by_loop, few, &[], many, &[]);
         self.b.seal_block(few);
         self.b.seal_block(many);
         self.b.switch_to_block(few);
@@ -67,7 +65,7 @@ impl Translator<'_, '_> {
         self.copy_few(ty, part, to_address, from_address, bytes, done);
         self.b.switch_to_block(many);
         self.call_memmove(to_address, from_address, bytes);
-        self.b.ins().jump(done, &[]);
+        self.ins().jump(done, &[]);
         self.b.seal_block(done);
         self.b.switch_to_block(done);
         self.forget_elements();
@@ -75,15 +73,12 @@ impl Translator<'_, '_> {
 
     fn element_at(&mut self, array: Value, index: Value, size: u32) -> Value {
         let address = self.object_address(array);
-        let wide = self.b.ins().uextend(types::I64, index);
+        let wide = self.ins().uextend(types::I64, index);
         let byte = self
-            .b
             .ins()
             .ishl_imm_u(wide, i64::from(size.trailing_zeros()));
-        let address = self.b.ins().iadd(address, byte);
-        self.b
-            .ins()
-            .iadd_imm_s(address, i64::from(array_base(size)))
+        let address = self.ins().iadd(address, byte);
+        self.ins().iadd_imm_s(address, i64::from(array_base(size)))
     }
 
     /// A loop over elements as wide as `part`; goes on in `done`.
@@ -99,19 +94,19 @@ impl Translator<'_, '_> {
         let (head, body) = (self.b.create_block(), self.b.create_block());
         let at = self.b.append_block_param(head, types::I64);
         let zero = self.i64(0);
-        self.b.ins().jump(head, &args(&[zero]));
+        self.ins().jump(head, &args(&[zero]));
         self.b.switch_to_block(head);
-        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, at, bytes);
-        self.b.ins().brif(more, body, &[], done, &[]);
+        let more = self.ins().icmp(IntCC::UnsignedLessThan, at, bytes);
+        self.ins().brif(more, body, &[], done, &[]);
         self.b.seal_block(body);
         self.b.switch_to_block(body);
         let flags = self.trusted(self.element_region(ty));
-        let source = self.b.ins().iadd(from, at);
-        let value = self.b.ins().load(part, flags, source, 0);
-        let target = self.b.ins().iadd(to, at);
-        self.b.ins().store(flags, value, target, 0);
-        let next = self.b.ins().iadd_imm_s(at, i64::from(part.bytes()));
-        self.b.ins().jump(head, &args(&[next]));
+        let source = self.ins().iadd(from, at);
+        let value = self.ins().load(part, flags, source, 0);
+        let target = self.ins().iadd(to, at);
+        self.ins().store(flags, value, target, 0);
+        let next = self.ins().iadd_imm_s(at, i64::from(part.bytes()));
+        self.ins().jump(head, &args(&[next]));
         self.b.seal_block(head);
     }
 
@@ -122,6 +117,6 @@ impl Translator<'_, '_> {
         sig.returns.push(ir::AbiParam::new(types::I64));
         let sig = self.b.import_signature(sig);
         let code = self.native(Native::Memmove, sig);
-        self.b.ins().call_indirect(sig, code, &[to, from, bytes]);
+        self.ins().call_indirect(sig, code, &[to, from, bytes]);
     }
 }

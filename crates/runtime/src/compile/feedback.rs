@@ -158,9 +158,9 @@ impl Translator<'_, '_> {
     fn increment(&mut self, at: i32) {
         let base = self.base();
         let flags = MemFlagsData::trusted();
-        let count = self.b.ins().load(types::I32, flags, base, at);
-        let count = self.b.ins().iadd_imm_s(count, 1);
-        self.b.ins().store(flags, count, base, at);
+        let count = self.ins().load(types::I32, flags, base, at);
+        let count = self.ins().iadd_imm_s(count, 1);
+        self.ins().store(flags, count, base, at);
     }
 
     /// Counts the operator, if this code counts.
@@ -204,13 +204,13 @@ impl Translator<'_, '_> {
             return;
         };
         let base = self.base();
-        let wide = self.b.ins().uextend(types::I64, outcome);
-        let byte = self.b.ins().ishl_imm_u(wide, 2);
-        let address = self.b.ins().iadd(base, byte);
+        let wide = self.ins().uextend(types::I64, outcome);
+        let byte = self.ins().ishl_imm_u(wide, 2);
+        let address = self.ins().iadd(base, byte);
         let (flags, at) = (MemFlagsData::trusted(), displacement(place));
-        let count = self.b.ins().load(types::I32, flags, address, at);
-        let count = self.b.ins().iadd_imm_s(count, 1);
-        self.b.ins().store(flags, count, address, at);
+        let count = self.ins().load(types::I32, flags, address, at);
+        let count = self.ins().iadd_imm_s(count, 1);
+        self.ins().store(flags, count, address, at);
     }
 
     /// Counts the target of a call through a reference.
@@ -219,17 +219,14 @@ impl Translator<'_, '_> {
             return;
         };
         let base = self.base();
-        let cell = self
-            .b
-            .ins()
-            .iadd_imm_s(base, i64::from(displacement(place)));
+        let cell = self.ins().iadd_imm_s(base, i64::from(displacement(place)));
         let mut sig = ir::Signature::new(CallConv::PreserveAll);
         sig.params
             .extend([types::I64, types::I32].map(ir::AbiParam::new));
         let sig = self.b.import_signature(sig);
         let code = self.native(Native::CountTarget, sig);
-        let func = self.b.ins().ireduce(types::I32, func);
-        self.b.ins().call_indirect(sig, code, &[cell, func]);
+        let func = self.ins().ireduce(types::I32, func);
+        self.ins().call_indirect(sig, code, &[cell, func]);
         self.forget_base();
     }
 
@@ -239,10 +236,10 @@ impl Translator<'_, '_> {
         let counters = self.env.feedback.get(&func)?.counters;
         let at = displacement(counters) + offset_of!(FuncCounters, heat) as i32;
         let (base, flags) = (self.base(), MemFlagsData::trusted());
-        let heat = self.b.ins().load(types::I32, flags, base, at);
-        let heat = self.b.ins().iadd_imm_s(heat, -1);
-        self.b.ins().store(flags, heat, base, at);
-        Some(self.b.ins().icmp_imm_s(IntCC::SignedLessThan, heat, 0))
+        let heat = self.ins().load(types::I32, flags, base, at);
+        let heat = self.ins().iadd_imm_s(heat, -1);
+        self.ins().store(flags, heat, base, at);
+        Some(self.ins().icmp_imm_s(IntCC::SignedLessThan, heat, 0))
     }
 
     /// Counts a call of a function.
@@ -267,23 +264,20 @@ impl Translator<'_, '_> {
         };
         let (base, flags) = (self.base(), MemFlagsData::trusted());
         let both = self
-            .b
             .ins()
             .load(types::I64, flags, base, displacement(counters));
         // Calls wrap every four billion, and the heat is one off then.
-        let both = self.b.ins().iadd_imm_s(both, 1 - (HEAT_OF_CALL << 32));
-        self.b
-            .ins()
-            .store(flags, both, base, displacement(counters));
-        let hot = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, both, 0);
+        let both = self.ins().iadd_imm_s(both, 1 - (HEAT_OF_CALL << 32));
+        self.ins().store(flags, both, base, displacement(counters));
+        let hot = self.ins().icmp_imm_s(IntCC::SignedLessThan, both, 0);
         let (better, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(better);
-        self.b.ins().brif(hot, better, &[], next, &[]);
+        self.ins().brif(hot, better, &[], next, &[]);
         self.b.seal_block(better);
         self.b.switch_to_block(better);
         let number = self.i32(func as i64);
         self.call_helper(Helper::Hot, &[number]);
-        self.b.ins().jump(next, &[]);
+        self.ins().jump(next, &[]);
         self.b.seal_block(next);
         self.b.switch_to_block(next);
     }
@@ -298,7 +292,7 @@ impl Translator<'_, '_> {
         let Some(hot) = self.cool() else { return };
         let (better, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(better);
-        self.b.ins().brif(hot, better, &[], next, &[]);
+        self.ins().brif(hot, better, &[], next, &[]);
         self.b.seal_block(better);
         self.b.switch_to_block(better);
         let point = self.point(self.offset, self.stack.len(), params);

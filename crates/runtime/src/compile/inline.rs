@@ -235,9 +235,9 @@ impl Translator<'_, '_> {
         for &(index, hits) in &known {
             let place = self.env.instance.funcs[index as usize];
             self.execute_guard();
-            let same = self.b.ins().icmp_imm_s(IntCC::Equal, func, place as i64);
+            let same = self.ins().icmp_imm_s(IntCC::Equal, func, place as i64);
             let (yes, no) = (self.b.create_block(), self.b.create_block());
-            self.b.ins().brif(same, yes, &[], no, &[]);
+            self.ins().brif(same, yes, &[], no, &[]);
             self.b.seal_block(yes);
             self.b.seal_block(no);
             self.b.switch_to_block(yes);
@@ -249,7 +249,7 @@ impl Translator<'_, '_> {
             self.join_truth();
             if self.is_reachable() {
                 let args = self.branch_args(results.len());
-                self.b.ins().jump(done, &args);
+                self.ins().jump(done, &args);
                 meet(&mut facts, &self.facts);
             }
             self.set_reachable(true);
@@ -268,7 +268,7 @@ impl Translator<'_, '_> {
         } else {
             self.call_unknown(ty);
             let args = self.branch_args(results.len());
-            self.b.ins().jump(done, &args);
+            self.ins().jump(done, &args);
             meet(&mut facts, &self.facts);
         }
         self.stack.truncate(bottom);
@@ -396,10 +396,10 @@ impl Translator<'_, '_> {
             Leaf::Sqrt | Leaf::Abs | Leaf::Floor | Leaf::Ceil => {
                 let x = self.pop();
                 match leaf {
-                    Leaf::Sqrt => self.b.ins().sqrt(x),
-                    Leaf::Abs => self.b.ins().fabs(x),
-                    Leaf::Floor => self.b.ins().floor(x),
-                    _ => self.b.ins().ceil(x),
+                    Leaf::Sqrt => self.ins().sqrt(x),
+                    Leaf::Abs => self.ins().fabs(x),
+                    Leaf::Floor => self.ins().floor(x),
+                    _ => self.ins().ceil(x),
                 }
             }
             Leaf::Unary(f) => self.call_native(f as usize, 1),
@@ -416,7 +416,7 @@ impl Translator<'_, '_> {
         sig.returns.push(ir::AbiParam::new(types::F64));
         let sig = self.b.import_signature(sig);
         let address = self.native(Native::Leaf(address), sig);
-        let inst = self.b.ins().call_indirect(sig, address, &operands);
+        let inst = self.ins().call_indirect(sig, address, &operands);
         self.forget_base();
         self.b.inst_results(inst)[0]
     }

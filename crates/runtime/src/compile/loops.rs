@@ -189,7 +189,7 @@ impl Translator<'_, '_> {
         }
         let (null, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(null);
-        self.b.ins().brif(reference, next, &[], null, &[]);
+        self.ins().brif(reference, next, &[], null, &[]);
         self.b.seal_block(null);
         self.b.seal_block(next);
         self.b.switch_to_block(null);

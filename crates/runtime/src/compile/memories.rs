@@ -28,7 +28,7 @@ impl Translator<'_, '_> {
 
     pub(super) fn widened(&mut self, value: Value) -> Value {
         match self.b.func.dfg.value_type(value) == types::I32 {
-            true => self.b.ins().uextend(types::I64, value),
+            true => self.ins().uextend(types::I64, value),
             false => value,
         }
     }
@@ -38,7 +38,7 @@ impl Translator<'_, '_> {
         match wide {
             true => self.push(size, ValType::I64),
             false => {
-                let size = self.b.ins().ireduce(types::I32, size);
+                let size = self.ins().ireduce(types::I32, size);
                 self.push(size, ValType::I32);
             }
         }
@@ -110,7 +110,7 @@ impl Translator<'_, '_> {
             I64Store32 { ref memarg } => self.memory_store(memarg, part(types::I32, I64, false)),
             MemorySize { mem } => {
                 let bytes = self.word(self.memory_record(mem), offset_of!(MemoryRecord, bytes));
-                let pages = self.b.ins().ushr_imm_u(bytes, 16);
+                let pages = self.ins().ushr_imm_u(bytes, 16);
                 self.push_size(pages, self.is_wide(mem));
             }
             MemoryGrow { mem } => {

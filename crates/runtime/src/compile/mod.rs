@@ -4,6 +4,7 @@ mod alias;
 mod allocate;
 mod arrays;
 mod barrier;
+mod builder;
 mod calls;
 mod casts;
 mod control;
@@ -70,13 +71,14 @@ pub(crate) fn translate(
     function.name = ir::UserFuncName::user(0, job.index);
     function.signature = signature(&ty);
     let builder = FunctionBuilder::new(&mut function, &mut scratch.builder);
-    let translated = Translator::new(builder, env, job).run(isa.frontend_config())?;
+    let translated = Translator::new(builder, env, job, soon).run(isa.frontend_config())?;
     Ok(translated.map(|mut translated| Unit {
         function,
         func: Some(job.func_id),
         inlined: std::mem::take(&mut translated.inlined).into(),
         called: std::mem::take(&mut translated.called),
         soon,
+        shared: std::mem::take(&mut translated.shared),
         references: Some((translated, alias::of_spills(job.level))),
     }))
 }

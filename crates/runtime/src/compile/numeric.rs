@@ -23,7 +23,7 @@ impl Translator<'_, '_> {
 
     /// A boolean as WebAssembly has it.
     pub(super) fn push_bool(&mut self, condition: Value) {
-        let v = self.b.ins().uextend(types::I32, condition);
+        let v = self.ins().uextend(types::I32, condition);
         self.push(v, ValType::I32);
     }
 
@@ -32,7 +32,7 @@ impl Translator<'_, '_> {
         let a = self.pop();
         let narrow = self.b.func.dfg.value_type(a) == types::I32;
         if std::mem::take(&mut self.unsigned) {
-            let v = self.b.ins().icmp(IntCC::UnsignedLessThan, a, b);
+            let v = self.ins().icmp(IntCC::UnsignedLessThan, a, b);
             self.push_bool(v);
             let condition = self.stack.last().expect("just pushed").value;
             return self.says(condition, Condition::Within(a, b));
@@ -46,7 +46,7 @@ impl Translator<'_, '_> {
         if narrow && let Some(is) = self.decided(cc, a, b) {
             return self.push_decided(is);
         }
-        let v = self.b.ins().icmp(cc, a, b);
+        let v = self.ins().icmp(cc, a, b);
         self.push_bool(v);
         if narrow {
             let condition = self.stack.last().expect("just pushed").value;
@@ -77,7 +77,7 @@ impl Translator<'_, '_> {
     fn compare_float(&mut self, cc: FloatCC) {
         let b = self.pop();
         let a = self.pop();
-        let v = self.b.ins().fcmp(cc, a, b);
+        let v = self.ins().fcmp(cc, a, b);
         self.push_bool(v);
     }
 
@@ -94,7 +94,7 @@ impl Translator<'_, '_> {
             }
             return;
         }
-        let v = self.b.ins().icmp_imm_s(IntCC::Equal, a, 0);
+        let v = self.ins().icmp_imm_s(IntCC::Equal, a, 0);
         self.push_bool(v);
         let condition = self.stack.last().expect("just pushed").value;
         self.says(condition, Condition::Not(a));
@@ -141,21 +141,19 @@ impl Translator<'_, '_> {
                 self.push(v, I64);
             }
             F32Const { value } => {
-                let v =
-                    self.b
-                        .ins()
-                        .f32const(cranelift_codegen::ir::immediates::Ieee32::with_bits(
-                            value.bits(),
-                        ));
+                let v = self
+                    .ins()
+                    .f32const(cranelift_codegen::ir::immediates::Ieee32::with_bits(
+                        value.bits(),
+                    ));
                 self.push(v, F32);
             }
             F64Const { value } => {
-                let v =
-                    self.b
-                        .ins()
-                        .f64const(cranelift_codegen::ir::immediates::Ieee64::with_bits(
-                            value.bits(),
-                        ));
+                let v = self
+                    .ins()
+                    .f64const(cranelift_codegen::ir::immediates::Ieee64::with_bits(
+                        value.bits(),
+                    ));
                 self.push(v, F64);
             }
             I32Eqz | I64Eqz => self.is_zero(),
@@ -276,7 +274,7 @@ impl Translator<'_, '_> {
                     TypedSelect { ty } => self.val_type(ty),
                     _ => a.ty,
                 };
-                let v = self.b.ins().select(condition, a.value, b.value);
+                let v = self.ins().select(condition, a.value, b.value);
                 self.push(v, ty);
             }
             _ => return false,

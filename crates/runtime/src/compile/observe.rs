@@ -221,9 +221,9 @@ impl Translator<'_, '_> {
             return;
         };
         let (flags, at) = (MemFlagsData::trusted(), Recording::INSTRUCTIONS);
-        let count = self.b.ins().load(types::I64, flags, recording, at);
-        let count = self.b.ins().iadd_imm_s(count, i64::from(pending));
-        self.b.ins().store(flags, count, recording, at);
+        let count = self.ins().load(types::I64, flags, recording, at);
+        let count = self.ins().iadd_imm_s(count, i64::from(pending));
+        self.ins().store(flags, count, recording, at);
     }
 
     /// At the head of a loop: a loop that accesses nothing must not count for ever.
@@ -232,21 +232,20 @@ impl Translator<'_, '_> {
             return;
         };
         let (flags, at) = (MemFlagsData::trusted(), Recording::INSTRUCTIONS);
-        let count = self.b.ins().load(types::I64, flags, recording, at);
+        let count = self.ins().load(types::I64, flags, recording, at);
         let many = self
-            .b
             .ins()
             .icmp_imm_u(IntCC::UnsignedGreaterThan, count, MOST_INSTRUCTIONS);
         let (tell, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(tell);
-        self.b.ins().brif(many, tell, &[], next, &[]);
+        self.ins().brif(many, tell, &[], next, &[]);
         self.b.seal_block(tell);
         self.b.switch_to_block(tell);
         self.recorded = Recorded::default();
         let base = self.base();
         let context = crate::store::region::displacement(crate::store::region::CONTEXT);
         self.observe(Kind::Read, None, base, context, 8);
-        self.b.ins().jump(next, &[]);
+        self.ins().jump(next, &[]);
         self.b.seal_block(next);
         self.b.switch_to_block(next);
         self.recorded = Recorded::default();
@@ -272,8 +271,8 @@ impl Translator<'_, '_> {
     ) {
         if self.observes() {
             let base = self.base();
-            let at = self.b.ins().isub(address, base);
-            let at = self.b.ins().iadd_imm_s(at, HEAP as i64 + i64::from(offset));
+            let at = self.ins().isub(address, base);
+            let at = self.ins().iadd_imm_s(at, HEAP as i64 + i64::from(offset));
             self.append(kind, reference, at, bytes);
         }
     }
@@ -307,7 +306,7 @@ impl Translator<'_, '_> {
         if self.observes() {
             let wide = self.widened(index);
             let at = memory_at(memory).wrapping_add(offset) as i64;
-            let at = self.b.ins().iadd_imm_s(wide, at);
+            let at = self.ins().iadd_imm_s(wide, at);
             self.append(kind, Some(index), at, bytes);
         }
     }
@@ -343,17 +342,17 @@ impl Translator<'_, '_> {
         let mut word = constant;
         if !std::mem::replace(&mut self.recorded.counted, true) {
             let count = Recording::INSTRUCTIONS;
-            let carried = self.b.ins().load(types::I64, flags, recording, count);
-            word = self.b.ins().iadd(word, carried);
+            let carried = self.ins().load(types::I64, flags, recording, count);
+            word = self.ins().iadd(word, carried);
             let zero = self.i64(0);
-            self.b.ins().store(flags, zero, recording, count);
+            self.ins().store(flags, zero, recording, count);
         }
         let ins = Recording::NEXT;
-        let next = self.b.ins().load(types::I64, flags, recording, ins);
-        self.b.ins().store(flags, at, next, 0);
-        self.b.ins().store(flags, word, next, 8);
-        let next = self.b.ins().iadd_imm_s(next, size_of::<Op>() as i64);
-        self.b.ins().store(flags, next, recording, ins);
+        let next = self.ins().load(types::I64, flags, recording, ins);
+        self.ins().store(flags, at, next, 0);
+        self.ins().store(flags, word, next, 8);
+        let next = self.ins().iadd_imm_s(next, size_of::<Op>() as i64);
+        self.ins().store(flags, next, recording, ins);
         self.recorded.loaded = None;
         self.recorded.unchecked += 1;
         if self.recorded.unchecked > MOST_UNCHECKED {
@@ -367,20 +366,18 @@ impl Translator<'_, '_> {
         self.recorded.unchecked = 0;
         let flags = MemFlagsData::trusted();
         let end = self
-            .b
             .ins()
             .load(types::I64, flags, recording, Recording::END);
         let full = self
-            .b
             .ins()
             .icmp(IntCC::UnsignedGreaterThanOrEqual, next, end);
         let (tell, go_on) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(tell);
-        self.b.ins().brif(full, tell, &[], go_on, &[]);
+        self.ins().brif(full, tell, &[], go_on, &[]);
         self.b.seal_block(tell);
         self.b.switch_to_block(tell);
         self.call_helper(Helper::Tell, &[]);
-        self.b.ins().jump(go_on, &[]);
+        self.ins().jump(go_on, &[]);
         self.b.seal_block(go_on);
         self.b.switch_to_block(go_on);
     }

@@ -71,7 +71,7 @@ impl Translator<'_, '_> {
             self.note_running();
         }
         let args = self.branch_args(params.len());
-        self.b.ins().jump(head, &args);
+        self.ins().jump(head, &args);
         self.stack.truncate(self.stack.len() - params.len());
         self.continue_in(head, params);
         for (variable, value) in kept {

@@ -103,10 +103,10 @@ impl Translator<'_, '_> {
             let base = self.base();
             let at = displacement(CONTEXT) + offset_of!(Context, durable) as i32;
             let flags = MemFlagsData::trusted();
-            let durable = self.b.ins().load(types::I64, flags, base, at);
+            let durable = self.ins().load(types::I64, flags, base, at);
             let (leave, next) = (self.b.create_block(), self.b.create_block());
             self.b.set_cold_block(leave);
-            self.b.ins().brif(durable, leave, &[], next, &[]);
+            self.ins().brif(durable, leave, &[], next, &[]);
             self.b.seal_block(leave);
             self.b.seal_block(next);
             self.b.switch_to_block(leave);
@@ -185,17 +185,16 @@ impl Translator<'_, '_> {
         let address = self.object_address(reference);
         let flags = self.trapping(Region::Headers, TrapKind::NullReference);
         let byte = self
-            .b
             .ins()
             .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
         self.observe_check(reference, address);
-        let due = self.b.ins().band_imm_u(byte, i64::from(bits));
+        let due = self.ins().band_imm_u(byte, i64::from(bits));
         self.biased(due)
     }
 
     fn biased(&mut self, due: Value) -> Check {
         if self.counts() {
-            let is = self.b.ins().icmp_imm_s(IntCC::NotEqual, due, 0);
+            let is = self.ins().icmp_imm_s(IntCC::NotEqual, due, 0);
             self.count_as(is, CellKind::Check);
         }
         let bias = self.bias();
@@ -213,15 +212,15 @@ impl Translator<'_, '_> {
             true => 4,
             false => bias as i32,
         };
-        let is = self.b.ins().icmp_imm_s(IntCC::NotEqual, due, 0);
-        let wide = self.b.ins().uextend(types::I64, is);
-        let byte = self.b.ins().ishl_imm_u(wide, 3);
+        let is = self.ins().icmp_imm_s(IntCC::NotEqual, due, 0);
+        let wide = self.ins().uextend(types::I64, is);
+        let byte = self.ins().ishl_imm_u(wide, 3);
         let base = self.base();
-        let address = self.b.ins().iadd(base, byte);
+        let address = self.ins().iadd(base, byte);
         let (flags, at) = (MemFlagsData::trusted(), displacement(place) + 16 * row);
-        let count = self.b.ins().load(types::I64, flags, address, at);
-        let count = self.b.ins().iadd_imm_s(count, 1);
-        self.b.ins().store(flags, count, address, at);
+        let count = self.ins().load(types::I64, flags, address, at);
+        let count = self.ins().iadd_imm_s(count, 1);
+        self.ins().store(flags, count, address, at);
     }
 
     /// Branches to the blocks for the action and for going on, laid out as the bias says. What is very unlikely leaves this code, and
@@ -233,7 +232,7 @@ impl Translator<'_, '_> {
             Bias::Unbiased => {}
             Bias::Unlikely | Bias::VeryUnlikely => self.b.set_cold_block(action),
         }
-        self.b.ins().brif(check.due, action, &[], next, &[]);
+        self.ins().brif(check.due, action, &[], next, &[]);
         self.b.seal_block(action);
         self.b.seal_block(next);
         if check.bias != Bias::VeryUnlikely {
@@ -253,21 +252,17 @@ impl Translator<'_, '_> {
     fn forwarded_to(&mut self, reference: Value) -> Value {
         let address = self.object_address(reference);
         let flags = self.trusted(Region::Headers);
-        let header = self.b.ins().load(types::I64, flags, address, 0);
-        let low = self
-            .b
-            .ins()
-            .ushr_imm_u(header, i64::from(layout::SITE_SHIFT));
-        let low = self.b.ins().ireduce(types::I32, low);
-        let low = self.b.ins().band_imm_u(low, (1 << layout::SITE_BITS) - 1);
+        let header = self.ins().load(types::I64, flags, address, 0);
+        let low = self.ins().ushr_imm_u(header, i64::from(layout::SITE_SHIFT));
+        let low = self.ins().ireduce(types::I32, low);
+        let low = self.ins().band_imm_u(low, (1 << layout::SITE_BITS) - 1);
         let high = self
-            .b
             .ins()
             .ushr_imm_u(header, i64::from(layout::TEMPERATURE_SHIFT));
-        let high = self.b.ins().ireduce(types::I32, high);
-        let high = self.b.ins().ishl_imm_u(high, i64::from(layout::SITE_BITS));
-        let place = self.b.ins().bor(low, high);
-        self.b.ins().uextend(WIDE, place)
+        let high = self.ins().ireduce(types::I32, high);
+        let high = self.ins().ishl_imm_u(high, i64::from(layout::SITE_BITS));
+        let place = self.ins().bor(low, high);
+        self.ins().uextend(WIDE, place)
     }
 
     /// The object to load from: that of the reference, or its durable copy. None if the slot is in no object. The operands of the operator
@@ -292,11 +287,10 @@ impl Translator<'_, '_> {
         let address = self.object_address(reference);
         let flags = self.trusted(Region::Headers);
         let byte = self
-            .b
             .ins()
             .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
         self.observe_check(reference, address);
-        let due = self.b.ins().band_imm_u(byte, i64::from(layout::FORWARDED));
+        let due = self.ins().band_imm_u(byte, i64::from(layout::FORWARDED));
         let bias = Bias::Unlikely;
         self.execute_check(bias);
         Check { due, bias }
@@ -312,9 +306,9 @@ impl Translator<'_, '_> {
         let place = self.b.append_block_param(done, WIDE);
         self.b.switch_to_block(action);
         let to = self.forwarded_to(reference);
-        self.b.ins().jump(done, &args(&[to]));
+        self.ins().jump(done, &args(&[to]));
         self.b.switch_to_block(next);
-        self.b.ins().jump(done, &args(&[reference]));
+        self.ins().jump(done, &args(&[reference]));
         self.b.seal_block(done);
         self.b.switch_to_block(done);
         // It is used again as long as nothing becomes durable, across collections too.
@@ -327,10 +321,10 @@ impl Translator<'_, '_> {
     fn distance(&mut self, slot: &Slot) -> Value {
         match slot.kind {
             Kind::Element { index, .. } => {
-                let wide = self.b.ins().uextend(types::I64, index);
+                let wide = self.ins().uextend(types::I64, index);
                 let bytes = i64::from(slot.width.bytes());
-                let byte = self.b.ins().imul_imm_s(wide, bytes);
-                self.b.ins().iadd_imm_s(byte, i64::from(slot.offset))
+                let byte = self.ins().imul_imm_s(wide, bytes);
+                self.ins().iadd_imm_s(byte, i64::from(slot.offset))
             }
             _ => self.i64(i64::from(slot.offset)),
         }
@@ -361,7 +355,7 @@ impl Translator<'_, '_> {
         };
         let width = self.i32(width);
         self.call_helper(Helper::StoreDurable, &[reference, at, bits, width]);
-        self.b.ins().jump(done, &[]);
+        self.ins().jump(done, &[]);
         self.b.switch_to_block(next);
         Some(done)
     }
@@ -369,7 +363,7 @@ impl Translator<'_, '_> {
     /// Ends the store.
     pub(super) fn end_store(&mut self, durable: Option<Block>, slot: &Slot) {
         if let Some(done) = durable {
-            self.b.ins().jump(done, &[]);
+            self.ins().jump(done, &[]);
             self.b.seal_block(done);
             self.b.switch_to_block(done);
             if slot.managed {
@@ -388,7 +382,7 @@ impl Translator<'_, '_> {
         a: super::translate::Operand,
         b: super::translate::Operand,
     ) -> Value {
-        let equal = self.b.ins().icmp(IntCC::Equal, a.value, b.value);
+        let equal = self.ins().icmp(IntCC::Equal, a.value, b.value);
         let may_move = |t: &Self, ty: ValType| match ty {
             ValType::Ref(r) => match r.heap {
                 HeapType::Concrete(i, _) => !t.never_durable(i),
@@ -403,21 +397,19 @@ impl Translator<'_, '_> {
         let (different, objects) = (self.b.create_block(), self.b.create_block());
         let done = self.b.create_block();
         let result = self.b.append_block_param(done, types::I8);
-        let one = self.b.ins().iconst(types::I8, 1);
-        self.b
-            .ins()
-            .brif(equal, done, &args(&[one]), different, &[]);
+        let one = self.ins().iconst(types::I8, 1);
+        self.ins().brif(equal, done, &args(&[one]), different, &[]);
         self.b.seal_block(different);
         self.b.switch_to_block(different);
         // Null and integers are never the same as anything else.
-        let least = self.b.ins().umin(a.value, b.value);
-        let some = self.b.ins().icmp_imm_s(IntCC::NotEqual, least, 0);
-        let either = self.b.ins().bor(a.value, b.value);
-        let tag = self.b.ins().band_imm_u(either, i64::from(layout::I31_TAG));
-        let even = self.b.ins().icmp_imm_s(IntCC::Equal, tag, 0);
-        let both = self.b.ins().band(some, even);
-        let zero = self.b.ins().iconst(types::I8, 0);
-        self.b.ins().brif(both, objects, &[], done, &args(&[zero]));
+        let least = self.ins().umin(a.value, b.value);
+        let some = self.ins().icmp_imm_s(IntCC::NotEqual, least, 0);
+        let either = self.ins().bor(a.value, b.value);
+        let tag = self.ins().band_imm_u(either, i64::from(layout::I31_TAG));
+        let even = self.ins().icmp_imm_s(IntCC::Equal, tag, 0);
+        let both = self.ins().band(some, even);
+        let zero = self.ins().iconst(types::I8, 0);
+        self.ins().brif(both, objects, &[], done, &args(&[zero]));
         self.b.seal_block(objects);
         self.b.switch_to_block(objects);
         let byte = |t: &mut Self, reference| {
@@ -430,11 +422,8 @@ impl Translator<'_, '_> {
             byte
         };
         let (x, y) = (byte(self, a.value), byte(self, b.value));
-        let either = self.b.ins().bor(x, y);
-        let due = self
-            .b
-            .ins()
-            .band_imm_u(either, i64::from(layout::FORWARDED));
+        let either = self.ins().bor(x, y);
+        let due = self.ins().band_imm_u(either, i64::from(layout::FORWARDED));
         let check = self.biased(due);
         if let Some((action, next)) = self.branch_on(&check) {
             self.b.switch_to_block(action);
@@ -444,11 +433,11 @@ impl Translator<'_, '_> {
                 t.b.ins().select(moved, to, reference)
             };
             let (p, q) = (place(self, x, a.value), place(self, y, b.value));
-            let same = self.b.ins().icmp(IntCC::Equal, p, q);
-            self.b.ins().jump(done, &args(&[same]));
+            let same = self.ins().icmp(IntCC::Equal, p, q);
+            self.ins().jump(done, &args(&[same]));
             self.b.switch_to_block(next);
         }
-        self.b.ins().jump(done, &args(&[zero]));
+        self.ins().jump(done, &args(&[zero]));
         self.b.seal_block(done);
         self.b.switch_to_block(done);
         result

@@ -97,7 +97,6 @@ impl Translator<'_, '_> {
             let length = self.load(&Slot::length(array));
             self.execute(BOUNDS);
             let out = self
-                .b
                 .ins()
                 .icmp(IntCC::UnsignedGreaterThanOrEqual, index, length);
             self.trap_if(out, TrapKind::ArrayOutOfBounds);
@@ -112,16 +111,16 @@ impl Translator<'_, '_> {
             (_, None) => self.base(),
             (Kind::Element { index, .. }, Some(array)) => {
                 let address = self.object_address(array);
-                let wide = self.b.ins().uextend(types::I64, index);
+                let wide = self.ins().uextend(types::I64, index);
                 let shift = slot.width.bytes().trailing_zeros();
-                let byte = self.b.ins().ishl_imm_u(wide, i64::from(shift));
-                self.b.ins().iadd(address, byte)
+                let byte = self.ins().ishl_imm_u(wide, i64::from(shift));
+                self.ins().iadd(address, byte)
             }
             (_, Some(object)) => {
                 // Null faults by itself if the offset is within the guard.
                 if slot.trap.is_some() && slot.offset as u64 + 8 > layout::NULL_GUARD {
                     let null = trap_code(TrapKind::NullReference);
-                    self.b.ins().trapz(object, null);
+                    self.ins().trapz(object, null);
                 }
                 self.object_address(object)
             }
@@ -136,10 +135,10 @@ impl Translator<'_, '_> {
         let index = self.widened(index);
         let record = self.env.memories[memory as usize].place;
         let base = self.constant_word(record, offset_of!(MemoryRecord, base));
-        let address = self.b.ins().iadd(base, index);
+        let address = self.ins().iadd(base, index);
         match slot.kind {
             Kind::Memory { offset, .. } if offset != slot.offset as u64 => {
-                self.b.ins().iadd_imm_s(address, offset as i64)
+                self.ins().iadd_imm_s(address, offset as i64)
             }
             _ => address,
         }
@@ -156,13 +155,10 @@ impl Translator<'_, '_> {
             return self.trap_if(always, trap);
         };
         let reach = self.i64(reach as i64);
-        let end = self
-            .b
-            .ins()
-            .uadd_overflow_trap(index, reach, trap_code(trap));
+        let end = self.ins().uadd_overflow_trap(index, reach, trap_code(trap));
         let record = self.env.memories[memory as usize].place;
         let bytes = self.word(record, offset_of!(MemoryRecord, bytes));
-        let out = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, bytes);
+        let out = self.ins().icmp(IntCC::UnsignedGreaterThan, end, bytes);
         self.trap_if(out, trap);
     }
 
@@ -180,27 +176,27 @@ impl Translator<'_, '_> {
     fn read(&mut self, slot: &Slot, address: Value) -> Value {
         let (flags, width) = (self.flags(slot), slot.width);
         if width.is_reference() {
-            return self.b.ins().uload32(flags, address, slot.offset);
+            return self.ins().uload32(flags, address, slot.offset);
         }
-        let value = self.b.ins().load(width.part, flags, address, slot.offset);
+        let value = self.ins().load(width.part, flags, address, slot.offset);
         match width.signed {
             _ if width.part == width.whole => value,
-            true => self.b.ins().sextend(width.whole, value),
-            false => self.b.ins().uextend(width.whole, value),
+            true => self.ins().sextend(width.whole, value),
+            false => self.ins().uextend(width.whole, value),
         }
     }
 
     fn write(&mut self, slot: &Slot, address: Value, value: Value) {
         let (flags, width) = (self.flags(slot), slot.width);
         if width.is_reference() {
-            self.b.ins().istore32(flags, value, address, slot.offset);
+            self.ins().istore32(flags, value, address, slot.offset);
             return;
         }
         let value = match width.part == width.whole {
             true => value,
-            false => self.b.ins().ireduce(width.part, value),
+            false => self.ins().ireduce(width.part, value),
         };
-        self.b.ins().store(flags, value, address, slot.offset);
+        self.ins().store(flags, value, address, slot.offset);
     }
 
     // ---- observation ------------------------------------------------------------------------------------------------------------
@@ -299,7 +295,7 @@ impl Translator<'_, '_> {
     /// The address of what belongs to an object and is as far from `base` as the object is from the heap's base.
     pub(super) fn object_at(&mut self, base: Value, reference: Value) -> Value {
         let shift = self.env.align.shift() as i64;
-        let byte = self.b.ins().ishl_imm_u(reference, shift);
-        self.b.ins().iadd(base, byte)
+        let byte = self.ins().ishl_imm_u(reference, shift);
+        self.ins().iadd(base, byte)
     }
 }

@@ -32,7 +32,7 @@ impl Translator<'_, '_> {
             && let Some(distance) = self.env.counters
         {
             let base = self.base();
-            self.counters = Some(self.b.ins().iadd_imm_s(base, distance));
+            self.counters = Some(self.ins().iadd_imm_s(base, distance));
         }
     }
 
@@ -45,7 +45,7 @@ impl Translator<'_, '_> {
             Some(counters) => counters,
             None => {
                 let base = self.base();
-                self.b.ins().iadd_imm_s(base, distance)
+                self.ins().iadd_imm_s(base, distance)
             }
         };
         let address = self.object_at(counters, reference);
@@ -54,14 +54,14 @@ impl Translator<'_, '_> {
             Counted::Write => WRITES,
         } as i32;
         let flags = self.trusted(Region::Counters);
-        let count = self.b.ins().load(types::I64, flags, address, at);
+        let count = self.ins().load(types::I64, flags, address, at);
         let count = match times {
-            None => self.b.ins().iadd_imm_s(count, 1),
+            None => self.ins().iadd_imm_s(count, 1),
             Some(times) => {
-                let times = self.b.ins().uextend(types::I64, times);
-                self.b.ins().iadd(count, times)
+                let times = self.ins().uextend(types::I64, times);
+                self.ins().iadd(count, times)
             }
         };
-        self.b.ins().store(flags, count, address, at);
+        self.ins().store(flags, count, address, at);
     }
 }

@@ -61,7 +61,7 @@ impl Translator<'_, '_> {
                     self.push_decided(false);
                     return true;
                 }
-                let is = self.b.ins().icmp_imm_s(IntCC::Equal, o.value, 0);
+                let is = self.ins().icmp_imm_s(IntCC::Equal, o.value, 0);
                 self.push_bool(is);
                 let condition = self.stack.last().expect("just pushed").value;
                 if let ValType::Ref(ty) = Self::non_null(o.ty) {
@@ -92,8 +92,7 @@ impl Translator<'_, '_> {
             RefAsNonNull => {
                 let o = self.pop_operand();
                 if !self.is_some(o) {
-                    self.b
-                        .ins()
+                    self.ins()
                         .trapz(o.value, trap_code(TrapKind::NullReference));
                     self.learn_type(o.value, Self::non_null(o.ty));
                 }
@@ -102,7 +101,7 @@ impl Translator<'_, '_> {
             BrOnNull { relative_depth } => {
                 let o = self.pop_operand();
                 if !self.is_some(o) {
-                    let null = self.b.ins().icmp_imm_s(IntCC::Equal, o.value, 0);
+                    let null = self.ins().icmp_imm_s(IntCC::Equal, o.value, 0);
                     let (block, types) = self.target(relative_depth);
                     let values = self.branch_args(types.len());
                     self.branch_if(null, block, &values);
@@ -136,18 +135,18 @@ impl Translator<'_, '_> {
             }
             RefI31 => {
                 let v = self.pop();
-                let v = self.b.ins().ishl_imm_u(v, 1);
-                let v = self.b.ins().bor_imm_u(v, layout::I31_TAG as i64);
-                let v = self.b.ins().uextend(REFERENCE, v);
+                let v = self.ins().ishl_imm_u(v, 1);
+                let v = self.ins().bor_imm_u(v, layout::I31_TAG as i64);
+                let v = self.ins().uextend(REFERENCE, v);
                 self.push(v, I31_NON_NULL);
             }
             I31GetS | I31GetU => {
                 let v = self.pop();
-                self.b.ins().trapz(v, trap_code(TrapKind::NullReference));
-                let v = self.b.ins().ireduce(types::I32, v);
+                self.ins().trapz(v, trap_code(TrapKind::NullReference));
+                let v = self.ins().ireduce(types::I32, v);
                 let v = match op {
-                    I31GetS => self.b.ins().sshr_imm_u(v, 1),
-                    _ => self.b.ins().ushr_imm_u(v, 1),
+                    I31GetS => self.ins().sshr_imm_u(v, 1),
+                    _ => self.ins().ushr_imm_u(v, 1),
                 };
                 self.push(v, ValType::I32);
             }

@@ -210,7 +210,7 @@ impl Translator<'_, '_> {
         let base = self.base();
         for (at, v) in values {
             let v = self.unparked(v);
-            self.b.ins().store(words(), v, base, slot(at));
+            self.ins().store(words(), v, base, slot(at));
         }
         let root = self.i32(self.activations[0].func_id as i64);
         let (point, why) = (self.i32(point as i64), self.i32(why as i64));
@@ -236,7 +236,7 @@ impl Translator<'_, '_> {
             return;
         }
         let sig = self.continuation_signature();
-        self.b.ins().return_call_indirect(sig, code, &[]);
+        self.ins().return_call_indirect(sig, code, &[]);
     }
 
     /// Goes on in better code if there is any, else in `next`.
@@ -244,11 +244,11 @@ impl Translator<'_, '_> {
         let code = self.store_state(point, Why::HotLoop);
         let enter = self.b.create_block();
         self.b.set_cold_block(enter);
-        self.b.ins().brif(code, enter, &[], next, &[]);
+        self.ins().brif(code, enter, &[], next, &[]);
         self.b.seal_block(enter);
         self.b.switch_to_block(enter);
         let sig = self.continuation_signature();
-        self.b.ins().return_call_indirect(sig, code, &[]);
+        self.ins().return_call_indirect(sig, code, &[]);
     }
 
     fn continuation_signature(&mut self) -> ir::SigRef {
@@ -289,7 +289,7 @@ impl Translator<'_, '_> {
             let ty = self.b.func.dfg.value_type(value);
             let kept = match managed {
                 true => {
-                    let other = self.b.ins().iadd_imm_s(value, 0);
+                    let other = self.ins().iadd_imm_s(value, 0);
                     self.track(other);
                     Kept::Reference(other)
                 }
@@ -297,7 +297,7 @@ impl Translator<'_, '_> {
                     let used = used.entry(ty.bytes()).or_default();
                     let slot = self.parking(ty.bytes(), *used);
                     *used += 1;
-                    self.b.ins().stack_store(types::I64, value, slot, 0);
+                    self.ins().stack_store(types::I64, value, slot, 0);
                     Kept::Slot(slot, ty)
                 }
             };
@@ -334,7 +334,7 @@ impl Translator<'_, '_> {
         match self.parked.values.get(&resolved) {
             None => value,
             Some(&Kept::Reference(other)) => other,
-            Some(&Kept::Slot(slot, ty)) => self.b.ins().stack_load(types::I64, ty, slot, 0),
+            Some(&Kept::Slot(slot, ty)) => self.ins().stack_load(types::I64, ty, slot, 0),
         }
     }
 
@@ -360,7 +360,7 @@ impl Translator<'_, '_> {
                 let outer = self.activations.last().expect("outer").control;
                 let (label, types) = self.target_at(outer);
                 let args = self.branch_args(types.len());
-                self.b.ins().jump(label, &args);
+                self.ins().jump(label, &args);
             }
             false => {
                 let point = self.point(inner.next_offset, self.stack.len(), 0);
@@ -453,8 +453,8 @@ impl Translator<'_, '_> {
     /// A value from the state buffer.
     fn stored(&mut self, ty: ValType, base: Value, at: usize) -> Value {
         match ty {
-            ValType::Ref(_) => self.b.ins().uload32(words(), base, slot(at)),
-            _ => self.b.ins().load(clif_type(ty), words(), base, slot(at)),
+            ValType::Ref(_) => self.ins().uload32(words(), base, slot(at)),
+            _ => self.ins().load(clif_type(ty), words(), base, slot(at)),
         }
     }
 

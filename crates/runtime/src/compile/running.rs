@@ -17,6 +17,6 @@ impl Translator<'_, '_> {
         let base = self.base();
         let at = displacement(CONTEXT) + offset_of!(Context, running) as i32;
         let flags = self.trusted(Region::Context);
-        self.b.ins().store(flags, func, base, at);
+        self.ins().store(flags, func, base, at);
     }
 }

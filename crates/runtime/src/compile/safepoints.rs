@@ -10,6 +10,7 @@
 
 use super::translate::Translated;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::entity::packed_option::PackedOption;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
     AliasRegionData, Block, BlockArg, BlockCall, FuncRef, Function, Inst, InstBuilder,
@@ -79,6 +80,14 @@ pub(super) struct Safepoints {
     across: Vec<u32>,
     across_of: Vec<Range<usize>>,
     free: Vec<StackSlot>,
+    /// Addresses of slots, in code that has each once; else none.
+    addresses: Option<Addresses>,
+}
+
+#[derive(Default)]
+struct Addresses {
+    of: SecondaryMap<StackSlot, PackedOption<Value>>,
+    made: Vec<Inst>,
 }
 
 /// References that are live, in no order.
@@ -121,13 +130,15 @@ impl Live {
 
 impl Safepoints {
     /// Spills what lives across calls of the references in a function. Loads and stores of spilled references are in `region`, if
-    /// they have one.
+    /// they have one. If there are `shared` instructions, which have no place, addresses of slots come to them.
     pub fn run(
         &mut self,
         func: &mut Function,
         translated: &Translated,
         region: Option<AliasRegionData>,
+        shared: Option<&mut Vec<Inst>>,
     ) {
+        self.addresses = shared.is_some().then(Addresses::default);
         self.order.clear();
         self.order.extend(self.dfs.post_order_iter(func));
         self.index.clear();
@@ -142,6 +153,9 @@ impl Safepoints {
         self.find_across(func);
         self.assign_slots(func);
         self.rewrite(func, region);
+        if let (Some(shared), Some(addresses)) = (shared, self.addresses.take()) {
+            shared.extend(addresses.made);
+        }
     }
 
     /// The references that were declared, and the parameters that became those when variables were read where paths meet.
@@ -476,7 +490,7 @@ impl Safepoints {
             Some(inst) => cursor.after_inst(inst),
             None => cursor.at_first_insertion_point(block),
         };
-        let address = cursor.ins().stack_addr(types::I64, slot, 0);
+        let address = address_of(&mut self.addresses, &mut cursor, slot);
         cursor.ins().store(flags, value, address, 0);
     }
 
@@ -496,7 +510,7 @@ impl Safepoints {
             let shared = flags.alias_region().is_none();
             if reference.since != now || !shared {
                 let mut cursor = FuncCursor::new(func).at_inst(inst);
-                let address = cursor.ins().stack_addr(types::I64, slot, 0);
+                let address = address_of(&mut self.addresses, &mut cursor, slot);
                 reference.current = cursor.ins().load(types::I64, flags, address, 0);
                 reference.since = now;
             }
@@ -537,7 +551,13 @@ impl Safepoints {
     }
 
     /// Loads behind a call what goes along its edges: each such edge gets a block for that.
-    fn reload_on_edges(&self, func: &mut Function, block: Block, inst: Inst, flags: MemFlagsData) {
+    fn reload_on_edges(
+        &mut self,
+        func: &mut Function,
+        block: Block,
+        inst: Inst,
+        flags: MemFlagsData,
+    ) {
         let mut behind = block;
         let edges = func.dfg.insts[inst]
             .branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)
@@ -570,7 +590,7 @@ impl Safepoints {
                 match (arg, slot) {
                     (_, Some(slot)) => {
                         let mut cursor = FuncCursor::new(func).at_bottom(landing);
-                        let address = cursor.ins().stack_addr(types::I64, slot, 0);
+                        let address = address_of(&mut self.addresses, &mut cursor, slot);
                         let value = cursor.ins().load(types::I64, flags, address, 0);
                         to_target.push(BlockArg::Value(value));
                     }
@@ -592,6 +612,31 @@ impl Safepoints {
                 call;
         }
     }
+}
+
+/// The address of a slot.
+fn address_of(
+    addresses: &mut Option<Addresses>,
+    cursor: &mut FuncCursor<'_>,
+    slot: StackSlot,
+) -> Value {
+    let Some(addresses) = addresses else {
+        return cursor.ins().stack_addr(types::I64, slot, 0);
+    };
+    if let Some(known) = addresses.of[slot].expand() {
+        return known;
+    }
+    let dfg = &mut cursor.func.dfg;
+    let inst = dfg.make_inst(InstructionData::StackAddr {
+        opcode: Opcode::StackAddr,
+        stack_slot: slot,
+        offset: 0.into(),
+    });
+    dfg.make_inst_results(inst, types::I64);
+    let address = dfg.first_result(inst);
+    addresses.of[slot] = address.into();
+    addresses.made.push(inst);
+    address
 }
 
 /// Whether an instruction is a call of what may collect. Of the host's own code that is only what its helpers say; no function of
@@ -693,6 +738,7 @@ mod tests {
         let translated = Translated {
             called: Vec::new(),
             inlined: vec![],
+            shared: vec![],
             references,
             harmless: EntitySet::new(),
         };
@@ -802,7 +848,7 @@ mod tests {
             let (mut func, translated) = build(&blocks);
             let wanted = run(&func, &turns, false);
             let mut safepoints = Safepoints::default();
-            safepoints.run(&mut func, &translated, None);
+            safepoints.run(&mut func, &translated, None, None);
             prop_assert_eq!(run(&func, &turns, true), wanted);
         }
     }

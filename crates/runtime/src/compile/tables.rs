@@ -27,13 +27,12 @@ impl Translator<'_, '_> {
         let len = self.word(place, offset_of!(TableRecord, len));
         let index = self.widened(index);
         let out = self
-            .b
             .ins()
             .icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
         self.trap_if(out, trap);
         let base = self.word(place, offset_of!(TableRecord, base));
-        let byte = self.b.ins().ishl_imm_u(index, 2);
-        self.b.ins().iadd(base, byte)
+        let byte = self.ins().ishl_imm_u(index, 2);
+        self.ins().iadd(base, byte)
     }
 
     fn has_wide_indices(&self, table: u32) -> bool {
@@ -51,7 +50,7 @@ impl Translator<'_, '_> {
             TableGet { table } => {
                 let index = self.pop();
                 let address = self.element_address(table, index, TrapKind::TableOutOfBounds);
-                let v = self.b.ins().uload32(MemFlagsData::trusted(), address, 0);
+                let v = self.ins().uload32(MemFlagsData::trusted(), address, 0);
                 self.push(v, self.table_type(table));
             }
             TableSet { table } => {
@@ -59,7 +58,7 @@ impl Translator<'_, '_> {
                 let index = self.pop();
                 let address = self.element_address(table, index, TrapKind::TableOutOfBounds);
                 let flags = MemFlagsData::trusted();
-                self.b.ins().istore32(flags, v, address, 0);
+                self.ins().istore32(flags, v, address, 0);
             }
             TableSize { table } => {
                 let place = self.table_record(table);

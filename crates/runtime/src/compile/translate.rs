@@ -4,6 +4,7 @@
 //! activation needs to go on elsewhere.
 
 use super::alias::Region;
+use super::builder::Shared;
 use super::control::{Copy, Exits, Frame, FrameKind, Truth};
 use super::effects::Effects;
 use super::env::{Assumptions, Env};
@@ -81,6 +82,8 @@ pub(super) struct Activation {
 
 pub(crate) struct Translator<'a, 'e> {
     pub(super) b: FunctionBuilder<'a>,
+    /// Of code that is to be there soon.
+    pub(super) shared: Option<Shared>,
     pub(super) env: Env<'e>,
     pub(super) job: &'e Job,
     /// The function that is compiled, and those inlined into it around the operator that is translated.
@@ -176,6 +179,8 @@ pub(crate) struct Translated {
     pub inlined: Vec<Inlined>,
     /// References to objects.
     pub references: EntitySet<Value>,
+    /// Instructions without a place.
+    pub shared: Vec<ir::Inst>,
     /// Helpers that never collect.
     pub harmless: EntitySet<ir::FuncRef>,
     /// Functions of the store that are called, in order, but for those of paths that end in an exception.
@@ -223,7 +228,7 @@ fn asks_for_null(mut reader: wp::OperatorsReader<'_>) -> bool {
 }
 
 impl<'a, 'e> Translator<'a, 'e> {
-    pub fn new(b: FunctionBuilder<'a>, env: Env<'e>, job: &'e Job) -> Self {
+    pub fn new(b: FunctionBuilder<'a>, env: Env<'e>, job: &'e Job, soon: bool) -> Self {
         let kinds = env
             .module
             .types
@@ -232,6 +237,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             .collect();
         Translator {
             b,
+            shared: soon.then(Shared::default),
             env,
             job,
             activations: vec![],
@@ -322,6 +328,7 @@ impl<'a, 'e> Translator<'a, 'e> {
                 called: called.collect(),
                 inlined: self.inlined,
                 references: self.references,
+                shared: self.shared.map(Shared::into_all).unwrap_or_default(),
                 harmless: self.harmless,
             }));
         }
@@ -460,10 +467,10 @@ impl<'a, 'e> Translator<'a, 'e> {
     }
 
     pub(super) fn check_stack(&mut self) {
-        let sp = self.b.ins().get_stack_pointer(types::I64);
+        let sp = self.ins().get_stack_pointer(types::I64);
         let limit = self.load_context(offset_of!(Context, stack_limit));
-        let low = self.b.ins().icmp(IntCC::UnsignedLessThan, sp, limit);
-        self.b.ins().trapnz(low, trap_code(TrapKind::StackOverflow));
+        let low = self.ins().icmp(IntCC::UnsignedLessThan, sp, limit);
+        self.ins().trapnz(low, trap_code(TrapKind::StackOverflow));
     }
 
     /// In a loop: whether somebody stops the program, which raises the stack's limit.
@@ -473,9 +480,9 @@ impl<'a, 'e> Translator<'a, 'e> {
         }
         self.check_stack();
         let (flags, base) = (self.trusted(Region::Context), self.base());
-        let zero = self.b.ins().iconst(types::I64, 0);
+        let zero = self.ins().iconst(types::I64, 0);
         let at = displacement(CONTEXT) + offset_of!(Context, looked) as i32;
-        self.b.ins().store(flags, zero, base, at);
+        self.ins().store(flags, zero, base, at);
     }
 
     pub(super) fn declare_local(&mut self, ty: ValType, value: Value) {
@@ -572,20 +579,20 @@ impl<'a, 'e> Translator<'a, 'e> {
 
     pub(super) fn zero(&mut self, ty: ValType) -> Value {
         match ty {
-            ValType::I32 => self.b.ins().iconst(types::I32, 0),
-            ValType::I64 | ValType::Ref(_) => self.b.ins().iconst(types::I64, 0),
-            ValType::F32 => self.b.ins().f32const(0.0),
-            ValType::F64 => self.b.ins().f64const(0.0),
+            ValType::I32 => self.ins().iconst(types::I32, 0),
+            ValType::I64 | ValType::Ref(_) => self.ins().iconst(types::I64, 0),
+            ValType::F32 => self.ins().f32const(0.0),
+            ValType::F64 => self.ins().f64const(0.0),
             ValType::V128 => self.vector(&[0; 16]),
         }
     }
 
     pub(super) fn i32(&mut self, v: i64) -> Value {
-        self.b.ins().iconst(types::I32, v & 0xffff_ffff)
+        self.ins().iconst(types::I32, v & 0xffff_ffff)
     }
 
     pub(super) fn i64(&mut self, v: i64) -> Value {
-        self.b.ins().iconst(types::I64, v)
+        self.ins().iconst(types::I64, v)
     }
 
     pub(super) fn base(&mut self) -> Value {
@@ -596,7 +603,8 @@ impl<'a, 'e> Translator<'a, 'e> {
         match self.base_here {
             Some((here, base)) if here == block => base,
             _ => {
-                let base = self.b.ins().get_pinned_reg(types::I64);
+                let base = self.ins().get_pinned_reg(types::I64);
+                self.address_here = None;
                 self.base_here = Some((block, base));
                 base
             }
@@ -611,7 +619,7 @@ impl<'a, 'e> Translator<'a, 'e> {
     /// Reads the heap's base once for all of the function, at its beginning.
     pub(super) fn keep_base(&mut self) {
         if self.job.level == Level::Optimizing {
-            self.heap_base = Some(self.b.ins().get_pinned_reg(types::I64));
+            self.heap_base = Some(self.ins().get_pinned_reg(types::I64));
         }
         self.keep_counters();
     }
@@ -619,7 +627,7 @@ impl<'a, 'e> Translator<'a, 'e> {
     pub(super) fn load_context(&mut self, offset: usize) -> Value {
         let base = self.base();
         let flags = self.trusted(Region::Context);
-        self.b.ins().load(
+        self.ins().load(
             types::I64,
             flags,
             base,
@@ -631,14 +639,13 @@ impl<'a, 'e> Translator<'a, 'e> {
     pub(super) fn constant_word(&mut self, place: Place, offset: usize) -> Value {
         let base = self.base();
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        self.b
-            .ins()
+        self.ins()
             .load(types::I64, flags, base, displacement(place) + offset as i32)
     }
 
     pub(super) fn word(&mut self, place: Place, offset: usize) -> Value {
         let base = self.base();
-        self.b.ins().load(
+        self.ins().load(
             types::I64,
             MemFlagsData::trusted(),
             base,
@@ -647,7 +654,7 @@ impl<'a, 'e> Translator<'a, 'e> {
     }
 
     pub(super) fn trap_if(&mut self, condition: Value, kind: TrapKind) {
-        self.b.ins().trapnz(condition, trap_code(kind));
+        self.ins().trapnz(condition, trap_code(kind));
     }
 
     /// A block with parameters of these types.

@@ -180,16 +180,16 @@ impl Translator<'_, '_> {
             self.b.switch_to_block(path.block);
             match left {
                 Left::Decided(left) if left != truth.negated => {
-                    self.b.ins().jump(yes, &[]);
+                    self.ins().jump(yes, &[]);
                     meet(&mut yes_facts, &path.facts);
                 }
                 Left::Decided(_) => {
-                    self.b.ins().jump(no, &[]);
+                    self.ins().jump(no, &[]);
                     meet(&mut no_facts, &path.facts);
                 }
                 Left::Open(value) => {
                     let (then, otherwise) = if truth.negated { (no, yes) } else { (yes, no) };
-                    self.b.ins().brif(value, then, &[], otherwise, &[]);
+                    self.ins().brif(value, then, &[], otherwise, &[]);
                     meet(&mut yes_facts, &path.facts);
                     meet(&mut no_facts, &path.facts);
                 }
@@ -221,7 +221,7 @@ impl Translator<'_, '_> {
         for (path, left) in truth.paths {
             self.begin_with(path, left, truth.negated);
             let value = self.stack.last().expect("the truth value").value;
-            self.b.ins().jump(truth.join, &args(&[value]));
+            self.ins().jump(truth.join, &args(&[value]));
             meet(&mut known, &self.facts);
         }
         self.b.seal_block(truth.join);
@@ -248,8 +248,8 @@ impl Translator<'_, '_> {
         let value = match left {
             Left::Decided(left) => self.i32(i64::from(left != negated)),
             Left::Open(value) if negated => {
-                let zero = self.b.ins().icmp_imm_s(IntCC::Equal, value, 0);
-                self.b.ins().uextend(types::I32, zero)
+                let zero = self.ins().icmp_imm_s(IntCC::Equal, value, 0);
+                self.ins().uextend(types::I32, zero)
             }
             Left::Open(value) => value,
             Left::InLocal => unreachable!("the local was read"),

@@ -1,5 +1,6 @@
 //! From a translated function to code in memory.
 
+use super::builder;
 use super::safepoints::Safepoints;
 use super::translate::Translated;
 use super::traps;
@@ -9,7 +10,7 @@ use crate::code::map::{CodeInfo, Handler, Inlined, StackMap};
 use crate::code::memory::CodeMemory;
 use crate::error::{Error, Result};
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{AliasRegionData, Function};
+use cranelift_codegen::ir::{AliasRegionData, Function, Inst};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{Context, FinalizedMachExceptionHandler};
 use cranelift_frontend::FunctionBuilderContext;
@@ -63,6 +64,8 @@ pub(crate) struct Unit {
     pub called: Vec<u32>,
     /// Whether code that is there soon is worth more than code that is fast.
     pub soon: bool,
+    /// Constants, and the heap's base, that have no place yet.
+    pub shared: Vec<Inst>,
     /// References that the collector has to find, until they are in slots; and the region that those slots are.
     pub references: Option<(Translated, Option<AliasRegionData>)>,
 }
@@ -93,6 +96,7 @@ impl Unit {
             inlined: Box::default(),
             called: Vec::new(),
             soon: false,
+            shared: Vec::new(),
             references: None,
         }
     }
@@ -101,15 +105,17 @@ impl Unit {
     pub fn generate(mut self, isa: &dyn TargetIsa, scratch: &mut Scratch) -> Result<Generated> {
         if let Some((translated, region)) = self.references.take() {
             let safepoints = &mut scratch.safepoints;
-            safepoints.run(&mut self.function, &translated, region);
+            let shared = self.soon.then_some(&mut self.shared);
+            safepoints.run(&mut self.function, &translated, region, shared);
         }
         if self.soon
-            && let Some(piece) = scratch.one_pass.generate(&self.function)
+            && let Some(piece) = scratch.one_pass.generate(&self.function, &self.shared)
         {
             let generated = self.with_map(piece)?;
             scratch.recycle(self.function);
             return Ok(generated);
         }
+        builder::place(&mut self.function, &self.shared);
         let context = &mut scratch.context;
         context.clear();
         std::mem::swap(&mut context.func, &mut self.function);

@@ -20,8 +20,8 @@ impl Translator<'_, '_> {
             let bits = self.env.constant(place);
             let v = match ty.ty {
                 ValType::I64 | ValType::Ref(_) => self.i64(bits as i64),
-                ValType::F32 => self.b.ins().f32const(Ieee32::with_bits(bits as u32)),
-                ValType::F64 => self.b.ins().f64const(Ieee64::with_bits(bits)),
+                ValType::F32 => self.ins().f32const(Ieee32::with_bits(bits as u32)),
+                ValType::F64 => self.ins().f64const(Ieee64::with_bits(bits)),
                 _ => self.i32(bits as i64),
             };
             return self.push(v, ty.ty);

@@ -22,7 +22,7 @@ impl Translator<'_, '_> {
     fn vector_of(&mut self, ty: Type, bytes: &[u8; 16]) -> Value {
         let data = ConstantData::from(&bytes[..]);
         let handle = self.b.func.dfg.constants.insert(data);
-        self.b.ins().vconst(ty, handle)
+        self.ins().vconst(ty, handle)
     }
 
     /// Both halves of a value, if it is a vector.
@@ -31,7 +31,7 @@ impl Translator<'_, '_> {
             return None;
         }
         let v = self.lanes(v, I64X2);
-        Some([0, 1].map(|lane| self.b.ins().extractlane(v, lane)))
+        Some([0, 1].map(|lane| self.ins().extractlane(v, lane)))
     }
 
     /// A vector with other lanes.
@@ -40,7 +40,7 @@ impl Translator<'_, '_> {
             true => v,
             false => {
                 let flags = MemFlagsData::new().with_endianness(Endianness::Little);
-                self.b.ins().bitcast(ty, flags, v)
+                self.ins().bitcast(ty, flags, v)
             }
         }
     }
@@ -87,7 +87,7 @@ impl Translator<'_, '_> {
     fn splat(&mut self, ty: Type) {
         let v = self.pop();
         let v = self.narrowed(v, ty);
-        let v = self.b.ins().splat(ty, v);
+        let v = self.ins().splat(ty, v);
         self.push_lanes(v);
     }
 
@@ -95,7 +95,7 @@ impl Translator<'_, '_> {
     fn narrowed(&mut self, v: Value, ty: Type) -> Value {
         let lane = ty.lane_type();
         match lane {
-            types::I8 | types::I16 => self.b.ins().ireduce(lane, v),
+            types::I8 | types::I16 => self.ins().ireduce(lane, v),
             _ => v,
         }
     }
@@ -103,10 +103,10 @@ impl Translator<'_, '_> {
     /// A lane as a number.
     fn extract(&mut self, ty: Type, lane: u8, signed: bool, to: ValType) {
         let v = self.pop_lanes(ty);
-        let v = self.b.ins().extractlane(v, lane);
+        let v = self.ins().extractlane(v, lane);
         let v = match (ty.lane_type(), signed) {
-            (types::I8 | types::I16, true) => self.b.ins().sextend(types::I32, v),
-            (types::I8 | types::I16, false) => self.b.ins().uextend(types::I32, v),
+            (types::I8 | types::I16, true) => self.ins().sextend(types::I32, v),
+            (types::I8 | types::I16, false) => self.ins().uextend(types::I32, v),
             _ => v,
         };
         self.push(v, to);
@@ -116,7 +116,7 @@ impl Translator<'_, '_> {
         let v = self.pop();
         let v = self.narrowed(v, ty);
         let to = self.pop_lanes(ty);
-        let v = self.b.ins().insertlane(to, v, lane);
+        let v = self.ins().insertlane(to, v, lane);
         self.push_lanes(v);
     }
 
@@ -137,21 +137,21 @@ impl Translator<'_, '_> {
         let b = self.pop_lanes(ty);
         let a = self.pop_lanes(ty);
         let takes_b = match min {
-            true => self.b.ins().fcmp(FloatCC::LessThan, b, a),
-            false => self.b.ins().fcmp(FloatCC::LessThan, a, b),
+            true => self.ins().fcmp(FloatCC::LessThan, b, a),
+            false => self.ins().fcmp(FloatCC::LessThan, a, b),
         };
         let [takes_b, a, b] = [takes_b, a, b].map(|v| self.lanes(v, VECTOR));
-        let v = self.b.ins().bitselect(takes_b, b, a);
+        let v = self.ins().bitselect(takes_b, b, a);
         self.push_lanes(v);
     }
 
     /// Both operands made wider, by their low or high halves.
     fn widen(&mut self, v: Value, low: bool, signed: bool) -> Value {
         match (low, signed) {
-            (true, true) => self.b.ins().swiden_low(v),
-            (true, false) => self.b.ins().uwiden_low(v),
-            (false, true) => self.b.ins().swiden_high(v),
-            (false, false) => self.b.ins().uwiden_high(v),
+            (true, true) => self.ins().swiden_low(v),
+            (true, false) => self.ins().uwiden_low(v),
+            (false, true) => self.ins().swiden_high(v),
+            (false, false) => self.ins().uwiden_high(v),
         }
     }
 
@@ -207,7 +207,7 @@ impl Translator<'_, '_> {
     /// Half a vector, its lanes extended.
     fn load_extended(&mut self, arg: &MemArg, lanes: Type, signed: bool) {
         let v = self.load_number(arg, I64, Width::whole(I64));
-        let v = self.b.ins().scalar_to_vector(I64X2, v);
+        let v = self.ins().scalar_to_vector(I64X2, v);
         let v = self.lanes(v, lanes);
         let v = self.widen(v, true, signed);
         self.push_lanes(v);
@@ -215,7 +215,7 @@ impl Translator<'_, '_> {
 
     fn load_zero(&mut self, arg: &MemArg, lanes: Type, ty: ValType) {
         let v = self.load_number(arg, ty, Width::whole(ty));
-        let v = self.b.ins().scalar_to_vector(lanes, v);
+        let v = self.ins().scalar_to_vector(lanes, v);
         self.push_lanes(v);
     }
 
@@ -405,7 +405,7 @@ impl Translator<'_, '_> {
                 let mask = self.pop();
                 let b = self.pop();
                 let a = self.pop();
-                let v = self.b.ins().bitselect(mask, a, b);
+                let v = self.ins().bitselect(mask, a, b);
                 self.push(v, V128);
             }
             V128AnyTrue => self.is_true(VECTOR, |t, a| t.b.ins().vany_true(a)),

@@ -524,7 +524,14 @@ impl Assembler {
         self.byte(0xC9);
     }
 
-    pub fn ret(&mut self) {
-        self.byte(0xC3);
+    /// Returns, and takes so many bytes from the caller's stack.
+    pub fn ret(&mut self, bytes: u16) {
+        match bytes {
+            0 => self.byte(0xC3),
+            _ => {
+                self.byte(0xC2);
+                self.code.extend_from_slice(&bytes.to_le_bytes());
+            }
+        }
     }
 }

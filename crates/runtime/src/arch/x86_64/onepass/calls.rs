@@ -2,7 +2,8 @@
 
 use super::Generator;
 use super::assembler::{
-    Place, R8, R9, R10, R12, R13, R14, RAX, RBX, RCX, RDI, RDX, RSI, Reg, XMM0, slot,
+    Alu, Place, R8, R9, R10, R12, R13, R14, RAX, RBX, RCX, RDI, RDX, RSI, RSP, Reg, Size, XMM0,
+    memory, slot,
 };
 use super::control::Landing;
 use super::registers::Source;
@@ -32,27 +33,64 @@ enum Callee {
     Address(Value),
 }
 
-/// Registers for values, in order; none if some would be on the stack.
-fn registers(params: &[AbiParam], general: &[Reg], floats: u8) -> Option<Vec<Reg>> {
+/// Where an argument is.
+#[derive(Clone, Copy)]
+enum Where {
+    Reg(Reg),
+    /// In the caller's frame, so many bytes above its end.
+    Stack(i32),
+}
+
+/// Registers for values, in order; none for those that are on the stack. None at all if one is special.
+fn registers(params: &[AbiParam], general: &[Reg], floats: u8) -> Option<Vec<Option<Reg>>> {
     let (mut general, mut float) = (general.iter(), 0);
     let mut next = |param: &AbiParam| {
         if param.purpose != ArgumentPurpose::Normal {
             return None;
         }
         if !param.value_type.is_float() {
-            return general.next().copied();
+            return Some(general.next().copied());
         }
         float += 1;
-        (float <= floats).then_some(XMM0 + float - 1)
+        Some((float <= floats).then_some(XMM0 + float - 1))
     };
     params.iter().map(&mut next).collect()
 }
 
+/// Where arguments are, and how many bytes of the stack they take.
+fn arguments(params: &[AbiParam]) -> Option<(Vec<Where>, i32)> {
+    let mut bytes = 0;
+    let all = registers(params, &ARGUMENTS, FLOATS)?
+        .into_iter()
+        .map(|reg| {
+            reg.map_or_else(
+                || {
+                    bytes += 8;
+                    Where::Stack(bytes - 8)
+                },
+                Where::Reg,
+            )
+        });
+    let all = all.collect();
+    Some((all, (bytes + 15) & -16))
+}
+
+/// Where results are; none if some are not in registers.
 fn results(params: &[AbiParam], convention: CallConv) -> Option<Vec<Reg>> {
-    match convention {
-        CallConv::Tail => registers(params, &RESULTS, FLOATS),
-        _ => registers(params, &C_RESULTS, C_FLOAT_RESULTS),
-    }
+    let all = match convention {
+        CallConv::Tail => registers(params, &RESULTS, FLOATS)?,
+        _ => registers(params, &C_RESULTS, C_FLOAT_RESULTS)?,
+    };
+    all.into_iter().collect()
+}
+
+/// What goes where for a call.
+#[derive(Default)]
+struct Passed {
+    registers: Vec<(Reg, Source)>,
+    /// Bytes above the stack's end.
+    stack: Vec<(i32, Source)>,
+    bytes: i32,
 }
 
 impl Generator<'_> {
@@ -63,7 +101,8 @@ impl Generator<'_> {
             return None;
         }
         results(&func.signature.returns, CallConv::Tail)?;
-        let regs = registers(&func.signature.params, &ARGUMENTS, FLOATS)?;
+        let (places, bytes) = arguments(&func.signature.params)?;
+        self.taken = bytes;
         if self.memory.plan.catches {
             for reg in SAVED {
                 self.memory.plan.frame += 8;
@@ -73,8 +112,15 @@ impl Generator<'_> {
             }
         }
         let params = func.dfg.block_params(entry);
-        for (&param, &reg) in params.iter().zip(&regs) {
-            self.define(param, reg);
+        for (&param, place) in params.iter().zip(places) {
+            match place {
+                Where::Reg(reg) => self.define(param, reg),
+                // Its slot is there, above the return address and the caller's frame pointer.
+                Where::Stack(at) => {
+                    let info = self.info(param);
+                    (info.slot, info.stored) = (16 + at, true);
+                }
+            }
         }
         Some(())
     }
@@ -95,7 +141,7 @@ impl Generator<'_> {
             self.used(value);
         }
         self.leave();
-        self.asm.ret();
+        self.asm.ret(self.taken as u16);
         Some(())
     }
 
@@ -148,15 +194,19 @@ impl Generator<'_> {
             _ => return None,
         }
         let gives = results(&dfg.signatures[signature].returns, convention)?;
-        let moves = self.arguments(callee, signature, &args)?;
+        let passed = self.passed(callee, signature, &args)?;
         for &arg in &args {
             self.info(arg).uses -= 1;
         }
         let returns = opcode == Opcode::ReturnCallIndirect;
+        if returns && (passed.bytes, self.taken) != (0, 0) {
+            return None;
+        }
         if !returns {
             self.save_all();
         }
-        self.move_into(moves);
+        let bytes = passed.bytes;
+        self.pass(passed);
         for &arg in &args {
             self.free_if_unused(arg);
         }
@@ -177,6 +227,9 @@ impl Generator<'_> {
             let at = at.collect();
             self.piece.stack_maps.push((here, 0, at));
         }
+        if convention != CallConv::Tail {
+            self.move_stack(Alu::Add, bytes);
+        }
         match table {
             Some(table) => self.go_on(table, next, &gives)?,
             None => {
@@ -188,24 +241,45 @@ impl Generator<'_> {
         Some(())
     }
 
-    /// What goes where for a call.
-    fn arguments(
-        &mut self,
-        callee: Callee,
-        signature: SigRef,
-        args: &[Value],
-    ) -> Option<Vec<(Reg, Source)>> {
+    fn passed(&mut self, callee: Callee, signature: SigRef, args: &[Value]) -> Option<Passed> {
         let params = &self.func.dfg.signatures[signature].params;
-        let regs = registers(params, &ARGUMENTS, FLOATS)?;
-        let (first, args) = match callee {
-            Callee::Known(_) => (None, args),
-            Callee::Address(callee) => (Some((CALLEE, self.source(callee))), &args[1..]),
+        let (places, bytes) = arguments(params)?;
+        let mut passed = Passed {
+            bytes,
+            ..Passed::default()
         };
-        let mut moves: Vec<(Reg, Source)> = first.into_iter().collect();
-        for (&arg, reg) in args.iter().zip(regs) {
-            moves.push((reg, self.source(arg)));
+        let args = match callee {
+            Callee::Known(_) => args,
+            Callee::Address(callee) => {
+                let source = self.source(callee);
+                passed.registers.push((CALLEE, source));
+                &args[1..]
+            }
+        };
+        for (&arg, place) in args.iter().zip(places) {
+            let source = self.source(arg);
+            match place {
+                Where::Reg(reg) => passed.registers.push((reg, source)),
+                Where::Stack(at) => passed.stack.push((at, source)),
+            }
         }
-        Some(moves)
+        Some(passed)
+    }
+
+    /// Puts arguments where the callee takes them.
+    fn pass(&mut self, passed: Passed) {
+        self.move_stack(Alu::Sub, passed.bytes);
+        for (at, source) in passed.stack {
+            self.write_move(source, memory(RSP, at));
+        }
+        self.move_into(passed.registers);
+    }
+
+    fn move_stack(&mut self, op: Alu, bytes: i32) {
+        if bytes != 0 {
+            let place = Place::Reg(RSP);
+            self.asm.alu_constant(op, Size::Double, place, bytes);
+        }
     }
 
     fn leave_for(&mut self, callee: Callee) {
@@ -255,14 +329,17 @@ impl Generator<'_> {
         if !self.func.dfg.signatures[signature].returns.is_empty() {
             return None;
         }
-        let moves = self.arguments(callee, signature, args)?;
+        let passed = self.passed(callee, signature, args)?;
+        if passed.bytes != 0 {
+            return None;
+        }
         if let Callee::Known(_) = callee {
             self.empty(CALLEE);
         }
-        for &(to, _) in &moves {
+        for &(to, _) in &passed.registers {
             self.empty(to);
         }
-        self.move_into(moves);
+        self.pass(passed);
         for &arg in args {
             self.used(arg);
         }

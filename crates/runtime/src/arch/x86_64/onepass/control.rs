@@ -1,6 +1,6 @@
 //! Where control goes: branches with what blocks take, traps, and what lies behind a function's code.
 
-use super::assembler::{Alu, Cond, Reg, SCRATCH, Size, memory, slot};
+use super::assembler::{Alu, Cond, Place, RBP, Reg, SCRATCH, Size, memory, slot};
 use super::registers::Source;
 use super::{Generator, bit};
 use cranelift_codegen::ir::{
@@ -146,26 +146,9 @@ impl Generator<'_> {
             }
         }
         for &(source, to) in moves {
-            let to = slot(to);
             match source {
-                Source::Reg(reg) => self.asm.store(to, reg),
-                Source::Slot(from) if slot(from) == to || crossed => {}
-                Source::Slot(from) => {
-                    self.asm.load(SCRATCH, slot(from));
-                    self.asm.store(to, SCRATCH);
-                }
-                Source::Constant(bits) => match i32::try_from(bits) {
-                    Ok(short) => self.asm.store_constant(Size::Double, to, short),
-                    Err(_) => {
-                        self.asm.constant(SCRATCH, bits);
-                        self.asm.store(to, SCRATCH);
-                    }
-                },
-                Source::Frame(offset) => {
-                    let frame = super::assembler::RBP;
-                    self.asm.address(true, SCRATCH, frame, offset);
-                    self.asm.store(to, SCRATCH);
-                }
+                Source::Slot(from) if from == to || crossed => {}
+                _ => self.write_move(source, slot(to)),
             }
         }
         if crossed {
@@ -173,6 +156,20 @@ impl Generator<'_> {
                 self.asm.pop(slot(to));
             }
         }
+    }
+
+    /// Stores one value. Leaves registers and flags alone.
+    pub fn write_move(&mut self, source: Source, to: Place) {
+        match source {
+            Source::Reg(reg) => return self.asm.store(to, reg),
+            Source::Constant(bits) => match i32::try_from(bits) {
+                Ok(short) => return self.asm.store_constant(Size::Double, to, short),
+                Err(_) => self.asm.constant(SCRATCH, bits),
+            },
+            Source::Slot(from) => self.asm.load(SCRATCH, slot(from)),
+            Source::Frame(offset) => self.asm.address(true, SCRATCH, RBP, offset),
+        }
+        self.asm.store(to, SCRATCH);
     }
 
     fn follows(&self, block: Block, next: Option<Block>) -> bool {
@@ -259,7 +256,7 @@ impl Generator<'_> {
             .iter()
             .map(|call| (*call, self.plain_moves(call)))
             .collect();
-        let place = super::assembler::Place::Reg(reg);
+        let place = Place::Reg(reg);
         let len = entries.len() as i32;
         self.asm.alu_constant(Alu::Cmp, Size::Word, place, len);
         // The default is the first of all branches.
@@ -267,7 +264,7 @@ impl Generator<'_> {
         let start = self.asm.address_field(SCRATCH);
         self.asm.address_of_element(reg, SCRATCH, reg, 2);
         self.asm.load_signed(Size::Word, true, reg, memory(reg, 0));
-        let base = super::assembler::Place::Reg(SCRATCH);
+        let base = Place::Reg(SCRATCH);
         self.asm.alu(Alu::Add, Size::Double, reg, base);
         self.asm.jump_to(place);
         let base = self.asm.at();
@@ -342,10 +339,7 @@ impl Generator<'_> {
             match from {
                 Source::Slot(from) => self.asm.load(to, slot(from)),
                 Source::Constant(bits) => self.make_constant(to, bits),
-                Source::Frame(offset) => {
-                    let frame = super::assembler::RBP;
-                    self.asm.address(true, to, frame, offset);
-                }
+                Source::Frame(offset) => self.asm.address(true, to, RBP, offset),
                 Source::Reg(_) => unreachable!("they were moved before"),
             }
         }

@@ -9,7 +9,7 @@
 //! - **Constants and addresses of slots are made where they are used**, mostly as parts of instructions.
 //! - A comparison right before what uses its outcome leaves it in the flags.
 //!
-//! What is rare is not here: vectors, arguments on the stack, some conversions. Such a function has no code from here, and Cranelift's
+//! What is rare is not here: vectors, some conversions, tail calls with arguments on the stack. Such a function has no code from here, and Cranelift's
 //! generator takes it.
 
 mod assembler;
@@ -58,8 +58,9 @@ pub(crate) struct OnePass {
 
 impl OnePass {
     /// The code of a function, if it has only what is known here.
-    pub fn generate(&mut self, func: &Function) -> Option<Piece> {
-        self.plan.make(func)?;
+    /// `shared` are constants, and the heap's base, that are not in its blocks.
+    pub fn generate(&mut self, func: &Function, shared: &[Inst]) -> Option<Piece> {
+        self.plan.make(func, shared)?;
         self.starts.clear();
         self.jumps.clear();
         self.traps.clear();
@@ -75,6 +76,7 @@ impl OnePass {
             skip: None,
             source: NONE,
             saved: Vec::new(),
+            taken: 0,
             piece: Piece::default(),
             memory: self,
         };
@@ -103,6 +105,8 @@ struct Generator<'a> {
     source: u32,
     /// The caller's registers, and where they are in the frame.
     saved: Vec<(Reg, assembler::Place)>,
+    /// Bytes of arguments on the stack, which the function takes from there when it returns.
+    taken: i32,
     piece: Piece,
     memory: &'a mut OnePass,
 }

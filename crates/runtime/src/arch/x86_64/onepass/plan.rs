@@ -3,7 +3,7 @@
 
 use super::assembler::Reg;
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{Block, Function, InstructionData, Opcode, Type, Value, types};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Type, Value, types};
 
 pub(super) const NONE: u32 = u32::MAX;
 pub(super) const NO_REGISTER: Reg = Reg::MAX;
@@ -79,14 +79,30 @@ fn is_supported(ty: Type) -> bool {
     )
 }
 
+/// What an instruction makes, of a function whose slots are at these offsets.
+fn what(func: &Function, slots: &[i32], inst: Inst) -> What {
+    match func.dfg.insts[inst] {
+        InstructionData::UnaryImm { imm, .. } => What::Constant(imm.bits()),
+        InstructionData::UnaryIeee32 { imm, .. } => What::Constant(imm.bits().into()),
+        InstructionData::UnaryIeee64 { imm, .. } => What::Constant(imm.bits() as i64),
+        InstructionData::StackAddr {
+            stack_slot, offset, ..
+        } => What::Frame(slots[stack_slot.as_u32() as usize] + i32::from(offset)),
+        InstructionData::NullAry {
+            opcode: Opcode::GetPinnedReg,
+        } => What::Pinned,
+        _ => What::Made,
+    }
+}
+
 impl Plan {
     /// None for a function with types that are not supported.
-    pub fn make(&mut self, func: &Function) -> Option<()> {
+    pub fn make(&mut self, func: &Function, shared: &[Inst]) -> Option<()> {
         self.find_blocks(func);
         self.place_slots(func)?;
         self.values.clear();
         self.values.resize(func.dfg.num_values(), Info::NEW);
-        self.find_values(func)?;
+        self.find_values(func, shared)?;
         self.count_uses(func);
         Some(())
     }
@@ -176,8 +192,12 @@ impl Plan {
         Some(())
     }
 
-    fn find_values(&mut self, func: &Function) -> Option<()> {
+    fn find_values(&mut self, func: &Function, shared: &[Inst]) -> Option<()> {
         let dfg = &func.dfg;
+        for &inst in shared {
+            let info = &mut self.values[dfg.first_result(inst).as_u32() as usize];
+            info.what = what(func, &self.slots, inst);
+        }
         let mut stretch = 0;
         for (i, &block) in self.order.iter().enumerate() {
             stretch += u32::from(!self.follows[i]);
@@ -197,18 +217,7 @@ impl Plan {
                 define(param, What::Made, handed)?;
             }
             for inst in func.layout.block_insts(block) {
-                let what = match dfg.insts[inst] {
-                    InstructionData::UnaryImm { imm, .. } => What::Constant(imm.bits()),
-                    InstructionData::UnaryIeee32 { imm, .. } => What::Constant(imm.bits().into()),
-                    InstructionData::UnaryIeee64 { imm, .. } => What::Constant(imm.bits() as i64),
-                    InstructionData::StackAddr {
-                        stack_slot, offset, ..
-                    } => What::Frame(self.slots[stack_slot.as_u32() as usize] + i32::from(offset)),
-                    InstructionData::NullAry {
-                        opcode: Opcode::GetPinnedReg,
-                    } => What::Pinned,
-                    _ => What::Made,
-                };
+                let what = what(func, &self.slots, inst);
                 for &result in dfg.inst_results(inst) {
                     define(result, what, false)?;
                 }
