@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
 /// A function that compiled code calls as it is: it knows nothing of the store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Native {
     Memmove,
     CountTarget,

@@ -44,8 +44,11 @@ impl Shared {
         }
     }
 
-    pub fn into_all(self) -> Vec<Inst> {
-        self.all
+    /// All of them; the next function has others.
+    pub fn take_all(&mut self) -> Vec<Inst> {
+        self.constants.clear();
+        self.base = None;
+        std::mem::take(&mut self.all)
     }
 }
 
@@ -112,7 +115,7 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn ins(&mut self) -> Builder<'_, 'a> {
         Builder {
             b: &mut self.b,
-            shared: self.shared.as_mut(),
+            shared: self.soon.then_some(&mut self.maps.shared),
         }
     }
 

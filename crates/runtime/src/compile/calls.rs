@@ -30,21 +30,36 @@ pub(super) enum Callee {
 }
 
 impl Translator<'_, '_> {
-    /// The address of a function that knows nothing of the store.
-    pub(super) fn native(&mut self, native: Native, sig: ir::SigRef) -> Value {
-        let name = self.b.func.declare_imported_user_function(native.name());
-        let f = self.b.import_function(ir::ExtFuncData {
-            name: ir::ExternalName::user(name),
-            signature: sig,
-            colocated: false,
-            patchable: false,
-        });
-        self.ins().func_addr(types::I64, f)
+    /// Calls a function that knows nothing of the store.
+    pub(super) fn call_native(
+        &mut self,
+        native: Native,
+        signature: impl FnOnce() -> ir::Signature,
+        operands: &[Value],
+    ) -> ir::Inst {
+        let f = match self.maps.natives.get(&native) {
+            Some(&f) => f,
+            None => {
+                let signature = self.b.import_signature(signature());
+                let name = self.b.func.declare_imported_user_function(native.name());
+                let f = self.b.import_function(ir::ExtFuncData {
+                    name: ir::ExternalName::user(name),
+                    signature,
+                    colocated: false,
+                    patchable: false,
+                });
+                self.maps.natives.insert(native, f);
+                f
+            }
+        };
+        let signature = self.b.func.dfg.ext_funcs[f].signature;
+        let code = self.ins().func_addr(types::I64, f);
+        self.ins().call_indirect(signature, code, operands)
     }
 
     /// Calls a helper of the runtime. Helpers trap by themselves; what some throw goes to the handler around, if there is one.
     pub(super) fn call_helper(&mut self, helper: Helper, operands: &[Value]) -> Option<Value> {
-        let f = match self.helpers.get(&helper) {
+        let f = match self.maps.helpers.get(&helper) {
             Some(&f) => f,
             None => {
                 let sig = self.b.import_signature(helper_signature(helper));
@@ -57,7 +72,7 @@ impl Translator<'_, '_> {
                     patchable: false,
                 };
                 let f = self.b.import_function(data);
-                self.helpers.insert(helper, f);
+                self.maps.helpers.insert(helper, f);
                 if !helper.may_collect() {
                     self.harmless.insert(f);
                 }
@@ -329,7 +344,9 @@ impl Translator<'_, '_> {
 
     /// Calls a function of this instance by its record.
     pub(super) fn call_record(&mut self, index: u32) {
-        self.called.push(index);
+        if self.arm.is_none() {
+            self.called.push(index);
+        }
         let code = self.direct(index);
         self.call_code(code, self.env.module.funcs[index as usize]);
     }

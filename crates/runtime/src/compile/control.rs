@@ -91,6 +91,9 @@ pub(super) struct Frame {
     pub copies: Option<Copies>,
 }
 
+/// Arms of a `br_table` of which few are taken soon.
+const MANY_ARMS: usize = 4;
+
 /// The ways that lead to the end of a block.
 #[derive(Default)]
 pub(super) struct Exits {
@@ -101,6 +104,8 @@ pub(super) struct Exits {
     values: Vec<Value>,
     /// Ways apart from these that leave a 0, and that leave a 1.
     pub decided: [Option<Decided>; 2],
+    /// Whether what follows is one of many arms of a `br_table`.
+    arm: bool,
 }
 
 /// Ways to a block's end that leave the same truth value.
@@ -528,6 +533,12 @@ impl Translator<'_, '_> {
             _ => frame.exits.count > 0 || self.control.is_empty(),
         };
         self.b.seal_block(frame.after);
+        let around = self.control.len();
+        match self.arm {
+            _ if frame.exits.arm => self.arm = Some(around),
+            Some(arm) if around < arm => self.arm = None,
+            _ => {}
+        }
         if self.control.is_empty() {
             self.b.switch_to_block(frame.after);
             let values = self.b.block_params(frame.after).to_vec();
@@ -637,6 +648,20 @@ impl Translator<'_, '_> {
         self.set_reachable(reachable);
     }
 
+    /// Where a `br_table` goes. The way to its default is the usual one for what has no arm of its own.
+    fn note_arms(&mut self, depths: &[u32], default: u32) {
+        let mut arms: Vec<u32> = depths.iter().copied().filter(|&d| d != default).collect();
+        arms.sort_unstable();
+        arms.dedup();
+        if arms.len() < MANY_ARMS {
+            return;
+        }
+        let innermost = self.control.len() - 1;
+        for depth in arms {
+            self.control[innermost - depth as usize].exits.arm = true;
+        }
+    }
+
     fn br_table(&mut self, targets: &wp::BrTable<'_>) -> Result<()> {
         let index = self.pop();
         let mut calls = Vec::new();
@@ -644,6 +669,7 @@ impl Translator<'_, '_> {
             .targets()
             .collect::<Result<_, _>>()
             .map_err(|e| Error::Internal(format!("br_table: {e}")))?;
+        self.note_arms(&depths, targets.default());
         for depth in depths.into_iter().chain([targets.default()]) {
             let (block, types) = self.target(depth);
             let args = self.branch_args(types.len());

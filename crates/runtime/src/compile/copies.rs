@@ -112,11 +112,12 @@ impl Translator<'_, '_> {
 
     /// Nothing can collect while it runs, so that addresses stay what they are.
     fn call_memmove(&mut self, to: Value, from: Value, bytes: Value) {
-        let mut sig = ir::Signature::new(CallConv::SystemV);
-        sig.params.extend([ir::AbiParam::new(types::I64); 3]);
-        sig.returns.push(ir::AbiParam::new(types::I64));
-        let sig = self.b.import_signature(sig);
-        let code = self.native(Native::Memmove, sig);
-        self.ins().call_indirect(sig, code, &[to, from, bytes]);
+        let signature = || {
+            let mut sig = ir::Signature::new(CallConv::SystemV);
+            sig.params.extend([ir::AbiParam::new(types::I64); 3]);
+            sig.returns.push(ir::AbiParam::new(types::I64));
+            sig
+        };
+        self.call_native(Native::Memmove, signature, &[to, from, bytes]);
     }
 }

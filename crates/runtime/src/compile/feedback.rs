@@ -220,13 +220,14 @@ impl Translator<'_, '_> {
         };
         let base = self.base();
         let cell = self.ins().iadd_imm_s(base, i64::from(displacement(place)));
-        let mut sig = ir::Signature::new(CallConv::PreserveAll);
-        sig.params
-            .extend([types::I64, types::I32].map(ir::AbiParam::new));
-        let sig = self.b.import_signature(sig);
-        let code = self.native(Native::CountTarget, sig);
+        let signature = || {
+            let mut sig = ir::Signature::new(CallConv::PreserveAll);
+            sig.params
+                .extend([types::I64, types::I32].map(ir::AbiParam::new));
+            sig
+        };
         let func = self.ins().ireduce(types::I32, func);
-        self.ins().call_indirect(sig, code, &[cell, func]);
+        self.call_native(Native::CountTarget, signature, &[cell, func]);
         self.forget_base();
     }
 

@@ -402,21 +402,22 @@ impl Translator<'_, '_> {
                     _ => self.ins().ceil(x),
                 }
             }
-            Leaf::Unary(f) => self.call_native(f as usize, 1),
-            Leaf::Binary(f) => self.call_native(f as usize, 2),
+            Leaf::Unary(f) => self.call_leaf_at(f as usize, 1),
+            Leaf::Binary(f) => self.call_leaf_at(f as usize, 2),
         };
         self.push(result, ValType::F64);
     }
 
-    fn call_native(&mut self, address: usize, count: usize) -> Value {
+    fn call_leaf_at(&mut self, address: usize, count: usize) -> Value {
         let operands = self.pop_n(count);
-        let mut sig = ir::Signature::new(CallConv::SystemV);
-        sig.params
-            .extend(std::iter::repeat_n(ir::AbiParam::new(types::F64), count));
-        sig.returns.push(ir::AbiParam::new(types::F64));
-        let sig = self.b.import_signature(sig);
-        let address = self.native(Native::Leaf(address), sig);
-        let inst = self.ins().call_indirect(sig, address, &operands);
+        let signature = || {
+            let mut sig = ir::Signature::new(CallConv::SystemV);
+            sig.params
+                .extend(std::iter::repeat_n(ir::AbiParam::new(types::F64), count));
+            sig.returns.push(ir::AbiParam::new(types::F64));
+            sig
+        };
+        let inst = self.call_native(Native::Leaf(address), signature, &operands);
         self.forget_base();
         self.b.inst_results(inst)[0]
     }

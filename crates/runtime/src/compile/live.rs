@@ -4,11 +4,12 @@
 //! the loop or needed after any block around it, which is more than a second pass would find, and never less.
 
 use super::hash::HashMap;
+use smallvec::SmallVec;
 use wasmparser::{FunctionBody, Operator};
 
 /// A set of locals.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(super) struct Locals(Vec<u64>);
+pub(super) struct Locals(SmallVec<[u64; 2]>);
 
 impl Locals {
     pub fn contains(&self, local: usize) -> bool {

@@ -71,7 +71,8 @@ pub(crate) fn translate(
     function.name = ir::UserFuncName::user(0, job.index);
     function.signature = signature(&ty);
     let builder = FunctionBuilder::new(&mut function, &mut scratch.builder);
-    let translated = Translator::new(builder, env, job, soon).run(isa.frontend_config())?;
+    let translator = Translator::new(builder, env, job, soon, &mut scratch.maps);
+    let translated = translator.run(isa.frontend_config())?;
     Ok(translated.map(|mut translated| Unit {
         function,
         func: Some(job.func_id),

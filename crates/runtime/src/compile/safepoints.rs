@@ -80,6 +80,7 @@ pub(super) struct Safepoints {
     across: Vec<u32>,
     across_of: Vec<Range<usize>>,
     free: Vec<StackSlot>,
+    live: Live,
     /// Addresses of slots, in code that has each once; else none.
     addresses: Option<Addresses>,
 }
@@ -91,17 +92,17 @@ struct Addresses {
 }
 
 /// References that are live, in no order.
+#[derive(Default)]
 struct Live {
     members: Vec<u32>,
     at: Vec<u32>,
 }
 
 impl Live {
-    fn new(references: usize) -> Live {
-        Live {
-            members: Vec::new(),
-            at: vec![NONE; references],
-        }
+    fn reset(&mut self, references: usize) {
+        self.members.clear();
+        self.at.clear();
+        self.at.resize(references, NONE);
     }
 
     fn insert(&mut self, number: u32) {
@@ -240,7 +241,11 @@ impl Safepoints {
                     });
                 }
                 let passed = if is_call { What::Passed } else { What::Use };
-                for call in data.branch_destination(&dfg.jump_tables, &dfg.exception_tables) {
+                let edges = match data.opcode().is_branch() {
+                    true => data.branch_destination(&dfg.jump_tables, &dfg.exception_tables),
+                    false => &[],
+                };
+                for call in edges {
                     for arg in call.args(&dfg.value_lists) {
                         if let Some(value) = arg.as_value() {
                             self.note(dfg.resolve_aliases(value), at as u32, inst, passed);
@@ -374,7 +379,8 @@ impl Safepoints {
     fn find_across(&mut self, func: &Function) {
         self.across.clear();
         self.across_of.clear();
-        let mut live = Live::new(self.references.len());
+        let mut live = std::mem::take(&mut self.live);
+        live.reset(self.references.len());
         for at in 0..self.order.len() {
             live.clear();
             self.live_out(func, at, |number| live.insert(number));
@@ -395,16 +401,18 @@ impl Safepoints {
                 }
             }
         }
+        self.live = live;
     }
 
     /// Gives slots to what is spilled. From ends of blocks to their beginnings and from later blocks to earlier ones, a definition
     /// is the end of what its slot is needed for.
     fn assign_slots(&mut self, func: &mut Function) {
         self.free.clear();
+        let mut out = std::mem::take(&mut self.live.members);
         for at in 0..self.order.len() {
-            let mut out = Vec::new();
+            out.clear();
             self.live_out(func, at, |number| out.push(number));
-            for number in out {
+            for &number in &out {
                 self.assign_slot(func, number);
             }
             for i in self.ranges[at].clone().rev() {

@@ -16,8 +16,10 @@ use super::observe::COMPARISON;
 use super::resume::Point;
 use super::signatures::{clif_type, signature};
 use super::traps::trap_code;
+use crate::code::link::Native;
 use crate::code::map::{INLINED, Inlined};
 use crate::error::{Error, Result, TrapKind};
+use crate::helpers::Helper;
 use crate::module::Convert;
 use crate::store::region::{CONTEXT, Context, Place, displacement};
 use crate::types::*;
@@ -82,8 +84,9 @@ pub(super) struct Activation {
 
 pub(crate) struct Translator<'a, 'e> {
     pub(super) b: FunctionBuilder<'a>,
-    /// Of code that is to be there soon.
-    pub(super) shared: Option<Shared>,
+    /// Whether this code is to be there soon, and need not be fast.
+    pub(super) soon: bool,
+    pub(super) maps: &'e mut Maps,
     pub(super) env: Env<'e>,
     pub(super) job: &'e Job,
     /// The function that is compiled, and those inlined into it around the operator that is translated.
@@ -106,9 +109,6 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) harmless: EntitySet<ir::FuncRef>,
     /// Locals that hold such values.
     managed_locals: EntitySet<Variable>,
-    kinds: Vec<Kind>,
-    pub(super) signatures: HashMap<TypeIndex, ir::SigRef>,
-    pub(super) helpers: HashMap<crate::helpers::Helper, ir::FuncRef>,
     pub(super) regions: HashMap<Region, u32>,
     /// Live locals of functions that code leaves.
     pub(super) live: HashMap<u32, Rc<Liveness>>,
@@ -171,6 +171,27 @@ pub(crate) struct Translator<'a, 'e> {
     /// elsewhere.
     pub(super) called: Vec<u32>,
     pub(super) called_before: usize,
+    /// In one of many arms of a `br_table`, which is not likely to be taken soon: how many blocks are open around it.
+    pub(super) arm: Option<usize>,
+}
+
+/// What the function that is translated has declared. Another one uses the memory again.
+#[derive(Default)]
+pub(crate) struct Maps {
+    pub(super) shared: Shared,
+    pub(super) signatures: HashMap<TypeIndex, ir::SigRef>,
+    pub(super) helpers: HashMap<Helper, ir::FuncRef>,
+    /// The host's own functions.
+    pub(super) natives: HashMap<Native, ir::FuncRef>,
+}
+
+impl Maps {
+    fn clear(&mut self) {
+        self.shared.take_all();
+        self.signatures.clear();
+        self.helpers.clear();
+        self.natives.clear();
+    }
 }
 
 /// What came of a translation, besides the function itself.
@@ -228,16 +249,19 @@ fn asks_for_null(mut reader: wp::OperatorsReader<'_>) -> bool {
 }
 
 impl<'a, 'e> Translator<'a, 'e> {
-    pub fn new(b: FunctionBuilder<'a>, env: Env<'e>, job: &'e Job, soon: bool) -> Self {
-        let kinds = env
-            .module
-            .types
-            .iter()
-            .map(|&t| env.types.get(t).ty.kind())
-            .collect();
+    pub fn new(
+        b: FunctionBuilder<'a>,
+        env: Env<'e>,
+        job: &'e Job,
+        soon: bool,
+        maps: &'e mut Maps,
+    ) -> Self {
+        maps.clear();
+
         Translator {
             b,
-            shared: soon.then(Shared::default),
+            soon,
+            maps,
             env,
             job,
             activations: vec![],
@@ -256,9 +280,6 @@ impl<'a, 'e> Translator<'a, 'e> {
             counted: None,
             peak: OnceCell::new(),
             managed_locals: EntitySet::new(),
-            kinds,
-            signatures: HashMap::default(),
-            helpers: HashMap::default(),
             regions: HashMap::default(),
             live: HashMap::default(),
             heap_base: None,
@@ -286,6 +307,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             fetched: None,
             called: vec![],
             called_before: 0,
+            arm: None,
         }
     }
 
@@ -328,7 +350,7 @@ impl<'a, 'e> Translator<'a, 'e> {
                 called: called.collect(),
                 inlined: self.inlined,
                 references: self.references,
-                shared: self.shared.map(Shared::into_all).unwrap_or_default(),
+                shared: self.maps.shared.take_all(),
                 harmless: self.harmless,
             }));
         }
@@ -500,7 +522,7 @@ impl<'a, 'e> Translator<'a, 'e> {
     pub(super) fn convert(&self) -> Convert<'_> {
         Convert {
             types: &self.env.module.types,
-            kinds: &self.kinds,
+            kinds: &self.env.module.kinds,
         }
     }
 
@@ -526,7 +548,7 @@ impl<'a, 'e> Translator<'a, 'e> {
     pub(super) fn concrete(&self, index: u32, nullable: bool) -> ValType {
         let heap = HeapType::Concrete(
             self.env.module.types[index as usize],
-            self.kinds[index as usize],
+            self.env.module.kinds[index as usize],
         );
         ValType::Ref(RefType { nullable, heap })
     }
@@ -681,12 +703,12 @@ impl<'a, 'e> Translator<'a, 'e> {
     }
 
     pub(super) fn signature(&mut self, ty: TypeIndex) -> ir::SigRef {
-        if let Some(&s) = self.signatures.get(&ty) {
+        if let Some(&s) = self.maps.signatures.get(&ty) {
             return s;
         }
         let sig = signature(self.env.types.func(ty));
         let s = self.b.import_signature(sig);
-        self.signatures.insert(ty, s);
+        self.maps.signatures.insert(ty, s);
         s
     }
 }

@@ -2,7 +2,7 @@
 
 use super::builder;
 use super::safepoints::Safepoints;
-use super::translate::Translated;
+use super::translate::{Maps, Translated};
 use super::traps;
 use crate::arch::{OnePass, Piece};
 use crate::code::link::{Relocation, link};
@@ -21,6 +21,7 @@ const MOST_FUNCTIONS: usize = 32;
 /// Reusable memory of the compiler, of one thread.
 pub(crate) struct Scratch {
     pub(super) builder: FunctionBuilderContext,
+    pub(super) maps: Maps,
     safepoints: Safepoints,
     context: Context,
     one_pass: OnePass,
@@ -32,6 +33,7 @@ impl Default for Scratch {
     fn default() -> Scratch {
         Scratch {
             builder: FunctionBuilderContext::default(),
+            maps: Maps::default(),
             safepoints: Safepoints::default(),
             context: Context::new(),
             one_pass: OnePass::default(),

@@ -11,7 +11,7 @@ pub(crate) use sites::Site;
 
 use crate::engine::Engine;
 use crate::error::{Result, printable};
-use crate::types::{RefType, TypeIndex, ValType};
+use crate::types::{Kind, RefType, TypeIndex, ValType};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -138,6 +138,8 @@ pub(crate) struct ModuleInner {
     pub bytes: Vec<u8>,
     /// Engine's index of each type of the module.
     pub types: Vec<TypeIndex>,
+    /// What each of them is.
+    pub kinds: Vec<Kind>,
     pub imports: Vec<Import>,
     pub imported_funcs: u32,
     /// Types of all functions, imported ones first; so for the other kinds.

@@ -3,7 +3,6 @@
 use super::convert::{Convert, kind_of};
 use super::*;
 use crate::error::{Error, printable};
-use crate::types::Kind;
 use wasmparser as wp;
 use wasmparser::{Parser, Payload, ValidPayload, Validator, WasmFeatures};
 
@@ -43,7 +42,6 @@ impl From<Error> for Fail {
 struct Reading<'a> {
     bytes: &'a [u8],
     module: ModuleInner,
-    kinds: Vec<Kind>,
 }
 
 fn range(r: std::ops::Range<u64>) -> Range<usize> {
@@ -61,6 +59,7 @@ impl<'a> Reading<'a> {
             engine: engine.clone(),
             bytes: bytes.to_vec(),
             types: vec![],
+            kinds: vec![],
             imports: vec![],
             imported_funcs: 0,
             funcs: vec![],
@@ -82,17 +81,13 @@ impl<'a> Reading<'a> {
             site_functions: OnceLock::new(),
             custom: vec![],
         };
-        Reading {
-            bytes,
-            module,
-            kinds: vec![],
-        }
+        Reading { bytes, module }
     }
 
     fn convert(&self) -> Convert<'_> {
         Convert {
             types: &self.module.types,
-            kinds: &self.kinds,
+            kinds: &self.module.kinds,
         }
     }
 
@@ -135,7 +130,7 @@ impl<'a> Reading<'a> {
                 for group in s {
                     let group = group?;
                     let types: Vec<_> = group.types().collect();
-                    self.kinds.extend(types.iter().map(|t| kind_of(t)));
+                    self.module.kinds.extend(types.iter().map(|t| kind_of(t)));
                     let convert = self.convert();
                     let group = types
                         .iter()

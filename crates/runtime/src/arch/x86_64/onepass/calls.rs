@@ -13,6 +13,7 @@ use cranelift_codegen::ir::{
     FuncRef, Inst, InstructionData, Opcode, SigRef, Value,
 };
 use cranelift_codegen::isa::CallConv;
+use smallvec::SmallVec;
 
 /// Where arguments are.
 const ARGUMENTS: [Reg; 6] = [RDI, RSI, RDX, RCX, R8, R9];
@@ -42,7 +43,11 @@ enum Where {
 }
 
 /// Registers for values, in order; none for those that are on the stack. None at all if one is special.
-fn registers(params: &[AbiParam], general: &[Reg], floats: u8) -> Option<Vec<Option<Reg>>> {
+fn registers(
+    params: &[AbiParam],
+    general: &[Reg],
+    floats: u8,
+) -> Option<SmallVec<[Option<Reg>; 8]>> {
     let (mut general, mut float) = (general.iter(), 0);
     let mut next = |param: &AbiParam| {
         if param.purpose != ArgumentPurpose::Normal {
@@ -58,7 +63,7 @@ fn registers(params: &[AbiParam], general: &[Reg], floats: u8) -> Option<Vec<Opt
 }
 
 /// Where arguments are, and how many bytes of the stack they take.
-fn arguments(params: &[AbiParam]) -> Option<(Vec<Where>, i32)> {
+fn arguments(params: &[AbiParam]) -> Option<(SmallVec<[Where; 8]>, i32)> {
     let mut bytes = 0;
     let all = registers(params, &ARGUMENTS, FLOATS)?
         .into_iter()
@@ -76,7 +81,7 @@ fn arguments(params: &[AbiParam]) -> Option<(Vec<Where>, i32)> {
 }
 
 /// Where results are; none if some are not in registers.
-fn results(params: &[AbiParam], convention: CallConv) -> Option<Vec<Reg>> {
+fn results(params: &[AbiParam], convention: CallConv) -> Option<SmallVec<[Reg; 8]>> {
     let all = match convention {
         CallConv::Tail => registers(params, &RESULTS, FLOATS)?,
         _ => registers(params, &C_RESULTS, C_FLOAT_RESULTS)?,
@@ -87,9 +92,9 @@ fn results(params: &[AbiParam], convention: CallConv) -> Option<Vec<Reg>> {
 /// What goes where for a call.
 #[derive(Default)]
 struct Passed {
-    registers: Vec<(Reg, Source)>,
+    registers: SmallVec<[(Reg, Source); 8]>,
     /// Bytes above the stack's end.
-    stack: Vec<(i32, Source)>,
+    stack: SmallVec<[(i32, Source); 4]>,
     bytes: i32,
 }
 
@@ -156,7 +161,7 @@ impl Generator<'_> {
     pub fn call(&mut self, inst: Inst, next: Option<Block>) -> Option<()> {
         let func = self.func;
         let dfg = &func.dfg;
-        let args: Vec<Value> = dfg
+        let args: SmallVec<[Value; 8]> = dfg
             .inst_args(inst)
             .iter()
             .map(|&v| self.resolve(v))

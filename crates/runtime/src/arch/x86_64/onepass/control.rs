@@ -6,9 +6,10 @@ use super::{Generator, bit};
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, Inst, InstructionData, JumpTable, Opcode, TrapCode, Value,
 };
+use smallvec::SmallVec;
 
 /// Values on their way into slots.
-pub(super) type Moves = Vec<(Source, i32)>;
+pub(super) type Moves = SmallVec<[(Source, i32); 4]>;
 
 /// Where a call goes on when something was thrown.
 pub(super) struct Landing {
@@ -84,7 +85,7 @@ impl Generator<'_> {
     }
 
     /// What a branch hands on, each with the parameter that takes it.
-    pub fn handed(&self, call: &BlockCall) -> Vec<(BlockArg, Value)> {
+    pub fn handed(&self, call: &BlockCall) -> SmallVec<[(BlockArg, Value); 4]> {
         let dfg = &self.func.dfg;
         let params = dfg.block_params(self.target_of(call));
         let args = call.args(&dfg.value_lists).map(|arg| match arg {
@@ -290,8 +291,8 @@ impl Generator<'_> {
     }
 
     /// Moves values into registers, all at once.
-    pub fn move_into(&mut self, mut moves: Vec<(Reg, Source)>) {
-        moves.retain(|&(to, from)| from != Source::Reg(to));
+    pub fn move_into(&mut self, mut moves: SmallVec<[(Reg, Source); 8]>) {
+        moves.retain(|&mut (to, from)| from != Source::Reg(to));
         let mut sources = moves.iter().fold(0, |all, &(_, from)| match from {
             Source::Reg(reg) => all | bit(reg),
             _ => all,
