@@ -3,13 +3,13 @@
 //! Code that is to be there soon has each constant once, and the heap's base once. They have no place among the instructions: the
 //! generator of one pass makes them where they are used. Whoever needs a place for them gives them one: see [`place`].
 
-use super::hash::HashMap;
 use super::translate::Translator;
 use cranelift_codegen::ir::{
     DataFlowGraph, Function, Inst, InstBuilder, InstBuilderBase, InstructionData, Opcode, Type,
     Value,
 };
 use cranelift_frontend::FunctionBuilder;
+use rustc_hash::FxHashMap as HashMap;
 
 /// Instructions without a place, each once.
 #[derive(Default)]

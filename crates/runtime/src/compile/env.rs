@@ -1,7 +1,6 @@
 //! What the translator knows about the instance whose function it compiles.
 
 use super::feedback::FeedbackTable;
-use super::hash::HashSet;
 use super::resume::Points;
 use crate::engine::Checks;
 use crate::module::ModuleInner;
@@ -14,6 +13,7 @@ use crate::store::region::{FuncRecord, Place, Region};
 use crate::store::sites::{Origin, Sites, temperature};
 use crate::store::{FuncData, FuncKind};
 use crate::types::{FuncType, Registry};
+use rustc_hash::FxHashSet as HashSet;
 use varve_heap::{ObjectAlign, Sampler};
 
 /// What translation takes for granted, and finds out at its end whether it could.

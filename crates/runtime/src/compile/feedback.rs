@@ -14,7 +14,6 @@
 //!
 //! Counters wrap. They are read when the function, or one that it is inlined into, is compiled again.
 
-use super::hash::HashMap;
 use super::translate::Translator;
 use crate::code::link::Native;
 use crate::error::Result;
@@ -23,6 +22,7 @@ use crate::store::region::{FuncCounters, Place, Region, TargetCounters, displace
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Value, types};
 use cranelift_codegen::isa::CallConv;
+use rustc_hash::FxHashMap as HashMap;
 use serde::{Deserialize, Serialize};
 use std::mem::{offset_of, size_of};
 

@@ -3,7 +3,7 @@
 //! One pass from the end of the body to its beginning. What branches back to a loop may need is taken to be all that is read in
 //! the loop or needed after any block around it, which is more than a second pass would find, and never less.
 
-use super::hash::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 use smallvec::SmallVec;
 use wasmparser::{FunctionBody, Operator};
 

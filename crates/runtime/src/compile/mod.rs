@@ -14,7 +14,6 @@ pub(crate) mod env;
 mod facts;
 pub(crate) mod feedback;
 pub(crate) mod glue;
-pub(crate) mod hash;
 pub(crate) mod hints;
 mod inline;
 pub(crate) mod isa;

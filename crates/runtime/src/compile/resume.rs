@@ -13,7 +13,6 @@
 //! Nothing between storing and loading collects.
 
 use super::control::{Exits, Frame, FrameKind};
-use super::hash::HashMap;
 use super::live::{Locals, liveness};
 use super::signatures::clif_type;
 use super::translate::{Local, Operand, Translator, broken};
@@ -25,6 +24,7 @@ use crate::types::ValType;
 use cranelift_codegen::ir::{
     self, Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
 };
+use rustc_hash::FxHashMap as HashMap;
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 use wasmparser as wp;

@@ -9,7 +9,6 @@ use super::control::{Copy, Exits, Frame, FrameKind, Truth};
 use super::effects::Effects;
 use super::env::{Assumptions, Env};
 use super::facts::{Condition, Facts};
-use super::hash::{HashMap, HashSet};
 use super::isa::Level;
 use super::live::Liveness;
 use super::observe::COMPARISON;
@@ -29,6 +28,8 @@ use cranelift_codegen::ir::{
     self, Block, BlockArg, InstBuilder, MemFlagsData, SourceLoc, Value, types,
 };
 use cranelift_frontend::{FunctionBuilder, Variable};
+use rustc_hash::FxHashMap as HashMap;
+use rustc_hash::FxHashSet as HashSet;
 use std::cell::OnceCell;
 use std::mem::offset_of;
 use std::rc::Rc;

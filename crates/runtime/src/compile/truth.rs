@@ -7,7 +7,6 @@
 
 use super::control::{Decided, Frame, FrameKind, Left, Path, Truth};
 use super::facts::{Facts, meet};
-use super::hash::HashMap;
 use super::isa::Level;
 use super::translate::{Operand, Translator, args, broken};
 use crate::error::Result;
@@ -15,6 +14,7 @@ use crate::types::ValType;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, types};
 use cranelift_frontend::Variable;
+use rustc_hash::FxHashMap as HashMap;
 use wasmparser::{BlockType, FunctionBody, Operator};
 
 impl Translator<'_, '_> {

@@ -18,7 +18,6 @@ use crate::compile::env::Assumptions;
 use crate::compile::env::Env;
 use crate::compile::feedback::{Feedback, FeedbackTable, HEAT_OF_CALL};
 use crate::compile::glue;
-use crate::compile::hash::{HashMap, HashSet};
 use crate::compile::isa::Level;
 use crate::compile::resume::{Points, What, Why};
 use crate::compile::translate::Job;
@@ -30,6 +29,8 @@ use crate::types::TypeIndex;
 use ahead::Ahead;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use kept::Keeping;
+use rustc_hash::FxHashMap as HashMap;
+use rustc_hash::FxHashSet as HashSet;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 

@@ -9,12 +9,12 @@
 use super::super::Vm;
 use super::super::func::FuncKind;
 use crate::compile::Generated;
-use crate::compile::hash::HashMap;
 use crate::compile::isa::Level;
 use crate::compile::resume::What;
 use crate::compile::worker::Work;
 use crate::engine::Tier;
 use crate::error::Result;
+use rustc_hash::FxHashMap as HashMap;
 use std::time::{Duration, Instant};
 
 /// Functions that wait for the thread, at most. To translate them takes the program's time, and what is far ahead may never be called.

@@ -3,6 +3,7 @@
 use super::assembler::{
     PINNED, R8, R9, R10, RAX, RBP, RCX, RDI, RDX, RSI, Reg, SCRATCH, XMM0, is_float, slot,
 };
+use super::floats::XOR;
 use super::plan::{Info, NO_REGISTER, What};
 use super::{Generator, bit};
 use cranelift_codegen::ir::Value;
@@ -70,7 +71,7 @@ impl Generator<'_> {
     /// A constant in a register of either kind. Leaves the flags alone.
     pub fn make_constant(&mut self, reg: Reg, bits: i64) {
         match is_float(reg) {
-            true if bits == 0 => self.asm.float_bits(0x57, reg, reg),
+            true if bits == 0 => self.asm.float_bits(XOR, reg, reg),
             true => {
                 self.asm.constant(SCRATCH, bits);
                 self.asm.bits_to_float(true, reg, SCRATCH);
