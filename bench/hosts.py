@@ -62,6 +62,8 @@ class Engine:
 
     # Processes of a benchmark before those that are measured.
     before = 0
+    # Whether it is measured only if it is asked for by name.
+    asked = False
 
     def __init__(self, name, what):
         self.name, self.what = name, what
@@ -80,16 +82,22 @@ class Engine:
 
 
 class Varve(Engine):
-    """Without compiled code of earlier runs; or `again` with it, in a folder of its own that is empty in the beginning."""
+    """Without compiled code of earlier runs; or `again` with it, in a folder of its own that is empty in the beginning. The build is
+    the one that `variable` names."""
 
-    def __init__(self, name, tier=None, again=False):
+    def __init__(self, name, tier=None, again=False, variable="VARVE"):
         kept = "--code-cache FOLDER` with the code of a run before" if again else "--code-cache none`"
-        super().__init__(name, f"`varve run --heap-max HEAP{f' --tier {tier}' if tier else ''} {kept}")
+        build = f", the build that `{variable}` names" if variable != "VARVE" else ""
+        super().__init__(name, f"`varve run --heap-max HEAP{f' --tier {tier}' if tier else ''} {kept}{build}")
         self.tier = tier
         self.before = 1 if again else 0
+        self.variable = variable
+        self.asked = variable != "VARVE"
 
     def prepare(self, folder):
-        self.path = named("VARVE", WORKSPACE / "target/release/varve")
+        self.path = named(self.variable, "" if self.asked else WORKSPACE / "target/release/varve")
+        if self.asked and not self.path:
+            raise Missing(f"name another build of varve by {self.variable}")
         if not self.path:
             raise Missing("build it (cargo build --release --workspace), or name the binary by VARVE")
         if self.tier:
@@ -245,6 +253,7 @@ ENGINES = [
     Varve("again", again=True),
     Varve("baseline", "baseline"),
     Varve("optimized", "optimizing"),
+    Varve("beside", variable="VARVE_BESIDE"),
     Node(),
     Java("HotSpot"),
     Java("HS serial", "-XX:+UseSerialGC"),
