@@ -520,6 +520,47 @@ fn what_only_a_failure_calls_is_not_asked_for() {
     assert_eq!((p.stats().baseline, p.stats().ahead), (4, 1));
 }
 
+/// Of the arms of a `switch` few are taken soon. What follows it is.
+#[test]
+fn what_many_arms_call_is_not_asked_for() {
+    let arms: String = (0..6)
+        .map(|i| {
+            format!(
+                "(block $skip (br_if $skip (i32.eqz (local.get $x)))
+                    (local.set $x (call $arm{i} (local.get $x))))
+                (br $done))"
+            )
+        })
+        .collect();
+    let functions: String = (0..6)
+        .map(|i| {
+            format!(
+                "(func $arm{i} (param i32) (result i32) (i32.add (local.get 0) (i32.const {i})))"
+            )
+        })
+        .collect();
+    let blocks: String = (0..6).rev().map(|i| format!("(block $a{i} ")).collect();
+    let wat = format!(
+        r#"(module {functions}
+            (func $before (param i32) (result i32) (local.get 0))
+            (func $after (param i32) (result i32) (i32.mul (local.get 0) (i32.const 10)))
+            (func (export "run") (param $x i32) (result i32)
+                (local.set $x (call $before (local.get $x)))
+                (block $done
+                    {blocks}
+                        (br_table $a0 $a1 $a2 $a3 $a4 $a5 $done (local.get $x)))
+                    {arms}
+                (call $after (local.get $x))))"#
+    );
+    let mut p = load(ahead(), &wat);
+    assert_eq!(p.call::<i32, i32>("run", 3).unwrap(), 60);
+    // `run` and the third arm were compiled when they were called.
+    assert_eq!((p.stats().baseline, p.stats().ahead), (4, 2));
+    assert_eq!(p.call::<i32, i32>("run", 5).unwrap(), 100);
+    assert_eq!(p.call::<i32, i32>("run", 9).unwrap(), 90);
+    assert_eq!((p.stats().baseline, p.stats().ahead), (5, 2));
+}
+
 #[test]
 fn a_store_may_end_while_its_functions_wait() {
     let engine = Engine::new(ahead());
