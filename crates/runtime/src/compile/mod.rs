@@ -31,6 +31,7 @@ mod references;
 pub(crate) mod resume;
 mod running;
 mod safepoints;
+mod shared;
 mod signatures;
 mod slot;
 mod structs;

@@ -4,7 +4,6 @@
 //! activation needs to go on elsewhere.
 
 use super::alias::Region;
-use super::builder::Shared;
 use super::control::{Copy, Exits, Frame, FrameKind, Truth};
 use super::effects::Effects;
 use super::env::{Assumptions, Env};
@@ -13,6 +12,7 @@ use super::isa::Level;
 use super::live::Liveness;
 use super::observe::COMPARISON;
 use super::resume::Point;
+use super::shared::Shared;
 use super::signatures::{clif_type, signature};
 use super::traps::trap_code;
 use crate::code::link::Native;

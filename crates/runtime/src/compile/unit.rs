@@ -1,7 +1,7 @@
 //! From a translated function to code in memory.
 
-use super::builder;
 use super::safepoints::Safepoints;
+use super::shared;
 use super::translate::{Maps, Translated};
 use super::traps;
 use crate::arch::{OnePass, Piece};
@@ -117,7 +117,7 @@ impl Unit {
             scratch.recycle(self.function);
             return Ok(generated);
         }
-        builder::place(&mut self.function, &self.shared);
+        shared::place(&mut self.function, &self.shared);
         let context = &mut scratch.context;
         context.clear();
         std::mem::swap(&mut context.func, &mut self.function);
