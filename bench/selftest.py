@@ -44,6 +44,7 @@ STAND_INS = [
 def run(engines):
     """Checks; what was checked. `engines` is the script's module."""
     registry()
+    choices(engines)
     numbers()
     comparison(engines)
     return f"{len(suite.BENCHMARKS)} benchmarks and {len(hosts.ENGINES)} engines: commands, times, ratios, failures and tables are right"
@@ -66,6 +67,15 @@ def registry():
         pass
     else:
         raise AssertionError("a benchmark that is not there is found")
+
+
+def choices(engines):
+    """What is measured unless it is asked for, and how often."""
+    assert "beside" not in [e.name for e in engines.arguments([]).chosen]
+    asked = engines.arguments(["--engines", "varve,beside", "--little", "--runs", "9"])
+    assert [e.name for e in asked.chosen] == ["varve", "beside"]
+    assert (asked.runs, asked.little, asked.quick) == (9, True, False)
+    assert engines.arguments(["--quick"]).little, "quick is little work, too"
 
 
 def numbers():

@@ -123,6 +123,49 @@ fn arguments_of_all_kinds_are_on_the_stack_in_a_loop_with_recursion() {
 }
 
 #[test]
+fn tail_calls_with_arguments_on_the_stack_give_back_what_they_took() {
+    let params = |n: usize| -> String { (0..n).map(|i| format!("(param $p{i} i64) ")).collect() };
+    let sum = |n: usize| {
+        (0..n).fold("(i64.const 0)".to_string(), |sum, i| {
+            format!("(i64.add (i64.mul {sum} (i64.const 3)) (local.get $p{i}))")
+        })
+    };
+    // From few arguments to many and back, so that callers and callees have different numbers of them on the stack.
+    let wat = format!(
+        r#"(module
+            (func $many {} (result i64)
+                (if (i64.gt_s (local.get $p0) (i64.const 3))
+                    (then (return_call $some (i64.sub (local.get $p0) (i64.const 1))
+                        {} (local.get $p9))))
+                {})
+            (func $some {} (result i64)
+                (return_call $many (i64.sub (local.get $p0) (i64.const 1))
+                    {} (local.get $p7) (local.get $p0) (local.get $p1)))
+            (func $few (param $p0 i64) (param $p1 i64) (result i64)
+                (return_call $some (local.get $p0) {}))
+            (func (export "f") (param $n i64) (result i64) (local $i i64) (local $x i64)
+                (loop $l
+                    (local.set $x (i64.add (local.get $x)
+                        (call $few (local.get $n) (local.get $i))))
+                    (br_if $l (i64.lt_s
+                        (local.tee $i (i64.add (local.get $i) (i64.const 1))) (i64.const 500))))
+                (local.get $x)))"#,
+        params(10),
+        (1..7)
+            .map(|i| format!("(local.get $p{i}) "))
+            .collect::<String>(),
+        sum(10),
+        params(8),
+        (1..7)
+            .map(|i| format!("(local.get $p{i}) "))
+            .collect::<String>(),
+        "(local.get $p1) ".repeat(7),
+    );
+    let all: Vec<i64> = (0..40).map(|n| both(&wat, n)).collect();
+    assert_eq!(mixed(&wat, 40), all);
+}
+
+#[test]
 fn what_a_callee_with_arguments_on_the_stack_throws_is_caught_in_a_loop() {
     let params: String = (0..9).map(|i| format!("(param $p{i} i64) ")).collect();
     let args = "(local.get $n) ".repeat(9);

@@ -91,7 +91,7 @@ pub(super) struct Frame {
     pub copies: Option<Copies>,
 }
 
-/// Arms of a `br_table` of which few are taken soon.
+/// Arms of a `br_table` of which few are taken soon. The number is assumed, not tuned.
 const MANY_ARMS: usize = 4;
 
 /// The ways that lead to the end of a block.

@@ -81,6 +81,8 @@ pub(super) struct Safepoints {
     across_of: Vec<Range<usize>>,
     free: Vec<StackSlot>,
     live: Live,
+    /// What is live at a block's end.
+    out: Vec<u32>,
     /// Addresses of slots, in code that has each once; else none.
     addresses: Option<Addresses>,
 }
@@ -408,7 +410,7 @@ impl Safepoints {
     /// is the end of what its slot is needed for.
     fn assign_slots(&mut self, func: &mut Function) {
         self.free.clear();
-        let mut out = std::mem::take(&mut self.live.members);
+        let mut out = std::mem::take(&mut self.out);
         for at in 0..self.order.len() {
             out.clear();
             self.live_out(func, at, |number| out.push(number));
@@ -427,6 +429,7 @@ impl Safepoints {
                 }
             }
         }
+        self.out = out;
     }
 
     fn assign_slot(&mut self, func: &mut Function, number: u32) {
@@ -857,6 +860,12 @@ mod tests {
             let wanted = run(&func, &turns, false);
             let mut safepoints = Safepoints::default();
             safepoints.run(&mut func, &translated, None, None);
+            prop_assert_eq!(run(&func, &turns, true), wanted.clone());
+            // The same with each slot's address once, which gets a place where the function begins.
+            let (mut func, translated) = build(&blocks);
+            let mut shared = Vec::new();
+            safepoints.run(&mut func, &translated, None, Some(&mut shared));
+            crate::compile::shared::place(&mut func, &shared);
             prop_assert_eq!(run(&func, &turns, true), wanted);
         }
     }

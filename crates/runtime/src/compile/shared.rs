@@ -1,4 +1,4 @@
-//! Instructions that a function has once, for code that is to be there soon: constants, and the heap's base.
+//! Instructions that a function has once, for code that is to be there soon: constants of integers, and the heap's base.
 //!
 //! They have no place among the instructions: the generator of one pass makes them where they are used. Whoever needs a place for them
 //! gives them one: see [`place`].

@@ -28,8 +28,7 @@ use cranelift_codegen::ir::{
     self, Block, BlockArg, InstBuilder, MemFlagsData, SourceLoc, Value, types,
 };
 use cranelift_frontend::{FunctionBuilder, Variable};
-use rustc_hash::FxHashMap as HashMap;
-use rustc_hash::FxHashSet as HashSet;
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use std::cell::OnceCell;
 use std::mem::offset_of;
 use std::rc::Rc;

@@ -29,8 +29,7 @@ use crate::types::TypeIndex;
 use ahead::Ahead;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use kept::Keeping;
-use rustc_hash::FxHashMap as HashMap;
-use rustc_hash::FxHashSet as HashSet;
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 

@@ -146,6 +146,7 @@ impl Generator<'_> {
             self.used(value);
         }
         self.leave();
+        // Functions have at most 1000 parameters, of 8 bytes each there.
         self.asm.ret(self.taken as u16);
         Some(())
     }
