@@ -1,6 +1,7 @@
 //! Memory for machine code: one range that is written through one mapping and run through another, so that no page is
 //! writable and executable at once.
 
+use crate::arch;
 use crate::error::{Error, Result};
 use std::ptr;
 
@@ -85,9 +86,10 @@ impl CodeMemory {
         self.run as usize..self.run as usize + CODE_BYTES
     }
 
-    /// Where the next code will run, if it is aligned to 16.
+    /// Where the next code will run.
     pub fn next(&self) -> *const u8 {
-        self.run.wrapping_add(self.used.next_multiple_of(16))
+        self.run
+            .wrapping_add(self.used.next_multiple_of(arch::BOUNDARY as usize))
     }
 
     /// The bytes of a piece of code, from the address that it runs at.
@@ -102,7 +104,7 @@ impl CodeMemory {
 
     /// Copies code in; the result is where it runs, [`CodeMemory::next`] as it was before.
     pub fn add(&mut self, code: &[u8]) -> Result<*const u8> {
-        let at = self.used.next_multiple_of(16);
+        let at = self.used.next_multiple_of(arch::BOUNDARY as usize);
         if at + code.len() > CODE_BYTES {
             return Err(Error::System(
                 "no memory for code: the store's code is larger than 256 MiB".into(),

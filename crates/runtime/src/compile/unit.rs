@@ -4,7 +4,7 @@ use super::safepoints::Safepoints;
 use super::shared;
 use super::translate::{Maps, Translated};
 use super::traps;
-use crate::arch::{OnePass, Piece};
+use crate::arch::{self, Finished, OnePass, Piece, Placed};
 use crate::code::link::{Relocation, link};
 use crate::code::map::{CodeInfo, Handler, Inlined, StackMap};
 use crate::code::memory::CodeMemory;
@@ -76,6 +76,8 @@ pub(crate) struct Unit {
 pub(crate) struct Generated {
     pub code: Vec<u8>,
     pub info: CodeInfo,
+    /// Whether its jumps are where they are to be.
+    pub is_placed: bool,
 }
 
 fn failed(what: String) -> Error {
@@ -159,6 +161,7 @@ impl Unit {
         Ok(Generated {
             code: piece.code,
             info,
+            is_placed: true,
         })
     }
 }
@@ -225,13 +228,51 @@ fn generated(context: &Context, func: Option<u32>, inlined: Box<[Inlined]>) -> R
         inlined,
         relocations,
     };
-    Ok(Generated { code, info })
+    let mut generated = Generated {
+        code,
+        info,
+        is_placed: false,
+    };
+    let fields: Vec<u32> = buffer.relocs().iter().map(|r| r.offset).collect();
+    let traps: Vec<u32> = buffer.traps().iter().map(|t| t.offset).collect();
+    let finished = Finished {
+        code: buffer.data(),
+        blocks: &compiled.bb_starts,
+        fields: &fields,
+        traps: &traps,
+    };
+    if let Some(placed) = arch::place_jumps(&finished, arch::avoids_boundaries()) {
+        generated.moved(placed);
+    }
+    Ok(generated)
 }
 
 impl Generated {
+    /// Replaces the code by what became of it, and has all that is known of it follow.
+    fn moved(&mut self, placed: Placed) {
+        let info = &mut self.info;
+        let byte = |at: &mut u32| *at = placed.byte(*at);
+        let end = |at: &mut u32| *at = placed.end(*at);
+        info.traps.iter_mut().for_each(|(at, _)| byte(at));
+        info.stack_maps.iter_mut().for_each(|(at, _)| end(at));
+        info.offsets.iter_mut().for_each(|(at, _)| byte(at));
+        for (at, handler) in &mut info.handlers {
+            end(at);
+            byte(&mut handler.code);
+        }
+        for relocation in &mut info.relocations {
+            *relocation = relocation.moved(|at| placed.byte(at));
+        }
+        self.code = placed.code;
+        self.is_placed = true;
+        info.len = self.code.len();
+    }
+
     /// Puts the code into memory.
     pub fn place(self, memory: &mut CodeMemory, helpers: &[*const u8]) -> Result<CodeInfo> {
-        let Generated { mut code, mut info } = self;
+        let Generated {
+            mut code, mut info, ..
+        } = self;
         info.start = memory.next() as usize;
         link(&mut code, info.start, &info.relocations, helpers)?;
         let start = memory.add(&code)? as usize;
