@@ -4,17 +4,17 @@
 //! processors have an erratum about jumps (see [`avoids_boundaries`]): there, none may cross or end at a multiple of 32 bytes.
 //!
 //! ```text
-//!          0          16          32                     0          16          32
-//! before   ..mov..cmp.jle......|..    after, shorter     ..mov..cmp.jle mov....|..
-//!          ..........cmp..jl---|--    after, moved       ..........nop---------|cmp..jl
+//! byte     20    24    28    32    36    40
+//! before   mov   add   cmp jl|---- mov         `jl` crosses byte 32
+//! after    mov   add   nop   |cmp jl mov       it does not, is still beside its comparison, and is shorter
 //! ```
 
+mod erratum;
 mod read;
 
+pub(crate) use erratum::avoids_boundaries;
 pub(crate) use read::Finished;
 use read::{From, Jump, Kind, Read};
-use std::arch::x86_64::__cpuid;
-use std::sync::OnceLock;
 
 /// Bytes of which no jump may cross or end at a multiple. Pieces of code start at multiples.
 pub(crate) const BOUNDARY: u32 = 32;
@@ -39,6 +39,10 @@ impl Moves {
             n => at.wrapping_add_signed(self.by[n - 1]),
         }
     }
+
+    fn end(&self, at: u32) -> u32 {
+        self.byte(at - 1) + 1
+    }
 }
 
 impl Placed {
@@ -51,40 +55,6 @@ impl Placed {
     pub fn end(&self, at: u32) -> u32 {
         self.moves.end(at)
     }
-}
-
-impl Moves {
-    fn end(&self, at: u32) -> u32 {
-        self.byte(at - 1) + 1
-    }
-}
-
-/// Whether this processor keeps no jump in its cache of decoded instructions, nor what is beside it, if the jump crosses a multiple of 32
-/// bytes or ends at one. Families and steppings are of Intel's "Mitigations for Jump Conditional Code Erratum" (document 341810).
-pub(crate) fn avoids_boundaries() -> bool {
-    static AVOIDS: OnceLock<bool> = OnceLock::new();
-    *AVOIDS.get_or_init(|| {
-        let vendor = __cpuid(0);
-        let intel = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
-        intel.as_flattened() == b"GenuineIntel" && has_erratum(__cpuid(1).eax)
-    })
-}
-
-/// By the processor's signature.
-fn has_erratum(signature: u32) -> bool {
-    let family = signature >> 8 & 0xf;
-    let model = signature >> 12 & 0xf0 | signature >> 4 & 0xf;
-    let stepping = signature & 0xf;
-    family == 6
-        && match model {
-            0x4e | 0x5e => stepping == 3,
-            0x55 => matches!(stepping, 4 | 7),
-            0x8e => (9..=0xc).contains(&stepping),
-            0x9e => (9..=0xd).contains(&stepping),
-            0xa6 => stepping == 0,
-            0xae => stepping == 0xa,
-            _ => false,
-        }
 }
 
 /// Places the jumps of code; none if it is not understood in full, and has to stay as it is.
@@ -231,7 +201,7 @@ impl Layout<'_> {
 
 /// Instructions that do nothing, in as few as there can be.
 pub(super) fn fill(out: &mut Vec<u8>, mut gap: usize) {
-    /// The one of nine bytes: `nop word [rax+rax*1+0]` with an operand prefix. Shorter ones are in `SHORT`.
+    /// By their bytes. Longer ones are no better: decoders take time for more prefixes.
     const SHORT: [&[u8]; 10] = [
         &[],
         &[0x90],

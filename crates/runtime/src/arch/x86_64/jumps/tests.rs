@@ -345,16 +345,6 @@ fn code_that_is_not_understood_stays() {
 }
 
 #[test]
-fn processors_with_the_erratum_are_known_by_their_signatures() {
-    // Skylake and Cascade Lake servers, and Cooper Lake after them; Ice Lake; a Core of the tenth generation; an EPYC.
-    assert!(has_erratum(0x50654) && has_erratum(0x50657));
-    assert!(!has_erratum(0x5065b));
-    assert!(!has_erratum(0x606a6));
-    assert!(has_erratum(0xa0660));
-    assert!(!has_erratum(0x830f10));
-}
-
-#[test]
 fn what_fills_space_does_nothing() {
     for gap in 0..40 {
         let mut code = Vec::new();
