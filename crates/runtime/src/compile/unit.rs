@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AliasRegionData, Function, Inst};
 use cranelift_codegen::isa::TargetIsa;
-use cranelift_codegen::{Context, FinalizedMachExceptionHandler};
+use cranelift_codegen::settings::OptLevel;
+use cranelift_codegen::{CompiledCode, Context, FinalizedMachExceptionHandler};
 use cranelift_frontend::FunctionBuilderContext;
 
 /// Functions' memory that is kept for others, at most: some ten KiB each.
@@ -76,8 +77,8 @@ pub(crate) struct Unit {
 pub(crate) struct Generated {
     pub code: Vec<u8>,
     pub info: CodeInfo,
-    /// Whether its jumps are where they are to be.
-    pub is_placed: bool,
+    /// Whether its jumps were to be placed, and stay: the engine could not read the code.
+    pub is_unread: bool,
 }
 
 fn failed(what: String) -> Error {
@@ -126,7 +127,13 @@ impl Unit {
         if let Err(e) = context.compile(isa, &mut ControlPlane::default()) {
             return Err(failed(format!("{:?}", e.inner)));
         }
-        let generated = generated(context, self.func, self.inlined)?;
+        let mut generated = generated(context, self.func, self.inlined)?;
+        // What is not run often is not worth the time, nor the tables that are made when code is read for the first time.
+        if let (OptLevel::Speed, Some(compiled)) =
+            (isa.flags().opt_level(), context.compiled_code())
+        {
+            generated.place_jumps(compiled);
+        }
         std::mem::swap(&mut context.func, &mut self.function);
         scratch.recycle(self.function);
         Ok(generated)
@@ -161,7 +168,7 @@ impl Unit {
         Ok(Generated {
             code: piece.code,
             info,
-            is_placed: true,
+            is_unread: false,
         })
     }
 }
@@ -228,26 +235,30 @@ fn generated(context: &Context, func: Option<u32>, inlined: Box<[Inlined]>) -> R
         inlined,
         relocations,
     };
-    let mut generated = Generated {
+    Ok(Generated {
         code,
         info,
-        is_placed: false,
-    };
-    let fields: Vec<u32> = buffer.relocs().iter().map(|r| r.offset).collect();
-    let traps: Vec<u32> = buffer.traps().iter().map(|t| t.offset).collect();
-    let finished = Finished {
-        code: buffer.data(),
-        blocks: &compiled.bb_starts,
-        fields: &fields,
-        traps: &traps,
-    };
-    if let Some(placed) = arch::place_jumps(&finished, arch::avoids_boundaries()) {
-        generated.moved(placed);
-    }
-    Ok(generated)
+        is_unread: false,
+    })
 }
 
 impl Generated {
+    /// Puts jumps where they are quick.
+    fn place_jumps(&mut self, compiled: &CompiledCode) {
+        let fields: Vec<u32> = compiled.buffer.relocs().iter().map(|r| r.offset).collect();
+        let traps: Vec<u32> = compiled.buffer.traps().iter().map(|t| t.offset).collect();
+        let finished = Finished {
+            code: &self.code,
+            blocks: &compiled.bb_starts,
+            fields: &fields,
+            traps: &traps,
+        };
+        match arch::place_jumps(&finished, arch::avoids_boundaries()) {
+            Some(placed) => self.moved(placed),
+            None => self.is_unread = true,
+        }
+    }
+
     /// Replaces the code by what became of it, and has all that is known of it follow.
     fn moved(&mut self, placed: Placed) {
         let info = &mut self.info;
@@ -264,7 +275,6 @@ impl Generated {
             *relocation = relocation.moved(|at| placed.byte(at));
         }
         self.code = placed.code;
-        self.is_placed = true;
         info.len = self.code.len();
     }
 

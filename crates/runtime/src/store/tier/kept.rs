@@ -194,7 +194,7 @@ impl Vm {
         let generated = Generated {
             code: body.code.to_vec(),
             info: body.info,
-            is_placed: true,
+            is_unread: false,
         };
         let Ok(info) = generated.place(&mut c.memory, &c.helpers) else {
             return Ok(None);
