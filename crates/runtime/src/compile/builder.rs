@@ -2,15 +2,72 @@
 
 use super::shared::Shared;
 use super::translate::Translator;
+use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{
-    DataFlowGraph, Inst, InstBuilder, InstBuilderBase, InstructionData, Type, Value,
+    DataFlowGraph, Inst, InstBuilder, InstBuilderBase, InstructionData, MemFlags, MemFlagsData,
+    Opcode, Type, Value, types,
 };
 use cranelift_frontend::FunctionBuilder;
+use rustc_hash::FxHashMap as HashMap;
 
 /// Adds an instruction to the block that is being filled.
 pub(super) struct Builder<'s, 'a> {
     b: &'s mut FunctionBuilder<'a>,
     shared: Option<&'s mut Shared>,
+    flags: &'s mut HashMap<MemFlagsData, MemFlags>,
+}
+
+/// In the place of Cranelift's own of the same names.
+impl Builder<'_, '_> {
+    pub fn load(self, ty: Type, flags: MemFlagsData, address: Value, offset: i32) -> Value {
+        self.load_by(Opcode::Load, ty, flags, address, offset)
+    }
+
+    pub fn uload32(self, flags: MemFlagsData, address: Value, offset: i32) -> Value {
+        self.load_by(Opcode::Uload32, types::I64, flags, address, offset)
+    }
+
+    pub fn store(self, flags: MemFlagsData, value: Value, address: Value, offset: i32) {
+        self.store_by(Opcode::Store, flags, value, address, offset);
+    }
+
+    pub fn istore32(self, flags: MemFlagsData, value: Value, address: Value, offset: i32) {
+        self.store_by(Opcode::Istore32, flags, value, address, offset);
+    }
+
+    fn load_by(
+        mut self,
+        opcode: Opcode,
+        ty: Type,
+        flags: MemFlagsData,
+        address: Value,
+        offset: i32,
+    ) -> Value {
+        let flags = self.known_flags(flags);
+        let offset = Offset32::new(offset);
+        let (inst, dfg) = self.Load(opcode, ty, flags, offset, address);
+        dfg.first_result(inst)
+    }
+
+    fn store_by(
+        mut self,
+        opcode: Opcode,
+        flags: MemFlagsData,
+        value: Value,
+        address: Value,
+        offset: i32,
+    ) {
+        let flags = self.known_flags(flags);
+        let offset = Offset32::new(offset);
+        let ty = self.b.func.dfg.value_type(value);
+        self.Store(opcode, ty, flags, offset, value, address);
+    }
+
+    fn known_flags(&mut self, flags: MemFlagsData) -> MemFlags {
+        let set = &mut self.b.func.dfg.mem_flags;
+        let known = self.flags.entry(flags);
+        *known.or_insert_with(|| set.insert_unchecked(flags))
+    }
 }
 
 impl<'s> InstBuilderBase<'s> for Builder<'s, '_> {
@@ -61,6 +118,7 @@ impl<'a> Translator<'a, '_> {
         Builder {
             b: &mut self.b,
             shared: self.soon.then_some(&mut self.maps.shared),
+            flags: &mut self.maps.flags,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::isa::Level;
 use super::signatures::{REFERENCE, clif_type, helper_signature};
 use super::slot::Slot;
-use super::translate::{Translator, args};
+use super::translate::{Translator, Values, args};
 use super::traps::trap_code;
 use crate::code::link::{Native, helper_name};
 use crate::error::{Result, TrapKind};
@@ -15,6 +15,7 @@ use cranelift_codegen::ir::{
     self, Block, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, InstBuilder,
     MemFlagsData, Value, types,
 };
+use smallvec::SmallVec;
 use std::mem::offset_of;
 use wasmparser::{Catch, Operator};
 
@@ -80,7 +81,8 @@ impl Translator<'_, '_> {
             }
         };
         let vm = self.load_context(offset_of!(Context, vm));
-        let mut all = vec![vm];
+        let mut all = Values::new();
+        all.push(vm);
         let (wanted, _) = helper.signature();
         for (&operand, &ty) in operands.iter().zip(wanted) {
             // Helpers take references as memory has them.
@@ -206,11 +208,13 @@ impl Translator<'_, '_> {
     }
 
     fn call_code(&mut self, code: Value, ty: TypeIndex) {
-        let f = self.env.types.func(ty).clone();
-        let operands = self.pop_n(f.params.len());
+        let f = self.env.types.func(ty);
+        let types: SmallVec<[ValType; 4]> = f.results.iter().copied().collect();
+        let count = f.params.len();
+        let operands = self.pop_n(count);
         let sig = self.signature(ty);
-        let results = self.call_signature(sig, code, &operands, &f.results);
-        for (v, &t) in results.into_iter().zip(&f.results) {
+        let results = self.call_signature(sig, code, &operands, &types);
+        for (v, t) in results.into_iter().zip(types) {
             self.push(v, t);
         }
     }
@@ -222,14 +226,14 @@ impl Translator<'_, '_> {
         code: Value,
         operands: &[Value],
         results: &[ValType],
-    ) -> Vec<Value> {
+    ) -> Values {
         self.fresh.clear();
         self.forget_contents();
         match self.handlers.last().copied() {
             None => {
                 let inst = self.ins().call_indirect(sig, code, operands);
                 self.forget_base();
-                self.b.inst_results(inst).to_vec()
+                Values::from_slice(self.b.inst_results(inst))
             }
             Some(handler) => self.try_call(sig, code, operands, results, handler),
         }
@@ -242,8 +246,8 @@ impl Translator<'_, '_> {
         operands: &[Value],
         results: &[ValType],
         handler: Block,
-    ) -> Vec<Value> {
-        let results: Vec<ir::Type> = results.iter().map(|&t| clif_type(t)).collect();
+    ) -> Values {
+        let results: SmallVec<[ir::Type; 4]> = results.iter().map(|&t| clif_type(t)).collect();
         let (table, normal) = self.exception_table(sig, &results, handler);
         self.ins().try_call_indirect(code, operands, table);
         self.go_on_after_try(normal)
@@ -272,10 +276,10 @@ impl Translator<'_, '_> {
     }
 
     /// Goes on where a call returns to: its results.
-    fn go_on_after_try(&mut self, normal: Block) -> Vec<Value> {
+    fn go_on_after_try(&mut self, normal: Block) -> Values {
         self.b.switch_to_block(normal);
         self.b.seal_block(normal);
-        self.b.block_params(normal).to_vec()
+        Values::from_slice(self.b.block_params(normal))
     }
 
     fn return_call_code(&mut self, code: Value, ty: TypeIndex) {

@@ -4,7 +4,6 @@
 use super::alias::Region;
 use super::translate::Translator;
 use crate::store::region::{CONTEXT, Context, displacement};
-use cranelift_codegen::ir::InstBuilder;
 use std::mem::offset_of;
 
 impl Translator<'_, '_> {

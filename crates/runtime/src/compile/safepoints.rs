@@ -8,7 +8,7 @@
 //! loads a reference once between two calls, instead of for each use. Optimized code is left to the mid-end, which knows better what
 //! to keep: sharing the loads here made a search with short loops a tenth slower.
 
-use super::translate::Translated;
+use super::translate::{Translated, Values};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::packed_option::PackedOption;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
@@ -19,6 +19,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::traversals::Dfs;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 const SLOT_BYTES: u32 = 8;
@@ -338,14 +339,15 @@ impl Safepoints {
                 }
             }
         }
-        let successors: Vec<Vec<u32>> = self
+        let successors: Vec<SmallVec<[u32; 4]>> = self
             .order
             .iter()
             .map(|&b| func.block_successors(b).map(|s| self.index[s]).collect())
             .collect();
         loop {
             let mut changed = false;
-            for (at, next) in successors.iter().enumerate() {
+            // From the end on: so most of what follows is known already.
+            for (at, next) in successors.iter().enumerate().rev() {
                 for &next in next {
                     for word in 0..words {
                         let more = self.live_in[next as usize * words + word];
@@ -530,9 +532,9 @@ impl Safepoints {
         if !changed {
             return;
         }
-        let values: Vec<Value> = match func.dfg.insts[inst].opcode().is_safepoint() {
+        let values: Values = match func.dfg.insts[inst].opcode().is_safepoint() {
             // What goes along its edges is not used by the call itself.
-            true => func.dfg.inst_args(inst).to_vec(),
+            true => Values::from_slice(func.dfg.inst_args(inst)),
             false => func.dfg.inst_values(inst).collect(),
         };
         let values = values.into_iter().map(|value| {
@@ -541,7 +543,7 @@ impl Safepoints {
             let current = reference.filter(|r| r.slot.is_some()).map(|r| r.current);
             current.unwrap_or(resolved)
         });
-        let values: Vec<Value> = values.collect();
+        let values: Values = values.collect();
         match func.dfg.insts[inst].opcode().is_safepoint() {
             true => func.dfg.inst_args_mut(inst).copy_from_slice(&values),
             false => func.dfg.overwrite_inst_values(inst, values.into_iter()),

@@ -29,6 +29,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, Variable};
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::mem::offset_of;
 use std::rc::Rc;
@@ -179,6 +180,8 @@ pub(crate) struct Translator<'a, 'e> {
 #[derive(Default)]
 pub(crate) struct Maps {
     pub(super) shared: Shared,
+    /// What Cranelift knows these by, which takes longer to find one.
+    pub(super) flags: HashMap<MemFlagsData, ir::MemFlags>,
     pub(super) signatures: HashMap<TypeIndex, ir::SigRef>,
     pub(super) helpers: HashMap<Helper, ir::FuncRef>,
     /// The host's own functions.
@@ -188,6 +191,7 @@ pub(crate) struct Maps {
 impl Maps {
     fn clear(&mut self) {
         self.shared.take_all();
+        self.flags.clear();
         self.signatures.clear();
         self.helpers.clear();
         self.natives.clear();
@@ -208,7 +212,10 @@ pub(crate) struct Translated {
     pub called: Vec<u32>,
 }
 
-pub(super) fn args(values: &[Value]) -> Vec<BlockArg> {
+/// Operands or results: seldom more than a few.
+pub(super) type Values = SmallVec<[Value; 6]>;
+
+pub(super) fn args(values: &[Value]) -> SmallVec<[BlockArg; 4]> {
     values.iter().map(|&v| BlockArg::Value(v)).collect()
 }
 
@@ -590,13 +597,9 @@ impl<'a, 'e> Translator<'a, 'e> {
             .expect("validated code never pops an empty stack")
     }
 
-    pub(super) fn pop_n(&mut self, n: usize) -> Vec<Value> {
+    pub(super) fn pop_n(&mut self, n: usize) -> Values {
         let at = self.stack.len() - n;
-        self.stack
-            .split_off(at)
-            .into_iter()
-            .map(|o| o.value)
-            .collect()
+        self.stack.drain(at..).map(|o| o.value).collect()
     }
 
     pub(super) fn zero(&mut self, ty: ValType) -> Value {

@@ -109,17 +109,17 @@ pub(super) struct Assembler {
     avoid_boundaries: bool,
 }
 
-impl Default for Assembler {
-    fn default() -> Assembler {
+impl Assembler {
+    /// Writes into this memory, whatever is in it.
+    pub fn new(mut code: Vec<u8>) -> Assembler {
+        code.clear();
         Assembler {
-            code: Vec::new(),
+            code,
             compared: 0..0,
             avoid_boundaries: jumps::avoids_boundaries(),
         }
     }
-}
 
-impl Assembler {
     pub fn at(&self) -> u32 {
         self.code.len() as u32
     }

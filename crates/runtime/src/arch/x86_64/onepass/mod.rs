@@ -54,6 +54,8 @@ pub(crate) struct OnePass {
     traps: Vec<(u32, TrapCode, u32)>,
     landings: Vec<control::Landing>,
     free_slots: Vec<i32>,
+    /// Memory for code as it grows.
+    code: Vec<u8>,
 }
 
 impl OnePass {
@@ -68,7 +70,7 @@ impl OnePass {
         self.free_slots.clear();
         let mut generator = Generator {
             func,
-            asm: Assembler::default(),
+            asm: Assembler::new(std::mem::take(&mut self.code)),
             holds: [None; 32],
             locked: 0,
             turn: 0,
@@ -80,10 +82,11 @@ impl OnePass {
             piece: Piece::default(),
             memory: self,
         };
-        generator.run()?;
-        let mut piece = generator.piece;
-        piece.code = generator.asm.code;
-        Some(piece)
+        let is_whole = generator.run();
+        let Generator { mut piece, asm, .. } = generator;
+        piece.code = asm.code.as_slice().to_vec();
+        self.code = asm.code;
+        is_whole.map(|()| piece)
     }
 }
 
