@@ -74,110 +74,28 @@ impl Starts {
     }
 }
 
+/// Offsets that ascend, and are asked for in order.
+struct Ahead<'a>(&'a [u32]);
+
+impl Ahead<'_> {
+    /// The next one that is not below `at`.
+    fn from(&mut self, at: u32) -> Option<u32> {
+        let below = self.0.iter().take_while(|&&next| next < at).count();
+        self.0 = &self.0[below..];
+        self.0.first().copied()
+    }
+}
+
 /// What is in the code; none if it is not understood in full. Blocks follow each other without gaps but for tables of distances, each of
 /// which is behind the jump that reads it. Behind the last block are instructions that trap, and then constants.
 pub(super) fn read(finished: &Finished) -> Option<Read> {
-    let code = finished.code;
-    let len = u32::try_from(code.len()).ok()?;
-    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
-    let mut instruction = Instruction::default();
-    let mut read = Read::default();
-    let mut starts = Starts(vec![0; code.len() / 64 + 1]);
-    let mut blocks = finished.blocks.iter().copied().peekable();
-    let mut fields = finished.fields.iter().copied().peekable();
-    let mut traps = finished.traps.iter().copied().peekable();
-    // Where the code reads tables, the last one.
-    let mut table = None;
-    let mut before = None;
-    // Up to where there is code for certain: some instructions of the code generator's are several, which jump among themselves.
-    let mut furthest = 0;
-    let mut constants = len;
-    while decoder.position() < code.len() {
-        let at = decoder.position() as u32;
-        while blocks.next_if(|&block| block <= at).is_some() {}
-        while traps.next_if(|&trap| trap < at).is_some() {}
-        decoder.decode_out(&mut instruction);
-        if instruction.is_invalid() {
-            return None;
-        }
-        starts.set(at);
-        let end = decoder.position() as u32;
-        while fields.next_if(|&field| field < at).is_some() {}
-        let filled_later = fields.peek().is_some_and(|&field| field < end);
-        if instruction.is_ip_rel_memory_operand() && !filled_later {
-            let target = u32::try_from(instruction.ip_rel_memory_address()).ok()?;
-            let offsets = decoder.get_constant_offsets(&instruction);
-            if offsets.displacement_size() != 4 {
-                return None;
-            }
-            let field = at + offsets.displacement_offset() as u32;
-            let from = From::End(end);
-            read.distances.push(Distance {
-                field,
-                from,
-                target,
-            });
-            if instruction.mnemonic() == Mnemonic::Lea {
-                table = Some(target);
-            }
-        }
-        let near = instruction.op0_kind() == OpKind::NearBranch64;
-        let (kind, leaves) = match instruction.mnemonic() {
-            Mnemonic::Jmp if near && !filled_later => (Some(Kind::Always), true),
-            Mnemonic::Jmp | Mnemonic::Ret => (Some(Kind::Out), true),
-            Mnemonic::Call if !near || filled_later => (Some(Kind::Out), false),
-            Mnemonic::Ud2 => (None, true),
-            _ if near => {
-                let bytes = &code[at as usize..end as usize];
-                (Some(Kind::If(condition(bytes)?)), false)
-            }
-            _ => (None, false),
-        };
-        if let Some(kind) = kind {
-            let fused = match (kind, before) {
-                (Kind::If(_), Some(before)) => before,
-                _ => at,
-            };
-            let target = match kind {
-                Kind::If(_) | Kind::Always => {
-                    u32::try_from(instruction.near_branch_target()).ok()?
-                }
-                Kind::Out | Kind::Constants => 0,
-            };
-            furthest = furthest.max(target);
-            read.jumps.push(Jump {
-                fused,
-                at,
-                end,
-                kind,
-                target,
-            });
-        }
-        before = fuses(&instruction).then_some(at);
-        if instruction.mnemonic() == Mnemonic::Jmp && table == Some(end) {
-            let limit = blocks.peek().or(traps.peek()).copied().unwrap_or(len);
-            let after = distances(code, end, limit, &mut read.distances)?;
-            decoder.set_position(after as usize).ok()?;
-            decoder.set_ip(u64::from(after));
-        }
-        let end = decoder.position() as u32;
-        while traps.next_if(|&trap| trap < end).is_some() {}
-        let goes_on = blocks.peek().is_some() || traps.peek() == Some(&end) || furthest >= end;
-        if leaves && !goes_on {
-            constants = end;
-            break;
-        }
+    let len = u32::try_from(finished.code.len()).ok()?;
+    let mut reader = Reader::new(finished);
+    let constants = reader.read_code()?;
+    if !reader.is_whole(finished) {
+        return None;
     }
-    let is_code = |at: u32| starts.has(at);
-    let jumps = &read.jumps;
-    let inside = |jump: &&Jump| matches!(jump.kind, Kind::If(_) | Kind::Always);
-    let whole = jumps.iter().filter(inside).all(|j| is_code(j.target))
-        && finished.blocks.iter().all(|&block| is_code(block))
-        && finished.traps.iter().all(|&trap| is_code(trap))
-        && read.distances.iter().all(|d| match d.from {
-            From::End(_) => d.target < len,
-            From::Start(_) => is_code(d.target),
-        });
+    let mut read = reader.read;
     if constants < len {
         read.jumps.push(Jump {
             fused: constants,
@@ -187,7 +105,156 @@ pub(super) fn read(finished: &Finished) -> Option<Read> {
             target: 0,
         });
     }
-    whole.then_some(read)
+    Some(read)
+}
+
+struct Reader<'a> {
+    code: &'a [u8],
+    decoder: Decoder<'a>,
+    /// The one at hand.
+    instruction: Instruction,
+    blocks: Ahead<'a>,
+    fields: Ahead<'a>,
+    traps: Ahead<'a>,
+    starts: Starts,
+    /// The last address in the code that was computed: of a table, if a jump is before it.
+    address: Option<u32>,
+    /// Where the instruction before this one is, if a jump would be fused with it.
+    before: Option<u32>,
+    /// Up to where there is code for certain: some instructions of the code generator's are several, which jump among themselves.
+    furthest: u32,
+    read: Read,
+}
+
+impl<'a> Reader<'a> {
+    fn new(finished: &Finished<'a>) -> Reader<'a> {
+        Reader {
+            code: finished.code,
+            decoder: Decoder::new(64, finished.code, DecoderOptions::NONE),
+            instruction: Instruction::default(),
+            blocks: Ahead(finished.blocks),
+            fields: Ahead(finished.fields),
+            traps: Ahead(finished.traps),
+            starts: Starts(vec![0; finished.code.len() / 64 + 1]),
+            address: None,
+            before: None,
+            furthest: 0,
+            read: Read::default(),
+        }
+    }
+
+    /// Reads up to where constants begin.
+    fn read_code(&mut self) -> Option<u32> {
+        while self.decoder.can_decode() {
+            let at = self.decoder.position() as u32;
+            self.decoder.decode_out(&mut self.instruction);
+            if self.instruction.is_invalid() {
+                return None;
+            }
+            self.starts.set(at);
+            let end = self.decoder.position() as u32;
+            let is_filled_later = self.fields.from(at).is_some_and(|field| field < end);
+            if self.instruction.is_ip_rel_memory_operand() && !is_filled_later {
+                self.read_distance(at, end)?;
+            }
+            let leaves = self.read_jump(at, end, is_filled_later)?;
+            let end = self.read_table(end)?;
+            if leaves && !self.goes_on(end) {
+                return Some(end);
+            }
+        }
+        Some(self.code.len() as u32)
+    }
+
+    /// Notes how far away the instruction's operand is.
+    fn read_distance(&mut self, at: u32, end: u32) -> Option<()> {
+        let target = u32::try_from(self.instruction.ip_rel_memory_address()).ok()?;
+        let offsets = self.decoder.get_constant_offsets(&self.instruction);
+        if offsets.displacement_size() != 4 {
+            return None;
+        }
+        self.read.distances.push(Distance {
+            field: at + offsets.displacement_offset() as u32,
+            from: From::End(end),
+            target,
+        });
+        if self.instruction.mnemonic() == Mnemonic::Lea {
+            self.address = Some(target);
+        }
+        Some(())
+    }
+
+    /// Notes the instruction if it is a jump. Whether control never goes on behind it.
+    fn read_jump(&mut self, at: u32, end: u32, is_filled_later: bool) -> Option<bool> {
+        let near = self.instruction.op0_kind() == OpKind::NearBranch64;
+        let (kind, leaves) = match self.instruction.mnemonic() {
+            Mnemonic::Jmp if near && !is_filled_later => (Some(Kind::Always), true),
+            Mnemonic::Jmp | Mnemonic::Ret => (Some(Kind::Out), true),
+            Mnemonic::Call if !near || is_filled_later => (Some(Kind::Out), false),
+            Mnemonic::Ud2 => (None, true),
+            _ if near => {
+                let bytes = &self.code[at as usize..end as usize];
+                (Some(Kind::If(condition(bytes)?)), false)
+            }
+            _ => (None, false),
+        };
+        if let Some(kind) = kind {
+            let fused = match (kind, self.before) {
+                (Kind::If(_), Some(before)) => before,
+                _ => at,
+            };
+            let target = match kind {
+                Kind::If(_) | Kind::Always => self.instruction.near_branch_target(),
+                Kind::Out | Kind::Constants => 0,
+            };
+            let target = u32::try_from(target).ok()?;
+            self.furthest = self.furthest.max(target);
+            self.read.jumps.push(Jump {
+                fused,
+                at,
+                end,
+                kind,
+                target,
+            });
+        }
+        self.before = fuses(&self.instruction).then_some(at);
+        Some(leaves)
+    }
+
+    /// Reads the table at `end`, where the instruction ends, if it is a jump by one. Where code goes on.
+    fn read_table(&mut self, end: u32) -> Option<u32> {
+        if self.instruction.mnemonic() != Mnemonic::Jmp || self.address != Some(end) {
+            return Some(end);
+        }
+        let next = self.blocks.from(end).or_else(|| self.traps.from(end));
+        let after = next.unwrap_or(self.code.len() as u32);
+        distances(self.code, end, after, &mut self.read.distances)?;
+        self.decoder.set_position(after as usize).ok()?;
+        self.decoder.set_ip(u64::from(after));
+        Some(after)
+    }
+
+    /// Whether there is code at `at`, behind an instruction that never goes on there.
+    fn goes_on(&mut self, at: u32) -> bool {
+        self.blocks.from(at).is_some() || self.traps.from(at) == Some(at) || self.furthest >= at
+    }
+
+    /// Whether all that is known to be an instruction was read as one.
+    fn is_whole(&self, finished: &Finished) -> bool {
+        let is_code = |at: u32| self.starts.has(at);
+        let inside = |jump: &&Jump| matches!(jump.kind, Kind::If(_) | Kind::Always);
+        self.read
+            .jumps
+            .iter()
+            .filter(inside)
+            .all(|j| is_code(j.target))
+            && finished.blocks.iter().all(|&block| is_code(block))
+            && finished.traps.iter().all(|&trap| is_code(trap))
+            && self.read.distances.iter().all(|d| match d.from {
+                From::End(_) => (d.target as usize) < self.code.len(),
+                From::Start(_) => is_code(d.target),
+            })
+    }
 }
 
 /// The four bits of a jump's condition; none for `loop` and its like.
@@ -199,25 +266,17 @@ fn condition(bytes: &[u8]) -> Option<u8> {
     }
 }
 
-/// The table at `start`, up to `limit`: distances from its start. Its end.
-fn distances(code: &[u8], start: u32, limit: u32, all: &mut Vec<Distance>) -> Option<u32> {
-    let bytes = code.get(start as usize..limit as usize)?;
-    let (words, rest) = bytes.as_chunks::<4>();
-    if !rest.is_empty() {
-        return None;
-    }
-    let mut field = start;
-    for &word in words {
-        let target = start.checked_add_signed(i32::from_le_bytes(word))?;
-        let from = From::Start(start);
+/// Notes what is in the table from `start` to `end`: distances from its start.
+fn distances(code: &[u8], start: u32, end: u32, all: &mut Vec<Distance>) -> Option<()> {
+    let (words, rest) = code.get(start as usize..end as usize)?.as_chunks::<4>();
+    for (&word, number) in words.iter().zip(0..) {
         all.push(Distance {
-            field,
-            from,
-            target,
+            field: start + 4 * number,
+            from: From::Start(start),
+            target: start.checked_add_signed(i32::from_le_bytes(word))?,
         });
-        field += 4;
     }
-    Some(limit)
+    rest.is_empty().then_some(())
 }
 
 /// Whether the processor makes one operation of the instruction and a jump behind it. Some of these do so with a few conditions only, and
