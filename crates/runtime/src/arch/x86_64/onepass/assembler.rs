@@ -585,3 +585,41 @@ impl Assembler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+    /// Jumps of each kind at all distances from a boundary, read again.
+    #[test]
+    fn no_jump_crosses_a_boundary_nor_leaves_its_comparison() {
+        let mut asm = Assembler::new(Vec::new());
+        asm.avoid_boundaries = true;
+        for filled in 0..64 {
+            jumps::fill(&mut asm.code, filled % 7 + 1);
+            asm.alu_constant(Alu::Cmp, Size::Double, Place::Reg(R12), 1 << 20);
+            asm.jump_if(Cond::NOT_EQUAL);
+            asm.jump();
+            asm.call_to(Place::Reg(R10));
+            asm.call_field();
+            asm.ret(0);
+        }
+        let mut compared = None;
+        let mut seen = 0;
+        for i in Decoder::new(64, &asm.code, DecoderOptions::NONE).iter() {
+            let kinds = [Mnemonic::Jne, Mnemonic::Jmp, Mnemonic::Call, Mnemonic::Ret];
+            if kinds.contains(&i.mnemonic()) {
+                let start = match i.mnemonic() {
+                    Mnemonic::Jne => compared.expect("a comparison right before it"),
+                    _ => i.ip(),
+                };
+                let boundary = u64::from(jumps::BOUNDARY);
+                assert_eq!(start / boundary, i.next_ip() / boundary, "at {start}");
+                seen += 1;
+            }
+            compared = (i.mnemonic() == Mnemonic::Cmp).then_some(i.ip());
+        }
+        assert_eq!(seen, 64 * 5);
+    }
+}
