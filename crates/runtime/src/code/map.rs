@@ -31,6 +31,8 @@ pub(crate) struct CodeInfo {
     /// The function, or none for the pieces that glue host and compiled code.
     pub func: Option<u32>,
     pub traps: Vec<(u32, TrapKind)>,
+    /// Where it is interrupted if it comes to a throw that it leaves out, and that throw's location, as in `offsets`.
+    pub left_out: Box<[(u32, u32)]>,
     /// By return address.
     pub stack_maps: Vec<(u32, StackMap)>,
     /// By return address.
@@ -67,6 +69,11 @@ impl CodeInfo {
         find(&self.traps, (pc - self.start) as u32).copied()
     }
 
+    /// The location of the throw that code leaves out where it was interrupted.
+    pub fn left_out(&self, pc: usize) -> Option<u32> {
+        find(&self.left_out, (pc - self.start) as u32).copied()
+    }
+
     pub fn stack_map(&self, return_address: usize) -> Option<&StackMap> {
         find(&self.stack_maps, (return_address - self.start) as u32)
     }
@@ -77,12 +84,16 @@ impl CodeInfo {
 
     /// Functions, and byte offsets in their module, that the instruction at `pc` belongs to: innermost first.
     pub fn places(&self, pc: usize) -> Vec<(u32, u32)> {
+        let at = (pc - self.start) as u32;
+        let i = self.offsets.partition_point(|e| e.0 <= at);
+        self.places_of(self.offsets[..i].last().map_or(0, |e| e.1))
+    }
+
+    /// The same for a location.
+    pub fn places_of(&self, mut location: u32) -> Vec<(u32, u32)> {
         let Some(func) = self.func else {
             return vec![];
         };
-        let at = (pc - self.start) as u32;
-        let i = self.offsets.partition_point(|e| e.0 <= at);
-        let mut location = self.offsets[..i].last().map_or(0, |e| e.1);
         let mut places = Vec::new();
         while location & INLINED != 0 {
             let inlined = self.inlined[(location & !INLINED) as usize];

@@ -159,8 +159,7 @@ impl Translator<'_, '_> {
         if self.counts() {
             let (operand, to, v) = self.tested(heap, nullable);
             self.ins().trapz(v, trap_code(TrapKind::CastFailure));
-            self.push(operand.value, ValType::Ref(to));
-            return;
+            return self.push_cast(operand, to);
         }
         let to = RefType {
             nullable,
@@ -169,7 +168,14 @@ impl Translator<'_, '_> {
         let operand = self.pop_operand();
         self.check_cast(operand, to);
         self.learn(Fact::Is(operand.value, to));
-        self.push(operand.value, ValType::Ref(to));
+        self.push_cast(operand, to);
+    }
+
+    /// Pushes what has passed a cast. What was never null still is not; code that tells of its accesses asks again.
+    fn push_cast(&mut self, operand: Operand, to: RefType) {
+        let may_be_null = matches!(operand.ty, ValType::Ref(from) if from.nullable);
+        let nullable = to.nullable && (may_be_null || self.observes());
+        self.push(operand.value, ValType::Ref(RefType { nullable, ..to }));
     }
 
     /// Traps where a reference is not of a type. Unlike a test this leaves no truth value behind where paths meet.

@@ -233,7 +233,20 @@ impl Translator<'_, '_> {
         self.facts.iter().rev().take(LOOK_BACK)
     }
 
+    /// Notes that an array has an element. Baseline code knows it until control comes from elsewhere.
+    pub(super) fn learn_in_bounds(&mut self, array: Value, index: Value) {
+        self.learn(Fact::InBounds(array, index));
+        if let (false, Some(block)) = (self.observes(), self.b.current_block()) {
+            self.within_here = Some((block, array, index));
+        }
+    }
+
     pub(super) fn is_in_bounds(&self, array: Value, index: Value) -> bool {
+        if let Some(block) = self.b.current_block()
+            && self.within_here == Some((block, array, index))
+        {
+            return true;
+        }
         let knows = |fact| self.recent().any(|&f| f == fact);
         knows(Fact::InBounds(array, index))
             || self.length_of(array).is_some_and(|length| {

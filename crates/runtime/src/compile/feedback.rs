@@ -39,6 +39,8 @@ pub(crate) struct Feedback {
     pub counters: Place,
     /// Of its operators, by their offset in the module.
     cells: HashMap<u32, Cell>,
+    /// Whether code has come to a throw that it had left out: then none is left out any more.
+    pub throws: bool,
 }
 
 /// Counters of an operator.
@@ -70,6 +72,7 @@ impl Feedback {
         let feedback = Feedback {
             counters,
             cells: HashMap::default(),
+            throws: false,
         };
         feedback.reheat(region, heat);
         Ok(feedback)

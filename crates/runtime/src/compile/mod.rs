@@ -17,6 +17,7 @@ pub(crate) mod glue;
 pub(crate) mod hints;
 mod inline;
 pub(crate) mod isa;
+mod left_out;
 mod live;
 mod loops;
 mod memories;
@@ -51,7 +52,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use env::{Assumptions, Env};
 use signatures::signature;
-use translate::{Job, Translator};
+use translate::{Job, Start, Translator};
 pub(crate) use unit::{Generated, Scratch, Unit};
 
 /// Translates a function, or the rest of one; or says what may be assumed, if that is less than was.
@@ -64,7 +65,7 @@ pub(crate) fn translate(
     // What a model is told of shall not depend on who makes the code.
     let soon = job.level == isa::Level::Baseline && env.recording.is_none();
     let mut ty = env.func_type(job.index);
-    if job.from.is_some() {
+    if !matches!(job.start, Start::Function) {
         ty.params.clear();
     }
     let mut function = scratch.function();
@@ -77,6 +78,7 @@ pub(crate) fn translate(
         function,
         func: Some(job.func_id),
         inlined: std::mem::take(&mut translated.inlined).into(),
+        left_out: std::mem::take(&mut translated.left_out),
         called: std::mem::take(&mut translated.called),
         soon,
         shared: std::mem::take(&mut translated.shared),

@@ -100,7 +100,7 @@ impl Translator<'_, '_> {
                 .ins()
                 .icmp(IntCC::UnsignedGreaterThanOrEqual, index, length);
             self.trap_if(out, TrapKind::ArrayOutOfBounds);
-            self.learn(Fact::InBounds(array, index));
+            self.learn_in_bounds(array, index);
         }
     }
 

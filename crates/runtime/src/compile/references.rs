@@ -29,7 +29,7 @@ impl Translator<'_, '_> {
     }
 
     /// Whether a reference is certainly not null.
-    fn is_some(&self, o: Operand) -> bool {
+    pub(super) fn is_some(&self, o: Operand) -> bool {
         matches!(o.ty, ValType::Ref(r) if !r.nullable) || self.is_never_null(o.value)
     }
 

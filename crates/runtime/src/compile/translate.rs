@@ -48,14 +48,24 @@ pub(super) struct Local {
     pub ty: ValType,
 }
 
+/// Where code begins.
+#[derive(Clone)]
+pub(crate) enum Start {
+    /// Where its function does.
+    Function,
+    /// At a point: it is the rest of the function.
+    Rest(Rc<Point>),
+    /// At the call before a throw that other code leaves out, by its offset. It ends with the throw.
+    Throw(u32),
+}
+
 /// What is compiled.
 pub(crate) struct Job {
     /// The function, by its numbers in the store and in its module.
     pub func_id: u32,
     pub index: u32,
     pub level: Level,
-    /// The whole function, or the rest of it.
-    pub from: Option<Rc<Point>>,
+    pub start: Start,
     /// Whether hot code asks for better code.
     pub tiers_up: bool,
     /// Whether guards may leave for baseline code.
@@ -119,6 +129,8 @@ pub(crate) struct Translator<'a, 'e> {
     base_here: Option<(Block, Value)>,
     /// An object's address there: that base, the reference, the address.
     pub(super) address_here: Option<(Value, Value, Value)>,
+    /// An array and an index in baseline code that was found to be within it, in the block.
+    pub(super) within_here: Option<(Block, Value, Value)>,
     /// The counter of all operators from here on that run as often, and the function that has it.
     pub(super) counted: Option<(u32, Place)>,
     /// How often the most frequent operator of the function ran, once somebody asked.
@@ -168,6 +180,8 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) recorded: super::observe::Recorded,
     /// The constant that the fetch of this code is told as.
     pub(super) fetched: Option<Value>,
+    /// Throws that this code leaves out, by the locations of the calls before them.
+    pub(super) left_out: Vec<u32>,
     /// Functions of the module that this code calls by their records, in order, and how many were called where control last came from
     /// elsewhere.
     pub(super) called: Vec<u32>,
@@ -202,6 +216,8 @@ impl Maps {
 pub(crate) struct Translated {
     /// Places in inlined functions.
     pub inlined: Vec<Inlined>,
+    /// Throws that are left out, by their locations.
+    pub left_out: Vec<u32>,
     /// References to objects.
     pub references: EntitySet<Value>,
     /// Instructions without a place.
@@ -284,6 +300,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             harmless: EntitySet::new(),
             base_here: None,
             address_here: None,
+            within_here: None,
             counted: None,
             peak: OnceCell::new(),
             managed_locals: EntitySet::new(),
@@ -312,6 +329,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             inlined_bytes: 0,
             recorded: Default::default(),
             fetched: None,
+            left_out: vec![],
             called: vec![],
             called_before: 0,
             arm: None,
@@ -342,11 +360,15 @@ impl<'a, 'e> Translator<'a, 'e> {
         });
         self.find_tests(&body)?;
         let mut reader = body.get_operators_reader().map_err(broken)?;
-        match self.job.from.clone() {
-            None => self.prologue(&body)?,
-            Some(point) => self.resume(&body, &mut reader, &point)?,
+        match self.job.start.clone() {
+            Start::Function => self.prologue(&body)?,
+            Start::Rest(point) => self.resume(&body, &mut reader, &point)?,
+            Start::Throw(at) => self.begin_throw(&mut reader, at)?,
         }
-        self.operators(reader)?;
+        match self.job.start {
+            Start::Throw(_) => self.end_throw(reader)?,
+            _ => self.operators(reader)?,
+        }
         self.set_fetched();
         self.b.seal_all_blocks();
         self.b.finalize(config);
@@ -356,6 +378,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             return Ok(Ok(Translated {
                 called: called.collect(),
                 inlined: self.inlined,
+                left_out: self.left_out,
                 references: self.references,
                 shared: self.maps.shared.take_all(),
                 harmless: self.harmless,
@@ -380,7 +403,7 @@ impl<'a, 'e> Translator<'a, 'e> {
                 self.counted = None;
                 self.called_before = self.called.len();
             }
-            if self.reachable && self.decide(&op) {
+            if self.reachable && (self.decide(&op) || self.leave_out(&op, &mut reader)?) {
                 continue;
             }
             if self.begins_range_check(&op, &reader) {

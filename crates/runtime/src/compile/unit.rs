@@ -10,7 +10,7 @@ use crate::code::map::{CodeInfo, Handler, Inlined, StackMap};
 use crate::code::memory::CodeMemory;
 use crate::error::{Error, Result};
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{AliasRegionData, Function, Inst};
+use cranelift_codegen::ir::{AliasRegionData, Function, Inst, TrapCode};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::OptLevel;
 use cranelift_codegen::{CompiledCode, Context, FinalizedMachExceptionHandler};
@@ -63,6 +63,8 @@ pub(crate) struct Unit {
     pub function: Function,
     pub func: Option<u32>,
     pub inlined: Box<[Inlined]>,
+    /// Throws that it leaves out, by their locations.
+    pub left_out: Vec<u32>,
     /// Functions of the store that it calls, in order.
     pub called: Vec<u32>,
     /// Whether code that is there soon is worth more than code that is fast.
@@ -99,6 +101,7 @@ impl Unit {
             function,
             func: None,
             inlined: Box::default(),
+            left_out: Vec::new(),
             called: Vec::new(),
             soon: false,
             shared: Vec::new(),
@@ -128,6 +131,9 @@ impl Unit {
             return Err(failed(format!("{:?}", e.inner)));
         }
         let mut generated = generated(context, self.func, self.inlined)?;
+        let traps = context.compiled_code().map_or(&[][..], |c| c.buffer.traps());
+        let traps = traps.iter().map(|t| (t.offset, t.code));
+        generated.info.left_out = left_out(traps, &self.left_out);
         // What is not run often is not worth the time, nor the tables that are made when code is read for the first time.
         if let (OptLevel::Speed, Some(compiled)) =
             (isa.flags().opt_level(), context.compiled_code())
@@ -145,7 +151,7 @@ impl Unit {
         let relocations = piece.fields.iter().map(|(at, kind, name, addend)| {
             Relocation::to_name(*at, *kind, name, |name| names[name].clone(), *addend)
         });
-        let traps = piece.traps.into_iter();
+        let traps = piece.traps.iter().copied();
         let stack_maps = piece.stack_maps.into_iter();
         let handlers = piece.handlers.into_iter();
         let info = CodeInfo {
@@ -153,6 +159,7 @@ impl Unit {
             len: piece.code.len(),
             func: self.func,
             relocations: relocations.collect::<Result<_>>()?,
+            left_out: left_out(traps.clone(), &self.left_out),
             traps: traps
                 .filter_map(|(at, code)| Some((at, traps::trap_kind(code)?)))
                 .collect(),
@@ -171,6 +178,12 @@ impl Unit {
             is_unread: false,
         })
     }
+}
+
+/// Where the traps are that stand for throws, and the locations of these.
+fn left_out(traps: impl Iterator<Item = (u32, TrapCode)>, locations: &[u32]) -> Box<[(u32, u32)]> {
+    let of = |code| locations.get(traps::left_out(code)?).copied();
+    traps.filter_map(|(at, code)| Some((at, of(code)?))).collect()
 }
 
 fn generated(context: &Context, func: Option<u32>, inlined: Box<[Inlined]>) -> Result<Generated> {
@@ -228,6 +241,7 @@ fn generated(context: &Context, func: Option<u32>, inlined: Box<[Inlined]>) -> R
         start: 0,
         len: code.len(),
         func,
+        left_out: Box::default(),
         traps,
         stack_maps,
         handlers,
@@ -265,6 +279,7 @@ impl Generated {
         let byte = |at: &mut u32| *at = placed.byte(*at);
         let end = |at: &mut u32| *at = placed.end(*at);
         info.traps.iter_mut().for_each(|(at, _)| byte(at));
+        info.left_out.iter_mut().for_each(|(at, _)| byte(at));
         info.stack_maps.iter_mut().for_each(|(at, _)| end(at));
         info.offsets.iter_mut().for_each(|(at, _)| byte(at));
         for (at, handler) in &mut info.handlers {

@@ -1,7 +1,7 @@
 //! Leaving compiled code: traps and errors.
 
 use super::calls::throw_object;
-use crate::arch::{self, varve_leave};
+use crate::arch::{self, varve_leave, varve_resume};
 use crate::code::map::CodeInfo;
 use crate::code::walk;
 use crate::error::{Error, FrameInfo, Trap, TrapKind};
@@ -111,11 +111,18 @@ pub(crate) unsafe extern "C" fn fault_landing(context: *mut Context) -> ! {
     // SAFETY: the handler found this context running on this thread, interrupted in compiled code.
     unsafe {
         let vm = (*context).vm;
-        let error = fault(&*vm, &*context);
-        if overflowed(&error) {
+        let (pc, frame) = ((*context).fault_pc, (*context).fault_fp);
+        let (fp, _) = arch::caller(frame);
+        let sp = arch::return_slot(frame);
+        let (error, is_dropped) = match (*vm).left_out(pc) {
+            // Nobody needs the frame any more.
+            Some(Ok(code)) => varve_resume(context, fp, sp, code as usize, 0),
+            Some(Err(error)) => (error, true),
+            None => (fault(&*vm, &*context), false),
+        };
+        if is_dropped || overflowed(&error) {
             // Its caller waits for a function that has done nothing yet: as if the caller had called out.
-            let (fp, _) = arch::caller((*context).fault_fp);
-            (*context).exit_sp = arch::return_slot((*context).fault_fp);
+            (*context).exit_sp = sp;
             (*context).exit_fp = fp;
             raise(vm, error)
         }

@@ -8,6 +8,7 @@
 mod ahead;
 mod depends;
 mod kept;
+mod left_out;
 
 use super::Vm;
 use super::func::FuncKind;
@@ -20,7 +21,7 @@ use crate::compile::feedback::{Feedback, FeedbackTable, HEAT_OF_CALL};
 use crate::compile::glue;
 use crate::compile::isa::Level;
 use crate::compile::resume::{Points, What, Why};
-use crate::compile::translate::Job;
+use crate::compile::translate::{Job, Start};
 use crate::compile::worker::{Done, Work};
 use crate::compile::{self, Generated, Unit};
 use crate::engine::{Checks, Tier};
@@ -69,6 +70,8 @@ pub struct CompilerStats {
     pub hot_loops: u64,
     /// Activations that went on in baseline code because a guard failed.
     pub failed_guards: u64,
+    /// Throws that code had left out.
+    pub throws: u64,
     /// Functions whose optimized code was given up after many of those.
     pub given_up: u64,
     /// Pieces of code of an earlier run that were taken into use: see [`Config::code_cache`](crate::Config::code_cache).
@@ -87,6 +90,8 @@ pub(crate) struct Tiers {
     pending: HashMap<What, u64>,
     asked: HashMap<u64, What>,
     ahead: Ahead,
+    /// Code of throws that are left out, by where they are.
+    throws: HashMap<usize, *const u8>,
     results: Results,
     pub stats: CompilerStats,
 }
@@ -377,7 +382,7 @@ impl Vm {
             func_id: func,
             index,
             level,
-            from: None,
+            start: Start::Function,
             tiers_up: auto,
             speculates: auto && self.code.tiers.of(func).given_up < MOST_ATTEMPTS,
         }
@@ -552,7 +557,7 @@ impl Vm {
     fn job_from(&mut self, number: u32, level: Level) -> Job {
         let point = self.code.tiers.points.get(number);
         Job {
-            from: Some(Rc::clone(&point)),
+            start: Start::Rest(Rc::clone(&point)),
             ..self.job(point.func, level)
         }
     }

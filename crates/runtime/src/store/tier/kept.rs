@@ -124,6 +124,15 @@ impl Keeping {
     }
 }
 
+impl Keeping {
+    /// Baseline code of a function is not to be taken into use again.
+    pub fn forget_baseline(&mut self, func: u32) {
+        if let Some(kept) = self.kept() {
+            kept.pieces.remove(&(What::Function(func), Level::Baseline));
+        }
+    }
+}
+
 impl Vm {
     /// Goes on with the code of an earlier run, if it is kept. Before anything is compiled.
     pub(super) fn begin_kept(&mut self) -> Result<()> {

@@ -24,7 +24,9 @@ fn has_erratum(signature: u32) -> bool {
             0x4e | 0x5e => stepping == 3,
             0x55 => matches!(stepping, 4 | 7),
             0x8e => (9..=0xc).contains(&stepping),
-            0x9e => (9..=0xd).contains(&stepping),
+            0x9e => matches!(stepping, 9..=0xb | 0xd),
+            // Comet Lake S and H: OpenJDK has them (`VM_Version::compute_has_intel_jcc_erratum`), and Intel's document does not.
+            0xa5 => true,
             0xa6 => stepping == 0,
             0xae => stepping == 0xa,
             _ => false,
@@ -41,7 +43,7 @@ mod tests {
         assert!(has_erratum(0x50654) && has_erratum(0x50657));
         assert!(!has_erratum(0x5065b));
         assert!(!has_erratum(0x606a6));
-        assert!(has_erratum(0xa0660));
+        assert!(has_erratum(0xa0660) && has_erratum(0xa0653));
         assert!(!has_erratum(0x830f10));
     }
 }
