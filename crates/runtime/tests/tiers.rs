@@ -483,13 +483,15 @@ fn what_is_about_to_be_called_is_asked_for_before() {
 fn functions_that_call_each_other_are_asked_for_once() {
     let wat = r#"(module
         (func $even (export "even") (param i32) (result i32)
-            (if (result i32) (i32.eqz (local.get 0))
-                (then (i32.const 1))
-                (else (call $odd (i32.sub (local.get 0) (i32.const 1))))))
+            (block $end (loop
+                (br_if $end (i32.eqz (local.get 0)))
+                (return (call $odd (i32.sub (local.get 0) (i32.const 1))))))
+            (i32.const 1))
         (func $odd (param i32) (result i32)
-            (if (result i32) (i32.eqz (local.get 0))
-                (then (i32.const 0))
-                (else (call $even (i32.sub (local.get 0) (i32.const 1)))))))"#;
+            (block $end (loop
+                (br_if $end (i32.eqz (local.get 0)))
+                (return (call $even (i32.sub (local.get 0) (i32.const 1))))))
+            (i32.const 0)))"#;
     let mut p = load(ahead(), wat);
     assert_eq!(p.call::<i32, i32>("even", 100).unwrap(), 1);
     assert_eq!((p.stats().baseline, p.stats().ahead), (2, 1));
@@ -518,6 +520,33 @@ fn what_only_a_failure_calls_is_not_asked_for() {
     assert!(p.call::<i32, i32>("run", 1).is_err());
     assert!(p.call::<i32, i32>("run", 2).is_err());
     assert_eq!((p.stats().baseline, p.stats().ahead), (4, 1));
+}
+
+/// An arm of an `if` may never run, nor what a branch leads over. The body of a loop most likely does.
+#[test]
+fn what_only_some_ways_call_is_not_asked_for() {
+    let wat = r#"(module
+        (func $arm (param i32) (result i32) (local.get 0))
+        (func $skipped (param i32) (result i32) (local.get 0))
+        (func $looped (param i32) (result i32) (i32.sub (local.get 0) (i32.const 1)))
+        (func $last (param i32) (result i32) (i32.add (local.get 0) (i32.const 7)))
+        (func (export "run") (param $x i32) (result i32)
+            (if (i32.eq (local.get $x) (i32.const 100))
+                (then (local.set $x (call $arm (local.get $x)))))
+            (block $skip
+                (br_if $skip (i32.ne (local.get $x) (i32.const 100)))
+                (local.set $x (call $skipped (local.get $x))))
+            (block $done
+                (loop $next
+                    (br_if $done (i32.eqz (local.get $x)))
+                    (local.set $x (call $looped (local.get $x)))
+                    (br $next)))
+            (call $last (local.get $x))))"#;
+    let mut p = load(ahead(), wat);
+    assert_eq!(p.call::<i32, i32>("run", 3).unwrap(), 7);
+    assert_eq!((p.stats().baseline, p.stats().ahead), (3, 2));
+    assert_eq!(p.call::<i32, i32>("run", 100).unwrap(), 7);
+    assert_eq!((p.stats().baseline, p.stats().ahead), (5, 2));
 }
 
 /// Of the arms of a `switch` few are taken soon. What follows it is.
@@ -583,9 +612,10 @@ fn allocation_sites_are_those_of_functions_that_were_called() {
         (type $point (struct (field i32)))
         (func $make (result i32) (drop (struct.new $point (i32.const 1))) (i32.const 1))
         (func (export "run") (param i32) (result i32)
-            (if (result i32) (local.get 0)
-                (then (call $make))
-                (else (i32.const 0)))))"#;
+            (block $end (loop
+                (br_if $end (i32.eqz (local.get 0)))
+                (return (call $make))))
+            (i32.const 0)))"#;
     let mut p = load(ahead(), wat);
     assert_eq!(p.call::<i32, i32>("run", 0).unwrap(), 0);
     assert_eq!(p.store.allocation_sites().len(), 0);

@@ -348,7 +348,7 @@ impl Translator<'_, '_> {
 
     /// Calls a function of this instance by its record.
     pub(super) fn call_record(&mut self, index: u32) {
-        if self.arm.is_none() {
+        if self.is_certain() {
             self.called.push(index);
         }
         let code = self.direct(index);

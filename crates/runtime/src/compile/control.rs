@@ -91,9 +91,6 @@ pub(super) struct Frame {
     pub copies: Option<Copies>,
 }
 
-/// Arms of a `br_table` of which few are taken soon. The number is assumed, not tuned.
-const MANY_ARMS: usize = 4;
-
 /// The ways that lead to the end of a block.
 #[derive(Default)]
 pub(super) struct Exits {
@@ -104,8 +101,8 @@ pub(super) struct Exits {
     values: Vec<Value>,
     /// Ways apart from these that leave a 0, and that leave a 1.
     pub decided: [Option<Decided>; 2],
-    /// Whether what follows is one of many arms of a `br_table`.
-    arm: bool,
+    /// Whether some way skips the rest of the block. One that leaves a loop does not: the loop's body has run by then, or does next time.
+    is_skipped: bool,
 }
 
 /// Ways to a block's end that leave the same truth value.
@@ -198,6 +195,9 @@ impl Translator<'_, '_> {
                 let frame = &mut self.control[i];
                 let values = &self.stack[self.stack.len() - types.len()..];
                 frame.exits.add(&self.facts, values);
+                let mut inner = self.control[i + 1..].iter();
+                let leaves_loop = inner.any(|f| matches!(f.kind, FrameKind::Loop));
+                self.control[i].exits.is_skipped |= !leaves_loop;
             }
         }
         (label, types)
@@ -225,6 +225,12 @@ impl Translator<'_, '_> {
         let args = self.branch_args(types.len());
         self.ins().jump(block, &args);
         self.dead();
+    }
+
+    /// Whether code comes by here whenever it begins, as far as that can be seen: on no arm of an `if`, and behind no branch over it.
+    pub(super) fn is_certain(&self) -> bool {
+        let is_sure = |f: &Frame| !matches!(f.kind, FrameKind::If(_)) && !f.exits.is_skipped;
+        self.control.iter().all(is_sure)
     }
 
     /// What follows cannot be reached.
@@ -533,12 +539,6 @@ impl Translator<'_, '_> {
             _ => frame.exits.count > 0 || self.control.is_empty(),
         };
         self.b.seal_block(frame.after);
-        let around = self.control.len();
-        match self.arm {
-            _ if frame.exits.arm => self.arm = Some(around),
-            Some(arm) if around < arm => self.arm = None,
-            _ => {}
-        }
         if self.control.is_empty() {
             self.b.switch_to_block(frame.after);
             let values = self.b.block_params(frame.after).to_vec();
@@ -648,20 +648,6 @@ impl Translator<'_, '_> {
         self.set_reachable(reachable);
     }
 
-    /// Where a `br_table` goes. The way to its default is the usual one for what has no arm of its own.
-    fn note_arms(&mut self, depths: &[u32], default: u32) {
-        let mut arms: Vec<u32> = depths.iter().copied().filter(|&d| d != default).collect();
-        arms.sort_unstable();
-        arms.dedup();
-        if arms.len() < MANY_ARMS {
-            return;
-        }
-        let innermost = self.control.len() - 1;
-        for depth in arms {
-            self.control[innermost - depth as usize].exits.arm = true;
-        }
-    }
-
     fn br_table(&mut self, targets: &wp::BrTable<'_>) -> Result<()> {
         let index = self.pop();
         let mut calls = Vec::new();
@@ -669,7 +655,6 @@ impl Translator<'_, '_> {
             .targets()
             .collect::<Result<_, _>>()
             .map_err(|e| Error::Internal(format!("br_table: {e}")))?;
-        self.note_arms(&depths, targets.default());
         for depth in depths.into_iter().chain([targets.default()]) {
             let (block, types) = self.target(depth);
             let args = self.branch_args(types.len());

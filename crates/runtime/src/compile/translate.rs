@@ -186,8 +186,6 @@ pub(crate) struct Translator<'a, 'e> {
     /// elsewhere.
     pub(super) called: Vec<u32>,
     pub(super) called_before: usize,
-    /// In one of many arms of a `br_table`, which is not likely to be taken soon: how many blocks are open around it.
-    pub(super) arm: Option<usize>,
 }
 
 /// What the function that is translated has declared. Another one uses the memory again.
@@ -332,7 +330,6 @@ impl<'a, 'e> Translator<'a, 'e> {
             left_out: vec![],
             called: vec![],
             called_before: 0,
-            arm: None,
         }
     }
 
