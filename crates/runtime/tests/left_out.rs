@@ -4,6 +4,7 @@
 mod program;
 
 use program::Program;
+use proptest::prelude::*;
 use varve_runtime::*;
 
 /// `f(which, x)` looks into objects, deep down in calls, and says what it found or caught: with an exception, 1000 times its number, and how
@@ -231,7 +232,11 @@ fn the_stack_is_that_of_code_with_the_throw() {
             );
         }
         let names: Vec<_> = stacks[0].iter().map(|f| f.0.as_str()).collect();
-        assert_eq!(names, ["`npe`", "`value`", "`middle`", "`uncaught`"], "{config:?}");
+        assert_eq!(
+            names,
+            ["`npe`", "`value`", "`middle`", "`uncaught`"],
+            "{config:?}"
+        );
         assert!(stacks.iter().all(|s| *s == stacks[0]), "{stacks:?}");
     }
 }
@@ -269,5 +274,180 @@ fn kept_code_throws_what_it_leaves_out() {
         let stats = p.stats();
         assert!(stats.kept > 0, "{stats:?}");
         assert_eq!(stats.throws, throws, "{stats:?}");
+    }
+}
+
+/// What functions of generated programs do, with a number `$x`, a box that may be null, an array of ten, and a sum.
+#[derive(Clone, Debug)]
+enum Step {
+    /// The box's value is added.
+    Null,
+    /// The same through a cast.
+    Cast,
+    /// An element is added, and perhaps replaced by the sum; the index may be out of bounds.
+    Element(i32, bool),
+    /// The same with another form of the check.
+    Other(i32),
+    If(u8, Vec<Step>),
+    Loop(u8, Vec<Step>),
+    /// A function further on is called with another number, with the box or without; perhaps what it throws is caught.
+    Call(u8, i32, bool, bool),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        2 => Just(Step::Null),
+        2 => Just(Step::Cast),
+        2 => (0..16i32, any::<bool>()).prop_map(|(k, write)| Step::Element(k, write)),
+        1 => (0..16i32).prop_map(Step::Other),
+        4 => (1..4u8, 0..64i32, any::<bool>(), any::<bool>())
+            .prop_map(|(further, x, keeps, catches)| Step::Call(further, x, keeps, catches)),
+    ];
+    let steps = prop::collection::vec(step, 1..5);
+    steps.prop_recursive(2, 12, 4, |inner| {
+        let nested = prop_oneof![
+            (0..6u8, inner.clone()).prop_map(|(bit, steps)| Step::If(bit, steps)),
+            (1..4u8, inner).prop_map(|(times, steps)| Step::Loop(times, steps)),
+        ];
+        prop::collection::vec(nested, 1..4)
+    })
+}
+
+const FUNCTIONS: usize = 6;
+
+/// The steps of function `at`; `depth` is how many loops are around.
+fn text(steps: &[Step], at: usize, depth: usize) -> String {
+    let null_check = "(block (param (ref null $box)) (result (ref null $box))
+        (br_on_non_null 0) (throw $java (call $npe)))";
+    let add = |value: &str| {
+        format!("(local.set $s (i32.add (i32.mul (local.get $s) (i32.const 3)) {value}))")
+    };
+    let index = |k: &i32| {
+        format!(
+            "(local.set $i (i32.sub (i32.and (i32.add (local.get $x) (i32.const {k})) (i32.const 15)) (i32.const 3)))"
+        )
+    };
+    let element = "(array.get $ints (local.get $a) (local.get $i))";
+    let mut wat = String::new();
+    for step in steps {
+        wat += &match step {
+            Step::Null => format!(
+                "(local.get $s) (local.get $b) {null_check} (struct.get $box $v) (i32.add) (local.set $s)"
+            ),
+            Step::Cast => format!(
+                "(ref.cast (ref null $box) (local.get $any)) {null_check} (struct.get $box $v) (local.set $i) {}",
+                add("(local.get $i)")
+            ),
+            Step::Element(k, write) => {
+                let set = match write {
+                    true => "(array.set $ints (local.get $a) (local.get $i) (local.get $s))",
+                    false => "",
+                };
+                format!(
+                    "{} (block (block
+                        (br_if 0 (i32.lt_s (local.get $i) (i32.const 0)))
+                        (br_if 1 (i32.lt_s (local.get $i) (array.len (local.get $a)))))
+                        (throw $java (call $aiobe))) {} {set}",
+                    index(k),
+                    add(element)
+                )
+            }
+            Step::Other(k) => format!(
+                "{} (if (i32.ge_u (local.get $i) (array.len (local.get $a))) (then (throw $java (call $aiobe)))) {}",
+                index(k),
+                add(element)
+            ),
+            Step::If(bit, steps) => format!(
+                "(if (i32.and (i32.shr_u (local.get $x) (i32.const {bit})) (i32.const 1)) (then {}))",
+                text(steps, at, depth)
+            ),
+            Step::Loop(times, steps) => format!(
+                "(local.set $n{depth} (i32.const {times})) (loop $l{depth} {}
+                    (br_if $l{depth} (local.tee $n{depth} (i32.sub (local.get $n{depth}) (i32.const 1)))))",
+                text(steps, at, depth + 1)
+            ),
+            Step::Call(further, x, keeps, catches) => {
+                let callee = at + usize::from(*further);
+                if callee >= FUNCTIONS {
+                    continue;
+                }
+                let object = if *keeps { "(local.get $b)" } else { "(ref.null $box)" };
+                let call = format!(
+                    "(call $f{callee} (i32.xor (local.get $x) (i32.const {x})) {object} (local.get $a))"
+                );
+                match catches {
+                    false => add(&call),
+                    true => add(&format!(
+                        "(block $done (result i32) (struct.get $thrown $n (block $caught (result (ref null $thrown))
+                            (try_table (catch $java $caught) (br $done {call})) (unreachable))))"
+                    )),
+                }
+            }
+        };
+    }
+    wat
+}
+
+fn module(functions: &[Vec<Step>]) -> String {
+    let mut wat = String::from(
+        r#"(module
+        (type $box (struct (field $v (mut i32))))
+        (type $ints (array (mut i32)))
+        (type $thrown (struct (field $n i32)))
+        (tag $java (param (ref null $thrown)))
+        (global $made (mut i32) (i32.const 0))
+        (func $make (param i32) (result (ref null $thrown))
+            (global.set $made (i32.add (global.get $made) (local.get 0)))
+            (struct.new $thrown (global.get $made)))
+        (func $npe (result (ref null $thrown)) (call $make (i32.const 100)))
+        (func $aiobe (result (ref null $thrown)) (call $make (i32.const 10007)))
+        (func (export "run") (param $x i32) (param $null i32) (result i32)
+            (call $f0 (local.get $x)
+                (if (result (ref null $box)) (local.get $null)
+                    (then (ref.null $box)) (else (struct.new $box (local.get $x))))
+                (array.new $ints (i32.const 5) (i32.const 10))))"#,
+    );
+    for (at, steps) in functions.iter().enumerate() {
+        wat += &format!(
+            "(func $f{at} (param $x i32) (param $b (ref null $box)) (param $a (ref $ints)) (result i32)
+                (local $s i32) (local $i i32) (local $n0 i32) (local $n1 i32) (local $n2 i32) (local $any anyref)
+                (local.set $any (local.get $b))
+                {} (local.get $s))",
+            text(steps, at, 0)
+        );
+    }
+    wat + ")"
+}
+
+/// What calls of a program gave.
+fn outcomes(config: Config, wat: &str, calls: &[(i32, i32)]) -> Vec<Option<i32>> {
+    let mut p = Program::with_number(config, wat, 0);
+    let mut call = |&what: &(i32, i32)| match p.call::<(i32, i32), i32>("run", what) {
+        Ok(sum) => Some(sum),
+        Err(Error::Exception { .. }) => None,
+        Err(e) => panic!("{e}"),
+    };
+    calls.iter().map(&mut call).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    /// The optimizing compiler by itself leaves nothing out.
+    #[test]
+    fn programs_do_the_same_with_and_without_their_throws(
+        functions in prop::collection::vec(steps(), FUNCTIONS),
+        rare in prop::collection::vec((0..64i32, 0..12i32), 60..120),
+    ) {
+        let calls: Vec<_> = rare.into_iter().map(|(x, null)| (x, i32::from(null == 0))).collect();
+        let wat = module(&functions);
+        let alone = Config { tier: Tier::Optimizing, ..Config::default() };
+        let wanted = outcomes(alone, &wat, &calls);
+        for hot in [10, 100, 20_000] {
+            for gc_stress in [false, true] {
+                let config = Config { hot, background: false, gc_stress, ..Config::default() };
+                prop_assert_eq!(&outcomes(config, &wat, &calls), &wanted, "hot {}, {}\n{}", hot, gc_stress, wat);
+            }
+        }
     }
 }

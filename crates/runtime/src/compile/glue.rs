@@ -100,8 +100,12 @@ pub(crate) fn host_function(
     b.ins().return_(&results);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
-    let code = Unit::glue(function).generate(isa, scratch)?;
-    code.place(memory, helpers)
+    // A program has dozens, and calls few of them.
+    let unit = Unit {
+        soon: true,
+        ..Unit::glue(function)
+    };
+    unit.generate(isa, scratch)?.place(memory, helpers)
 }
 
 /// Words of which no more than their own alignment is known.

@@ -131,7 +131,9 @@ impl Unit {
             return Err(failed(format!("{:?}", e.inner)));
         }
         let mut generated = generated(context, self.func, self.inlined)?;
-        let traps = context.compiled_code().map_or(&[][..], |c| c.buffer.traps());
+        let traps = context
+            .compiled_code()
+            .map_or(&[][..], |c| c.buffer.traps());
         let traps = traps.iter().map(|t| (t.offset, t.code));
         generated.info.left_out = left_out(traps, &self.left_out);
         // What is not run often is not worth the time, nor the tables that are made when code is read for the first time.
@@ -183,7 +185,9 @@ impl Unit {
 /// Where the traps are that stand for throws, and the locations of these.
 fn left_out(traps: impl Iterator<Item = (u32, TrapCode)>, locations: &[u32]) -> Box<[(u32, u32)]> {
     let of = |code| locations.get(traps::left_out(code)?).copied();
-    traps.filter_map(|(at, code)| Some((at, of(code)?))).collect()
+    traps
+        .filter_map(|(at, code)| Some((at, of(code)?)))
+        .collect()
 }
 
 fn generated(context: &Context, func: Option<u32>, inlined: Box<[Inlined]>) -> Result<Generated> {
