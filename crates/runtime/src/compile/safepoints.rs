@@ -750,6 +750,7 @@ mod tests {
         b.finalize(isa(Level::Baseline).unwrap().frontend_config());
         let translated = Translated {
             called: Vec::new(),
+            left_out: Vec::new(),
             inlined: vec![],
             shared: vec![],
             references,
