@@ -329,7 +329,12 @@ impl Translator<'_, '_> {
 
     /// Leaves for baseline code if the operator has never run, by its counter: then what follows is not translated.
     pub(super) fn leave_if_never(&mut self) -> bool {
-        if self.frequency() != Some(0) || !self.may_leave() {
+        self.frequency() == Some(0) && self.leave_here()
+    }
+
+    /// Leaves for baseline code at an operator that is not worth translating, if that may be.
+    pub(super) fn leave_here(&mut self) -> bool {
+        if !self.may_leave() {
             return false;
         }
         self.leave_cold();

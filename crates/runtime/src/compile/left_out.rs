@@ -75,9 +75,12 @@ impl Translator<'_, '_> {
         let code = &mut code;
         match *op {
             Operator::Call { function_index } => {
-                let is_thrown = self.is_payload(function_index, code).is_some();
-                if !is_thrown || !self.may_leave_out(self.offset) {
+                if self.is_payload(function_index, code).is_none() {
                     return Ok(false);
+                }
+                if !self.may_leave_out(self.offset) {
+                    // Baseline code that leaves it out does not count it.
+                    return Ok(self.never_throws(self.offset) && self.leave_here());
                 }
                 self.forget_called();
                 let code = self.throw_code(self.offset);
@@ -119,17 +122,19 @@ impl Translator<'_, '_> {
             (Level::Baseline, _) => false,
             (Level::Optimizing, _) => self.job.speculates,
         };
-        let has_room = self.left_out.len() < MOST_LEFT_OUT;
-        if !is_kind || !has_room || !self.handlers.is_empty() || self.observes() {
-            return false;
-        }
         // A maker's throw would have to know who called the maker.
-        if self.activations.iter().any(|a| a.makes) {
+        let is_made = self.activations.iter().any(|a| a.makes);
+        let has_room = self.left_out.len() < MOST_LEFT_OUT;
+        is_kind && has_room && !is_made && self.handlers.is_empty() && self.never_throws(throw)
+    }
+
+    /// Whether baseline code has not come to a throw yet. Code that tells of its accesses always has its throws, and counts them.
+    fn never_throws(&self, throw: u32) -> bool {
+        let Some(feedback) = self.env.feedback.get(&self.activation().func_id) else {
             return false;
-        }
-        let feedback = self.env.feedback.get(&self.activation().func_id);
-        feedback
-            .is_some_and(|f| !f.throws && f.count(self.env.region, throw).unwrap_or_default() == 0)
+        };
+        let count = feedback.count(self.env.region, throw);
+        !self.observes() && !feedback.throws && count.unwrap_or_default() == 0
     }
 
     /// Whether a function of this module takes no operands, and the next operator throws what it gives.

@@ -111,18 +111,21 @@ pub(crate) unsafe extern "C" fn fault_landing(context: *mut Context) -> ! {
     // SAFETY: the handler found this context running on this thread, interrupted in compiled code.
     unsafe {
         let vm = (*context).vm;
-        let (pc, frame) = ((*context).fault_pc, (*context).fault_fp);
-        let (fp, _) = arch::caller(frame);
-        let sp = arch::return_slot(frame);
-        let (error, is_dropped) = match (*vm).left_out(pc) {
-            // Nobody needs the frame any more.
-            Some(Ok(code)) => varve_resume(context, fp, sp, code as usize, 0),
+        let frame = (*context).fault_fp;
+        let (error, is_dropped) = match (*vm).left_out((*context).fault_pc) {
+            // Nobody needs the frame any more: its caller's is below, as if that had called the code.
+            Some(Ok(code)) => {
+                let (fp, _) = arch::caller(frame);
+                let sp = arch::return_slot(frame);
+                varve_resume(context, fp, sp, code as usize, 0)
+            }
             Some(Err(error)) => (error, true),
             None => (fault(&*vm, &*context), false),
         };
         if is_dropped || overflowed(&error) {
             // Its caller waits for a function that has done nothing yet: as if the caller had called out.
-            (*context).exit_sp = sp;
+            let (fp, _) = arch::caller(frame);
+            (*context).exit_sp = arch::return_slot(frame);
             (*context).exit_fp = fp;
             raise(vm, error)
         }
