@@ -288,14 +288,7 @@ impl Translator<'_, '_> {
 
     /// The beginning of code that is a throw which other code leaves out.
     pub(super) fn begin_throw(&mut self, reader: &mut OperatorsReader<'_>, at: u32) -> Result<()> {
-        self.offset = at;
-        self.locate();
-        let entry = self.b.create_block();
-        self.b.switch_to_block(entry);
-        self.b.seal_block(entry);
-        self.keep_base();
-        self.check_stack();
-        self.note_running();
+        self.begin_at(at);
         self.open_function();
         while reader.original_position() < u64::from(at) {
             reader.read().map_err(broken)?;

@@ -379,6 +379,18 @@ impl Translator<'_, '_> {
 
     // ---- continuations ----------------------------------------------------------------------------------------------------------
 
+    /// The beginning of code without parameters, whose first operator is at an offset.
+    pub(super) fn begin_at(&mut self, offset: u32) {
+        self.offset = offset;
+        self.locate();
+        let entry = self.b.create_block();
+        self.b.switch_to_block(entry);
+        self.b.seal_block(entry);
+        self.keep_base();
+        self.check_stack();
+        self.note_running();
+    }
+
     /// The beginning of a continuation: takes the state out of the buffer, opens the blocks around the point, and leaves
     /// the reader at its operator.
     pub(super) fn resume(
@@ -387,14 +399,7 @@ impl Translator<'_, '_> {
         reader: &mut wp::OperatorsReader<'_>,
         point: &Point,
     ) -> Result<()> {
-        self.offset = point.offset;
-        self.locate();
-        let entry = self.b.create_block();
-        self.b.switch_to_block(entry);
-        self.b.seal_block(entry);
-        self.keep_base();
-        self.check_stack();
-        self.note_running();
+        self.begin_at(point.offset);
         let mut types = self.activation().ty.params.clone();
         for group in body.get_locals_reader().map_err(broken)? {
             let (count, ty) = group.map_err(broken)?;

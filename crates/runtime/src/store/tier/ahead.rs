@@ -3,9 +3,11 @@
 //! A program that begins calls one function after the other for the first time, and waits for the code of each. So when a function is first
 //! called, those that it calls directly are translated, too, those that these call, and so on, in the order in which they will be called.
 //! Another thread generates their code meanwhile. Who comes to such a function before that has begun generates the code himself: a program
-//! and this thread share the work. To translate a function takes about as long as to generate its code, so
-//! that nothing is won by one that is never called. So only calls are followed that the function comes to whenever it is called: none on an arm
-//! of an `if` or `switch`, behind a branch, or right before an exception is thrown.
+//! and this thread share the work.
+//!
+//! To translate a function takes about as long as to generate its code, so that nothing is won by one that is never called. So only calls are
+//! followed that the function comes to whenever it is called: none on an arm of an `if` or `switch`, behind a branch, or right before an
+//! exception is thrown.
 
 use super::super::Vm;
 use super::super::func::FuncKind;

@@ -114,21 +114,19 @@ impl Keeping {
             .is_some_and(|since| now().saturating_sub(since) >= time)
     }
 
+    /// Baseline code of a function is not to be taken into use again.
+    pub fn forget_baseline(&mut self, func: u32) {
+        if let Some(kept) = self.kept() {
+            kept.pieces.remove(&(What::Function(func), Level::Baseline));
+        }
+    }
+
     /// Optimized code was given up, of all that `unwanted` says.
     pub fn forget(&mut self, unwanted: impl Fn(What) -> bool) {
         if let Some(kept) = self.kept() {
             kept.pieces
                 .retain(|&(what, level), _| level == Level::Baseline || !unwanted(what));
             self.grew();
-        }
-    }
-}
-
-impl Keeping {
-    /// Baseline code of a function is not to be taken into use again.
-    pub fn forget_baseline(&mut self, func: u32) {
-        if let Some(kept) = self.kept() {
-            kept.pieces.remove(&(What::Function(func), Level::Baseline));
         }
     }
 }

@@ -32,10 +32,13 @@ impl Vm {
                 code
             }
         };
-        let root = info.func.expect("a function's code");
-        let baseline = self.code.tiers.of(root).baseline;
-        if baseline != Some(info.start as *const u8) {
-            self.guard_failed(root)?;
+        // An activation may still be in code that was made anew, or given up, since.
+        let mut in_use = self.code.tiers.in_use();
+        let is_optimized = in_use
+            .any(|(_, level, code)| (level, code as usize) == (Level::Optimizing, info.start));
+        drop(in_use);
+        if is_optimized {
+            self.guard_failed(info.func.expect("a function's code"))?;
         }
         self.leave_nothing_out(func)?;
         Ok(code)
