@@ -333,17 +333,19 @@ fn huge_pages_move_whole_and_pages_that_cannot_move_are_named() {
         ];
         let said = varve(&[&quick(HOTSET, &tier)[..], &memory].concat()).well();
         assert!(said.err.contains("--page 2MiB moves them"), "{}", said.err);
-        // A pipe has 16 pages.
-        let tier = ["--page=4KiB", "--json", "--", program];
+        // A pipe has 16 pages; they are in it before anything is moved, and until the program ends.
         let memory = [
             "total=8",
             "hot=4",
             "budget=0",
             "do=pin",
-            "seconds=30",
+            "seconds=300",
             "node=0",
         ];
-        let said = varve(&[&quick("slow", &tier)[..], &memory].concat()).well();
+        let running = begun(program, &memory);
+        let pid = running.pid();
+        let tier = ["--page=4KiB", "--json", "--for=20s", "--pid", &pid];
+        let said = varve(&quick("slow", &tier)).well();
         let last = said.out.find('{').map(|at| &said.out[at..]).unwrap();
         let json: Value = serde_json::from_str(last).unwrap();
         let busy = json["not_moved"].as_array().unwrap().iter();
