@@ -2,6 +2,7 @@
 
 use crate::common::varve;
 use std::fs;
+use std::path::Path;
 
 fn program(name: &str) -> String {
     let folder = env!("CARGO_MANIFEST_DIR");
@@ -64,33 +65,22 @@ fn plans_are_compared_in_time_and_energy() {
 
 #[test]
 fn a_limit_adds_dimms_and_moves_pages() {
-    let trees = program("trees");
-    let said = varve(
-        &[
-            "run",
-            &trees,
-            "--machine",
-            "haswell-2620v3",
-            "--plan",
-            "knapsack",
-            "--profile",
-            "PROFILE",
-            "--trays",
-            "limit=1MiB,tick=100us",
-            "--json",
-            "--",
-            "12",
-        ]
-        .map(|word| {
-            if word == "PROFILE" {
-                profile()
-            } else {
-                word.to_string()
-            }
-        })
-        .each_ref()
-        .map(String::as_str),
-    )
+    let (trees, folder) = (program("trees"), tempfile::tempdir().unwrap());
+    let said = varve(&[
+        "run",
+        &trees,
+        "--machine",
+        "haswell-2620v3",
+        "--plan",
+        "knapsack",
+        "--profile",
+        &profile(folder.path()),
+        "--trays",
+        "limit=1MiB,tick=100us",
+        "--json",
+        "--",
+        "12",
+    ])
     .well()
     .json();
     let trays = &said["runs"][0]["trays"];
@@ -99,8 +89,8 @@ fn a_limit_adds_dimms_and_moves_pages() {
 }
 
 /// A profile in which all sites are hot: it knows none.
-fn profile() -> String {
-    let path = std::env::temp_dir().join(format!("varve-trays-{}.sites", std::process::id()));
+fn profile(folder: &Path) -> String {
+    let path = folder.join("hot.sites");
     let text = r#"{"format": "varve sites", "version": 1, "program": "trees.wasm", "sites": []}"#;
     fs::write(&path, text).unwrap();
     path.to_str().unwrap().into()
@@ -159,7 +149,8 @@ fn what_cannot_be_is_refused_in_one_line() {
         varve(&words)
     };
     let haswell = |rest: &[&str]| on("haswell-2620v3", rest);
-    let profile = profile();
+    let folder = tempfile::tempdir().unwrap();
+    let profile = profile(folder.path());
     let knapsack = |plan: &str| haswell(&["--plan", plan, "--profile", &profile]);
     knapsack("knapsack:capacity=0").refuses(2, &["a capacity of 0", "at most 1"]);
     knapsack("knapsack:capacity=1.5").refuses(2, &["`capacity=1.5`", "from 0 to 1"]);
@@ -174,7 +165,6 @@ fn what_cannot_be_is_refused_in_one_line() {
     }
 
     // Counts that overflow.
-    let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
     let site = |nth: u32| {
         format!(
