@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use tempfile::TempPath;
 use varve_machine::Machine;
 use varve_machine::model::Progress;
 use varve_report::pictures::{By as FlameBy, Flame, Stack};
@@ -99,7 +100,7 @@ pub fn recording(marked: &Marked, windows: &Windows) -> RecorderOptions {
 pub fn trace(
     work: &Work,
     options: RecorderOptions,
-) -> Result<(PathBuf, Option<pages::Scratch>), Failure> {
+) -> Result<(PathBuf, Option<TempPath>), Failure> {
     match work {
         Work::Named(path) => {
             let option = match options.extent {
@@ -117,8 +118,8 @@ pub fn trace(
             Ok((path.into(), None))
         }
         Work::Command(words) => {
-            let (path, kept) = pages::record(words, options)?;
-            Ok((path, Some(kept)))
+            let kept = pages::record(words, options)?;
+            Ok((kept.to_path_buf(), Some(kept)))
         }
     }
 }

@@ -6,8 +6,9 @@ use super::{advice, files, pictures, table};
 use crate::args::run::job::{self, ModelledPages};
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
+use tempfile::TempPath;
 use varve_machine::model::Progress;
 use varve_machine::{Bytes, Machine};
 use varve_report::pictures::Pictures;
@@ -48,8 +49,8 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
                 return as_it_goes(words, a, machine, work);
             }
             // Recorded once and replayed under each policy, so that all policies see the same run of it.
-            let (path, kept) = record(words, options)?;
-            (work.name(), Work::Trace(path), Some(kept))
+            let kept = record(words, options)?;
+            (work.name(), Work::Trace(kept.to_path_buf()), Some(kept))
         }
     };
     let request = request(a, machine, work)?;
@@ -193,15 +194,20 @@ fn drawn(name: &str, spec: &RunSpec, results: &[RunResult]) -> Option<Pictures> 
     pictures::of(&title, &runs, pictures::waits(&title, &runs, ("", "")))
 }
 
-/// Records the command into a file that vanishes with the guard.
-pub fn record(
-    command: &[OsString],
-    options: RecorderOptions,
-) -> Result<(PathBuf, Scratch), Failure> {
+/// Records the command into a file that nobody else reads, and that vanishes with the guard.
+pub fn record(command: &[OsString], options: RecorderOptions) -> Result<TempPath, Failure> {
     let marked = options.marked;
+    let path = tempfile::Builder::new()
+        .prefix("varve-")
+        .suffix(".trace")
+        .tempfile()
+        .map_err(|e| {
+            failed(format!(
+                "a file for what is recorded: {e}: set TMPDIR to a folder that has room"
+            ))
+        })?
+        .into_temp_path();
     let recorder = recorder(command, options)?;
-    let path = std::env::temp_dir().join(format!("varve-{}.trace", std::process::id()));
-    let guard = Scratch(path.clone());
     let bar = super::trace::spinner(&path);
     let end = recorder.record_to(&path).map_err(failed);
     bar.finish_and_clear();
@@ -221,7 +227,7 @@ pub fn record(
             "--marked: the command never looked for the file /varve/record/begin, so that nothing was recorded: leave --marked out",
         ));
     }
-    Ok((path, guard))
+    Ok(path)
 }
 
 /// A recorder of a command that has begun.
@@ -231,15 +237,6 @@ fn recorder(command: &[OsString], options: RecorderOptions) -> Result<Recorder, 
         eprintln!("varve: note: {line}");
     }
     Ok(recorder)
-}
-
-/// A file that is removed whatever happens.
-pub struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 /// A command on the model as it runs, under one policy.
