@@ -14,7 +14,8 @@ use varve_machine::{Bytes, Machine};
 use varve_report::pictures::Pictures;
 use varve_run::request::{DEFAULT_MACHINE, PagesRequest, SoFar, machine};
 use varve_run::{Keep, RunResult, RunSpec, Work, compare};
-use varve_trace::host::{Extent, Recorder, RecorderOptions};
+use varve_trace::TraceError;
+use varve_trace::host::{Extent, RecordError, Recorder, RecorderOptions};
 
 pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     let (model, pages) = (&a.model, &a.pages);
@@ -209,9 +210,9 @@ pub fn record(command: &[OsString], options: RecorderOptions) -> Result<TempPath
         .into_temp_path();
     let recorder = recorder(command, options)?;
     let bar = super::trace::spinner(&path);
-    let end = recorder.record_to(&path).map_err(failed);
+    let end = recorder.record_to(&path);
     bar.finish_and_clear();
-    let end = end?;
+    let end = end.map_err(unrecorded)?;
     if ui::stopped() {
         return Err(ui::interrupted());
     }
@@ -228,6 +229,17 @@ pub fn record(command: &[OsString], options: RecorderOptions) -> Result<TempPath
         ));
     }
     Ok(path)
+}
+
+/// What was recorded is gone with its file.
+fn unrecorded(e: RecordError) -> Failure {
+    match e {
+        RecordError::Trace(TraceError::DiskFull { path, bytes, .. }) => failed(format!(
+            "{}: the disk is full after {bytes} bytes of trace: set TMPDIR to a folder that has room, or record less with --sample 1%",
+            path.display()
+        )),
+        e => failed(e),
+    }
 }
 
 /// A recorder of a command that has begun.

@@ -184,6 +184,31 @@ fn a_full_disk_is_one_error_and_the_trace_so_far_is_readable() {
 }
 
 #[test]
+fn a_full_disk_under_what_is_replayed_at_once_is_one_error_and_leaves_nothing() {
+    if !is_root() || !crate::common::can_trace() || !crate::common::has("gzip", "gzip") {
+        return;
+    }
+    // Room for the probe, and little more.
+    let Some(disk) = SmallDisk::new(1500) else {
+        return;
+    };
+    let big = crate::common::home().join("Cargo.lock");
+    let said = command(&["run", "--policy=all", "--machine=cxl-spr", "--"])
+        .args(["gzip", "-9", "-c", big.to_str().unwrap()])
+        .env("TMPDIR", disk.path())
+        .stdout(Stdio::null())
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.status.code(), Some(1), "{err}");
+    assert!(
+        err.contains("disk is full") && err.contains("set TMPDIR"),
+        "{err}"
+    );
+    assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn a_full_disk_ends_a_report_with_one_error() {
     if !is_root() {
         return;
