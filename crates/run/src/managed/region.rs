@@ -3,29 +3,34 @@
 
 use crate::Error;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
 use varve_machine::Machine;
 use varve_runtime::{Config, DurableFile, copy_region};
 
-/// A file that is gone when this is.
-pub struct Copy(PathBuf);
+/// A file in a folder of its own; both are gone when this is.
+pub struct Copy(TempDir);
 
 impl Copy {
     /// Of the region that a program is to have, if it is to have one: a copy, or a name for a new file if there is none to copy.
     pub fn of(config: &Config) -> Result<Option<Copy>, Error> {
-        static COPIES: AtomicU64 = AtomicU64::new(0);
         let Some(file) = &config.durable else {
             return Ok(None);
         };
-        let number = COPIES.fetch_add(1, Ordering::Relaxed);
-        let name = format!("varve-model-{}-{number}.region", std::process::id());
-        let copy = Copy(std::env::temp_dir().join(name));
+        let folder = tempfile::Builder::new().prefix("varve-model-").tempdir();
+        let copy = Copy(folder.map_err(|e| {
+            let remedy = "set TMPDIR to a folder that has room";
+            Error::Region(format!("a copy of {}: {e}: {remedy}", file.path.display()))
+        })?);
         if file.path.exists() {
             // Of one instant, whoever has it open.
-            copy_region(&file.path, &copy.0, &mut |_, _| ())
+            copy_region(&file.path, &copy.path(), &mut |_, _| ())
                 .map_err(|e| Error::Region(e.to_string()))?;
         }
         Ok(Some(copy))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("a.region")
     }
 
     /// The settings of the program that gets it.
@@ -33,17 +38,11 @@ impl Copy {
         let durable = config.durable.as_ref().zip(copy);
         Config {
             durable: durable.map(|(file, copy)| DurableFile {
-                path: copy.0.clone(),
+                path: copy.path(),
                 ..file.clone()
             }),
             ..config.clone()
         }
-    }
-}
-
-impl Drop for Copy {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 

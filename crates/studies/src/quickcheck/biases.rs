@@ -1,9 +1,10 @@
 //! C8: how checks turn out, and how they were biased: the paper's tables 1 and 4, on its kernels and its stores under YCSB.
 
+use super::Study;
 use super::programs::Entry;
+use super::scratch::Scratch;
 use super::stores::{self, filled};
 use super::turns::mean;
-use super::{Scratch, Study};
 use std::collections::BTreeMap;
 use varve_report::fmt::Format;
 use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
@@ -52,7 +53,7 @@ pub fn biases(study: &mut Study, kernels: &[&Entry], out: &mut StudyResult) -> R
         }
     }
     for entry in kernels {
-        let scratch = Scratch::new(entry.name);
+        let scratch = Scratch::new().map_err(Error::Hosted)?;
         let Some(ran) = study.run(entry, "counted", scratch.config(Checks::Profiled, true))? else {
             continue;
         };
@@ -69,7 +70,7 @@ pub fn biases(study: &mut Study, kernels: &[&Entry], out: &mut StudyResult) -> R
 
 /// A store under all workloads, one after the other.
 fn of_store(study: &Study, kind: varve_serve::Kind) -> Result<Counted, String> {
-    let scratch = Scratch::new(kind.name());
+    let scratch = Scratch::new()?;
     let (mut spec, mut target) = filled(study, kind, scratch.config(Checks::Profiled, true))?;
     for workload in Workload::ALL {
         spec.workload = workload;

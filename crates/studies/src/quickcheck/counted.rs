@@ -7,11 +7,11 @@
 //! retires stands for itself, which is where checks are.
 
 use super::mark::MARK;
+use super::scratch::Scratch;
 use super::work::Work;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Who counts.
 pub struct Counter {
@@ -37,15 +37,13 @@ impl Counter {
 
     /// The counts of a piece of work.
     pub fn counts(&self, work: Work, seed: u64) -> Result<Vec<Count>, String> {
-        static RUNS: AtomicU64 = AtomicU64::new(0);
-        let run = RUNS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("varve-study-{}-{run}.callgrind", std::process::id());
-        let file = Gone(std::env::temp_dir().join(name));
+        let scratch = Scratch::new()?;
+        let file = scratch.file("costs");
         let mut command = Command::new("valgrind");
         command
             .args(["--tool=callgrind", "--combine-dumps=yes"])
             .arg(format!("--dump-before={MARK}"))
-            .arg(format!("--callgrind-out-file={}", file.0.display()))
+            .arg(format!("--callgrind-out-file={}", file.display()))
             .arg(&self.varve)
             .args(["study", "count", &work.word(), &seed.to_string()])
             .stdin(Stdio::null());
@@ -55,7 +53,7 @@ impl Counter {
             let last = said.lines().rev().find(|l| !l.starts_with("=="));
             return Err(last.unwrap_or("valgrind ended it").to_string());
         }
-        let costs = std::fs::read(&file.0).map_err(|e| e.to_string())?;
+        let costs = std::fs::read(&file).map_err(|e| e.to_string())?;
         between(&parts(&String::from_utf8_lossy(&costs)), work.counts())
     }
 }
@@ -68,15 +66,6 @@ fn between(parts: &[Count], number: usize) -> Result<Vec<Count>, String> {
             "{} counts for {number} pieces of work",
             parts.len()
         )),
-    }
-}
-
-/// A file that is gone afterwards.
-struct Gone(PathBuf);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 

@@ -11,6 +11,7 @@ mod instructions;
 mod mark;
 mod modelled;
 mod programs;
+mod scratch;
 mod stores;
 mod turns;
 mod work;
@@ -18,12 +19,12 @@ mod work;
 use crate::{Effort, StudyOptions, StudyProgress, Watch};
 use counted::Counter;
 use programs::{DURABLE, Entry, VOLATILE};
-use std::path::PathBuf;
+use scratch::Scratch;
 use turns::{Turns, mean};
 use varve_report::fmt::Format;
 use varve_report::{Better, Claim, Column, Kind, RunTable, StudyResult, Value};
 use varve_run::{Error, HostRun, ManagedProgram, VERSION};
-use varve_runtime::{Checks, Config, DurableFile, Medium};
+use varve_runtime::{Checks, Config};
 pub use work::counted;
 
 /// Checks, their name, and the paper's means over Clean in percent, by suite.
@@ -86,7 +87,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
         ("C7", instructions::runs_volatile(&study, &volatile)),
         ("C8", biases::runs(&durable)),
         ("C9", durable.len() * turns * 2),
-        ("C9", stores::turns(&study) * stores::RUNS),
+        ("C9", stores::turns(&study) * stores::STEPS),
         ("C9", instructions::runs_durable(&study, &durable)),
     ]
     .iter()
@@ -294,40 +295,13 @@ fn overheads(
     Ok(())
 }
 
-/// A region in a file that is gone afterwards.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let file = format!("varve-study-{}-{name}.region", std::process::id());
-        Scratch(std::env::temp_dir().join(file))
-    }
-
-    fn config(&self, checks: Checks, count: bool) -> Config {
-        // Each run begins with an empty region.
-        let _ = std::fs::remove_file(&self.0);
-        Config {
-            checks: Some(checks),
-            count_checks: count,
-            durable: Some(DurableFile::new(&self.0, Medium::Memory)),
-            ..Config::default()
-        }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 fn kernels(
     study: &mut Study,
     programs: &[&Entry],
     turns: usize,
     out: &mut StudyResult,
 ) -> Result<(), Error> {
-    let scratch = Scratch::new("kernels");
+    let scratch = Scratch::new().map_err(Error::Hosted)?;
     let unbiased = || scratch.config(Checks::Unbiased, false);
     let quick = || scratch.config(Checks::Profiled, false);
     let kinds: [(&'static str, &dyn Fn() -> Config); 2] =

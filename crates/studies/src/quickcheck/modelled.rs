@@ -2,9 +2,10 @@
 //! machine's, the same in every run, so that there are no turns.
 
 use super::programs::Entry;
+use super::scratch::Scratch;
 use super::stores::{self, KINDS, STORES, Size};
 use super::turns::mean;
-use super::{Scratch, Study, best_of};
+use super::{Study, best_of};
 use crate::Effort;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +64,7 @@ pub fn modelled(study: &mut Study, kernels: &[&Entry], out: &mut StudyResult) ->
         let mut times = [None; 2];
         for (time, (checks, kind)) in times.iter_mut().zip(KINDS) {
             study.begin(format!("{} {kind} on {MACHINE}", entry.name))?;
-            *time = kernel(study, entry, &machine, checks);
+            *time = kernel(study, entry, &machine, checks)?;
         }
         let times = times.map(|time| time.map(|time| [f64::NAN, time]));
         all.extend(push(&mut table, entry.name, times));
@@ -123,8 +124,13 @@ fn claim(out: &mut StudyResult, name: &str, published: f64, less: &[f64]) {
 }
 
 /// ns of a kernel's best later round.
-fn kernel(study: &mut Study, entry: &Entry, machine: &Machine, checks: Checks) -> Option<f64> {
-    let scratch = Scratch::new(entry.name);
+fn kernel(
+    study: &mut Study,
+    entry: &Entry,
+    machine: &Machine,
+    checks: Checks,
+) -> Result<Option<f64>, Error> {
+    let scratch = Scratch::new().map_err(Error::Hosted)?;
     let program = study.program(entry, ROUNDS);
     let spec = ManagedSpec {
         config: scratch.config(checks, false),
@@ -132,12 +138,12 @@ fn kernel(study: &mut Study, entry: &Entry, machine: &Machine, checks: Checks) -
         ..ManagedSpec::new(machine.clone(), "dram", program)
     };
     match run_managed(&spec, &mut |_| true) {
-        Ok((_, end)) => best_of(&end.err).map(|ms| 1e6 * ms),
+        Ok((_, end)) => Ok(best_of(&end.err).map(|ms| 1e6 * ms)),
         Err(e) => {
             study
                 .failures
                 .push(format!("{} on {MACHINE} failed: {e}", entry.name));
-            None
+            Ok(None)
         }
     }
 }
@@ -149,7 +155,7 @@ fn workloads(
     machine: &Machine,
     checks: Checks,
 ) -> Result<[Times; 5], Error> {
-    let scratch = Scratch::new(store.name());
+    let scratch = Scratch::new().map_err(Error::Hosted)?;
     let config = Config {
         plan: Some("dram".into()),
         // The same every time.

@@ -1,9 +1,10 @@
 //! What is done where instructions are counted: all kinds of checks of one program or store, one after the other.
 
+use super::KINDS;
 use super::mark::mark;
 use super::programs::{DURABLE, Entry, VOLATILE};
+use super::scratch::Scratch;
 use super::stores::{self, Size};
-use super::{KINDS, Scratch};
 use varve_run::{Error, ManagedProgram};
 use varve_runtime::{Checks, Config};
 use varve_serve::Kind;
@@ -70,13 +71,13 @@ impl Work {
                 }
             }
             Work::Durable(name) => {
-                let scratch = Scratch::new(name);
+                let scratch = Scratch::new()?;
                 for (checks, _) in stores::KINDS {
                     rounds(&DURABLE, name, kept(&scratch, checks))?;
                 }
             }
             Work::Store(kind, records) => {
-                let scratch = Scratch::new(kind.name());
+                let scratch = Scratch::new()?;
                 for (checks, _) in stores::KINDS {
                     workloads(kind, records, kept(&scratch, checks), seed)?;
                 }

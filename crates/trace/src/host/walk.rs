@@ -131,6 +131,69 @@ pub(super) fn space_of(process: u32) -> u64 {
     }
 }
 
+/// A run at the front of a thread's words.
+struct Front<'a> {
+    /// How the probe said it, but for its addresses.
+    what: u64,
+    addresses: &'a [u64],
+    /// The words behind it.
+    left: &'a [u64],
+}
+
+/// A run of a block of QEMU's; none if something else is there.
+#[inline(always)]
+fn front_of_qemu(words: &[u64]) -> Option<Front<'_>> {
+    let (&what, rest) = words.split_first()?;
+    let count = (what >> RUN_COUNT_SHIFT & RUN_COUNT) as usize;
+    let (addresses, left) = rest.split_at_checked(count)?;
+    (what & HEAD == RUN).then_some(Front {
+        what,
+        addresses,
+        left,
+    })
+}
+
+// The head of an access of compiled code: its kind and size, the low half of where its call returns to; and what it is
+// put together with.
+
+const SHAPE: u64 = (1 << CALLER_SHIFT) - 1;
+const CALLER_SHIFT: u32 = 18;
+const MERGED: u64 = 1 << 50;
+const DISTANCE_SHIFT: u32 = 51;
+const MOST_DISTANCE: u64 = 1 << 10;
+/// What every access has, so that none is 0, as empty entries are.
+const ACCESS: u64 = 1 << 61;
+
+/// An access of compiled code. A load whose store is the next access, as in `a[i] += x`, is one access to the machine.
+#[inline(always)]
+fn front_of_compiled(words: &[u64]) -> Option<Front<'_>> {
+    let (&[head, addr], left) = words.split_first_chunk()?;
+    if head & HEAD == EVENT {
+        return None;
+    }
+    let addresses = &words[1..2];
+    if head & 3 == 0
+        && let Some((&[later, place], after)) = left.split_first_chunk()
+        && place == addr
+        && (later ^ head) & SHAPE == 1
+        && later >> MERGED.trailing_zeros() == 0
+    {
+        let distance = (later >> CALLER_SHIFT).wrapping_sub(head >> CALLER_SHIFT) & 0xffff_ffff;
+        if distance < MOST_DISTANCE {
+            return Some(Front {
+                what: head | ACCESS | MERGED | distance << DISTANCE_SHIFT,
+                addresses,
+                left: after,
+            });
+        }
+    }
+    Some(Front {
+        what: head | ACCESS,
+        addresses,
+        left,
+    })
+}
+
 /// A template in the block.
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -256,7 +319,7 @@ impl Walker {
     ) {
         let mut at = 0;
         loop {
-            at = self.quick(words, at, registry, out);
+            at = self.quick(words, at, front_of_qemu, registry, out);
             let Some(&head) = words.get(at) else { return };
             at += 1;
             match head & HEAD {
@@ -278,10 +341,11 @@ impl Walker {
     /// The quick way, from one place in the words to another, for runs that are what followed the same few templates before.
     /// Most are.
     #[inline(always)]
-    fn quick(
+    fn quick<'a>(
         &mut self,
-        words: &[u64],
+        words: &'a [u64],
         from: usize,
+        front: impl Fn(&'a [u64]) -> Option<Front<'a>>,
         registry: &Registry,
         out: &mut impl Runs,
     ) -> usize {
@@ -293,27 +357,22 @@ impl Walker {
         let (mut current, mut context) = (self.current, self.context);
         let mut left = words.get(from..).unwrap_or_default();
         let mut is_whole = true;
-        while let [head, rest @ ..] = left {
-            let known = &transitions[place(*head, current)];
-            let count = (head >> RUN_COUNT_SHIFT & RUN_COUNT) as usize;
-            let is_known = known.what == *head
+        while let Some(run) = front(left) {
+            let known = &transitions[place(run.what, current)];
+            let is_known = known.what == run.what
                 && known.from == current
-                && known.number == long[context as usize % CONTEXTS]
-                && head & HEAD == RUN;
-            let (true, Some((addresses, next))) = (is_known, rest.split_at_checked(count)) else {
+                && known.number == long[context as usize % CONTEXTS];
+            let (true, Some(entry)) = (is_known, self.entries.get_mut(current as usize)) else {
                 break;
             };
-            let Some(entry) = self.entries.get_mut(current as usize) else {
-                break;
-            };
-            is_whole = out.has_room() && out.again(known, addresses, self.space, registry);
+            is_whole = out.has_room() && out.again(known, run.addresses, self.space, registry);
             if !is_whole {
                 break;
             }
             entry.next = known.number;
             current = known.number;
             context = next_context(context, current);
-            left = next;
+            left = run.left;
         }
         // what ran last is coded, if anything is known of it
         if current != 0 {
@@ -630,73 +689,61 @@ impl Walker {
     }
 
     fn compiled(&mut self, words: &[u64], registry: &mut Registry, out: &mut impl Runs) {
-        /// Kind and size of an access.
-        const SHAPE: u64 = (1 << 18) - 1;
-        const MERGED: u64 = 1 << 50;
-        const DISTANCE_SHIFT: u32 = 51;
-        const MOST_DISTANCE: u64 = 1 << 10;
         let mut at = 0;
-        while let Some(&[head, addr]) = words.get(at..at + 2) {
-            if head & HEAD == EVENT {
-                at += 1;
-                self.event(head, words, &mut at, registry, out);
-                continue;
-            }
-            let mut what = head;
-            let mut next = at + 2;
-            // `a[i] += x`: one access to the machine
-            if head & 3 == 0
-                && let Some(&[later, place]) = words.get(at + 2..at + 4)
-                && place == addr
-                && (later ^ head) & SHAPE == 1
-            {
-                let distance = (later >> 18).wrapping_sub(head >> 18) & 0xffff_ffff;
-                if distance < MOST_DISTANCE && later >> 50 == 0 {
-                    what |= MERGED | distance << DISTANCE_SHIFT;
-                    next = at + 4;
+        loop {
+            at = self.quick(words, at, front_of_compiled, registry, out);
+            let left = words.get(at..).unwrap_or_default();
+            match (front_of_compiled(left), left.first()) {
+                (Some(run), _) => {
+                    self.compiled_access(&run, registry, out);
+                    at = words.len() - run.left.len();
                 }
-            }
-            let mut read = 0;
-            if !self.follow(what, 1, &[addr], &mut read, registry, out) {
-                let (after, lead, more) = self.before(0, registry, out);
-                let caller = (head >> 18) as u32;
-                let mut lead = lead + estimate(after.caller, caller);
-                let mut then = After {
-                    caller,
-                    ..After::default()
-                };
-                let mut kind = match head & 3 {
-                    0 => Kind::Read,
-                    1 => Kind::Write,
-                    _ => Kind::Update,
-                };
-                if what & MERGED != 0 {
-                    kind = Kind::Update;
-                    then.caller = caller.wrapping_add((what >> DISTANCE_SHIFT) as u32);
-                    lead += estimate(caller, then.caller);
+                (None, Some(&head)) if head & HEAD == EVENT => {
+                    at += 1;
+                    self.event(head, words, &mut at, registry, out);
                 }
-                let key = Key {
-                    what,
-                    lead,
-                    loaded: [0; 2],
-                    space: 0,
-                };
-                let number = registry.known(&key).unwrap_or_else(|| {
-                    let op = Op::new(kind, 0, (head >> 2) as u16, lead);
-                    let place = self.at(u64::from(caller));
-                    registry.add(key, what, 1, &[TemplateOp { op, from: 0 }], then, place)
-                });
-                self.put_number(what, number, more, registry, &[addr], out);
+                // nothing, or half an access
+                _ => return,
             }
-            at = next;
         }
-        // an event may be one word, at the end of a chunk
-        if let Some(&head) = words.get(at)
-            && head & HEAD == EVENT
-        {
-            at += 1;
-            self.event(head, words, &mut at, registry, out);
+    }
+
+    fn compiled_access(&mut self, run: &Front, registry: &mut Registry, out: &mut impl Runs) {
+        let what = run.what;
+        let mut at = 0;
+        if self.follow(what, 1, run.addresses, &mut at, registry, out) {
+            return;
         }
+        let (after, lead, more) = self.before(0, registry, out);
+        let caller = (what >> CALLER_SHIFT) as u32;
+        let mut lead = lead + estimate(after.caller, caller);
+        let mut then = After {
+            caller,
+            ..After::default()
+        };
+        let mut kind = match what & 3 {
+            0 => Kind::Read,
+            1 => Kind::Write,
+            _ => Kind::Update,
+        };
+        if what & MERGED != 0 {
+            kind = Kind::Update;
+            then.caller =
+                caller.wrapping_add((what >> DISTANCE_SHIFT) as u32 % MOST_DISTANCE as u32);
+            lead += estimate(caller, then.caller);
+        }
+        let key = Key {
+            what,
+            lead,
+            loaded: [0; 2],
+            space: 0,
+        };
+        let number = registry.known(&key).unwrap_or_else(|| {
+            let op = Op::new(kind, 0, (what >> 2) as u16, lead);
+            let place = self.at(u64::from(caller));
+            registry.add(key, what, 1, &[TemplateOp { op, from: 0 }], then, place)
+        });
+        self.put_number(what, number, more, registry, run.addresses, out);
     }
 
     #[cold]
