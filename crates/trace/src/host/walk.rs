@@ -1248,6 +1248,38 @@ mod tests {
             prop_assert_eq!(read(&code(&chunks, false)), expand(&chunks, false));
         }
 
+        /// One access after the other, with nothing remembered but the last one's call. A loop comes often enough for the quick way.
+        #[test]
+        fn compiled_accesses_are_what_an_obvious_reader_says(
+            body in prop::collection::vec((0u64..3, 0u64..5, 0u64..3), 0..20),
+            iterations in 0u64..40,
+            stride in 0u64..3,
+        ) {
+            let accesses: Vec<(u64, u64, u64)> = (0..iterations)
+                .flat_map(|i| body.iter().map(move |&(kind, call, at)| (kind, call, at + i * stride)))
+                .collect();
+            let words: Vec<u64> = accesses.iter().flat_map(|&(kind, call, at)| [kind | 8 << 2 | (call * 20) << 18, at * 8]).collect();
+            let (mut wanted, mut last, mut left) = (Vec::new(), 0, &accesses[..]);
+            while let [(kind, call, at), rest @ ..] = left {
+                let here = *call as u32 * 20;
+                let mut access = (*kind, at * 8, estimate(last, here));
+                (last, left) = (here, rest);
+                if let (0, Some((1, later, place))) = (kind, rest.first())
+                    && place == at
+                    && later >= call
+                {
+                    last = *later as u32 * 20;
+                    access = (2, at * 8, access.2 + estimate(here, last));
+                    left = &rest[1..];
+                }
+                wanted.push(access);
+            }
+            let ops = expand(&[&words], true);
+            let kinds = [Kind::Read, Kind::Write, Kind::Update];
+            let seen: Vec<_> = ops.iter().map(|op| (kinds.iter().position(|kind| *kind == op.kind).unwrap() as u64, op.addr, op.instructions)).collect();
+            prop_assert_eq!(seen, wanted);
+        }
+
         #[test]
         fn compiled_words_go_the_same_way(accesses in prop::collection::vec((0u64..4, 0u64..8, 0u64..64), 0..400)) {
             let words: Vec<u64> = accesses.iter().flat_map(|&(kind, caller, at)| [kind.min(2) | 8 << 2 | (caller * 20) << 18, at * 8]).collect();
