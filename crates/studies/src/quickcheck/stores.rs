@@ -70,11 +70,8 @@ pub fn stores(study: &mut Study, out: &mut StudyResult) -> Result<(), Error> {
         let what =
             format!("{name}: QuickCheck takes less than Unbiased, mean of YCSB A, B, C, D, F");
         out.claims.push(
-            Claim::new("C9", what, *published, ours, "%").with_note(spread(
-                &times,
-                rows,
-                "QuickCheck",
-            )),
+            Claim::new("C9", what, *published, ours, "%")
+                .with_note(format!("{name}: {}", spread(&times, rows, "QuickCheck"))),
         );
     }
     for (((_, name, _), rows), published) in STORES.iter().zip(&names).zip(OUTSIDE) {
