@@ -25,7 +25,7 @@ pub fn study(result: &StudyResult) -> String {
         "# {title}\n\nMachine {}, seed {}, varve {}{coarse}.\n",
         result.machine, result.seed, result.version
     );
-    for paragraph in &result.about {
+    for paragraph in result.about.iter().chain(&result.failures) {
         out.push_str(&format!("\n{paragraph}\n"));
     }
     let certain = |c: &Claim| c.spread.is_some() || c.sensitivity.is_some();

@@ -145,6 +145,9 @@ pub struct StudyResult {
     /// Paragraphs that say what was measured, and at what size.
     #[serde(default)]
     pub about: Vec<String>,
+    /// What went wrong, a line each: values that hang on it are missing.
+    #[serde(default)]
+    pub failures: Vec<String>,
     /// Charts, in the paper's own shapes.
     #[serde(default)]
     pub charts: Vec<Chart>,
@@ -161,6 +164,8 @@ struct Printed<'a> {
     seed: u64,
     version: &'a str,
     claims: &'a [Claim],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    failures: &'a [String],
 }
 
 impl StudyResult {
@@ -181,6 +186,7 @@ impl StudyResult {
             title: String::new(),
             command: String::new(),
             about: Vec::new(),
+            failures: Vec::new(),
             charts: Vec::new(),
             tables: Vec::new(),
         }
@@ -220,6 +226,7 @@ impl StudyResult {
             seed: self.seed,
             version: &self.version,
             claims: &self.claims,
+            failures: &self.failures,
         };
         pretty(&printed)
     }

@@ -81,7 +81,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     out.claims.retain(|c| options.wants(&c.id));
     let ran = ran.iter().flat_map(programs::Ran::failures);
     for (name, why) in results.failures().chain(ran) {
-        out.about.push(format!("The run {name} failed: {why}"));
+        out.failures.push(format!("the run {name} failed: {why}"));
     }
     Ok(out)
 }

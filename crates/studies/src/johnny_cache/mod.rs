@@ -65,7 +65,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
         }
     }
     for (name, why) in results.failures() {
-        out.about.push(format!("The run {name} failed: {why}"));
+        out.failures.push(format!("the run {name} failed: {why}"));
     }
     Ok(out)
 }

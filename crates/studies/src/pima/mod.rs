@@ -62,7 +62,7 @@ fn own(options: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<()
     sampling::claims(options, &all, out);
     out.tables.push(programs(&all));
     for (name, why) in results.failures() {
-        out.about.push(format!("The run {name} failed: {why}"));
+        out.failures.push(format!("the run {name} failed: {why}"));
     }
     Ok(())
 }

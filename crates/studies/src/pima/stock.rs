@@ -179,8 +179,8 @@ pub fn run(
     appendix(&stock, out);
     out.tables.push(table(&stock));
     for (name, why) in stock.runs.failures() {
-        out.about
-            .push(format!("The run {STOCK}{name} failed: {why}"));
+        out.failures
+            .push(format!("the run {STOCK}{name} failed: {why}"));
     }
     Ok(())
 }

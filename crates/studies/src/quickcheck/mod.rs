@@ -115,9 +115,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     if options.wants("C9") {
         modelled::modelled(&mut study, &durable, &mut out)?;
     }
-    for failure in study.failures {
-        out.about.push(failure);
-    }
+    out.failures = study.failures;
     Ok(out)
 }
 

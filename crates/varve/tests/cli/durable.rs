@@ -271,6 +271,22 @@ fn a_region_is_made_where_addresses_are_few() {
     Said::of(shell).well();
 }
 
+/// A study whose runs find no room says so of each, and not only that it has no numbers.
+#[test]
+fn a_study_says_which_of_its_runs_failed() {
+    let run = format!(
+        "trap '' XFSZ; ulimit -f 200; exec {} study quickcheck --quick --only C8 --keep none --json",
+        env!("CARGO_BIN_EXE_varve"),
+    );
+    let shell = Command::new("sh").args(["-c", &run]).output().unwrap();
+    let said = Said::of(shell);
+    let all: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(all["failures"].as_array().unwrap().len(), 8);
+    assert_eq!(said.code, 1);
+    let line = "varve: quickcheck: FHMap counted failed: ";
+    assert!(said.err.contains(line), "{}", said.err);
+}
+
 /// The study of QuickCheck counts instructions between marks of its own: they are found, and data survive there.
 #[test]
 fn what_quickcheck_counts_has_its_marks() {

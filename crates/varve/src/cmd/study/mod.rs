@@ -126,6 +126,18 @@ fn answer(a: &StudyArgs) -> Done {
     if results.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
+    let failures = || {
+        results
+            .iter()
+            .flat_map(|r| r.failures.iter().map(|f| (&r.study, f)))
+    };
+    for (study, failure) in failures() {
+        eprintln!("varve: {study}: {failure}");
+    }
+    let code = match failures().next() {
+        None => ExitCode::SUCCESS,
+        Some(_) => ExitCode::FAILURE,
+    };
     if a.name == ALL {
         if a.json {
             let all: Vec<serde_json::Value> = results
@@ -141,7 +153,7 @@ fn answer(a: &StudyArgs) -> Done {
     } else if a.json {
         print(results[0].to_json());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 fn list(studies: &[Study], json: bool) -> Result<(), Failure> {
