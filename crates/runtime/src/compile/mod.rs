@@ -9,6 +9,7 @@ mod calls;
 mod casts;
 mod control;
 mod copies;
+mod early;
 mod effects;
 pub(crate) mod env;
 mod facts;

@@ -1,5 +1,6 @@
 //! From a translated function to code in memory.
 
+use super::early;
 use super::safepoints::Safepoints;
 use super::shared;
 use super::translate::{Maps, Translated};
@@ -13,7 +14,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AliasRegionData, Function, Inst, TrapCode};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::OptLevel;
-use cranelift_codegen::{CompiledCode, Context, FinalizedMachExceptionHandler};
+use cranelift_codegen::{CodegenResult, CompiledCode, Context, FinalizedMachExceptionHandler};
 use cranelift_frontend::FunctionBuilderContext;
 
 /// Functions' memory that is kept for others, at most: some ten KiB each.
@@ -127,20 +128,14 @@ impl Unit {
         let context = &mut scratch.context;
         context.clear();
         std::mem::swap(&mut context.func, &mut self.function);
-        if let Err(e) = context.compile(isa, &mut ControlPlane::default()) {
-            return Err(failed(format!("{:?}", e.inner)));
-        }
-        let mut generated = generated(context, self.func, self.inlined)?;
-        let traps = context
-            .compiled_code()
-            .map_or(&[][..], |c| c.buffer.traps());
-        let traps = traps.iter().map(|t| (t.offset, t.code));
+        let compiled = compile(context, isa).map_err(|e| failed(format!("{e:?}")))?;
+        let mut generated = generated(&context.func, &compiled, self.func, self.inlined)?;
+        let traps = compiled.buffer.traps().iter();
+        let traps = traps.map(|t| (t.offset, t.code));
         generated.info.left_out = left_out(traps, &self.left_out);
         // What is not run often is not worth the time, nor the tables that are made when code is read for the first time.
-        if let (OptLevel::Speed, Some(compiled)) =
-            (isa.flags().opt_level(), context.compiled_code())
-        {
-            generated.place_jumps(compiled);
+        if is_optimizing(isa) {
+            generated.place_jumps(&compiled);
         }
         std::mem::swap(&mut context.func, &mut self.function);
         scratch.recycle(self.function);
@@ -190,11 +185,30 @@ fn left_out(traps: impl Iterator<Item = (u32, TrapCode)>, locations: &[u32]) -> 
         .collect()
 }
 
-fn generated(context: &Context, func: Option<u32>, inlined: Box<[Inlined]>) -> Result<Generated> {
-    let names = context.func.params.user_named_funcs();
-    let compiled = context
-        .compiled_code()
-        .ok_or_else(|| failed("there is no code yet".into()))?;
+fn is_optimizing(isa: &dyn TargetIsa) -> bool {
+    isa.flags().opt_level() == OptLevel::Speed
+}
+
+/// Has Cranelift make code of the context's function. Between its two halves, values find their places.
+fn compile(context: &mut Context, isa: &dyn TargetIsa) -> CodegenResult<CompiledCode> {
+    let plane = &mut ControlPlane::default();
+    context.optimize(isa, plane)?;
+    if is_optimizing(isa) {
+        early::run(&mut context.func, &context.cfg, &context.domtree);
+        context.verify_if(isa)?;
+    }
+    let (func, registers) = (&context.func, &mut Default::default());
+    let code = isa.compile_function(func, &context.domtree, registers, false, plane)?;
+    Ok(code.apply_params(&func.params))
+}
+
+fn generated(
+    function: &Function,
+    compiled: &CompiledCode,
+    func: Option<u32>,
+    inlined: Box<[Inlined]>,
+) -> Result<Generated> {
+    let names = function.params.user_named_funcs();
     let buffer = &compiled.buffer;
     let code = buffer.data().to_vec();
     let relocations = buffer.relocs().iter();
