@@ -60,6 +60,12 @@ impl<'a> Flags<'a> {
         self.all.iter().any(|(l, _)| *l == letter)
     }
 
+    /// Whether a flag stands before another.
+    pub fn is_before(&self, letter: u8, other: u8) -> bool {
+        let mut letters = self.all.iter().map(|(l, _)| *l);
+        letters.find(|&l| l == letter || l == other) == Some(letter)
+    }
+
     pub fn token(&self, letter: u8) -> Option<&'a [u8]> {
         self.all.iter().find(|(l, _)| *l == letter).map(|(_, t)| *t)
     }

@@ -93,13 +93,19 @@ fn get<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) -> Re
         cache.fetched(&call.key);
     }
     let (before, was_claimed) = (meta, meta.claimed && !won);
+    let renewed = call.ttl.map(|ttl| cache.expiry(ttl));
+    // Flags mean something in their order, as memcached has it.
+    let end = match renewed {
+        Some(expiry) if call.flags.is_before(b'T', b'R') => expiry,
+        _ => meta.expiry,
+    };
     let soon = call
         .recache
-        .is_some_and(|within| meta.expiry != 0 && meta.expiry - cache.now() < within);
+        .is_some_and(|within| end != 0 && end - cache.now() < within);
     won |= (soon || meta.stale) && !meta.claimed;
     meta.claimed |= won;
-    if let Some(ttl) = call.ttl {
-        meta.expiry = cache.expiry(ttl);
+    if let Some(expiry) = renewed {
+        meta.expiry = expiry;
     }
     if meta != before {
         cache.mark(&call.key, meta)?;
@@ -120,7 +126,6 @@ fn get<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) -> Re
             b'h' => put_field(out, b'h', u64::from(seen.fetched)),
             b'l' => put_field(out, b'l', (cache.now() - seen.last).max(0) as u64),
             b's' => put_field(out, b's', length as u64),
-            // Flags mean something in their order, as memcached has it.
             b'T' => expiry = meta.expiry,
             b't' => put_ttl(out, expiry, cache.now()),
             _ => call.echo(letter, token, out),

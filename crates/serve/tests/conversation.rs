@@ -131,6 +131,12 @@ fn one_client_replaces_a_value_that_is_out_of_date_and_the_others_hear_of_it() {
         "ms a 1 T20\r\nC\r\nmg a R30\r\nmg a R30\r\n",
         "HD\r\nHD W\r\nHD Z\r\n",
     );
+    // Flags hold in their order: a value whose end is put off first is not out of date soon.
+    says(
+        &mut c,
+        "ms a 1 T20\r\nC\r\nmg a T0 R30\r\nms a 1 T20\r\nC\r\nmg a R30 T0\r\n",
+        "HD\r\nHD\r\nHD\r\nHD W\r\n",
+    );
     says(
         &mut c,
         "mg new N30 v\r\nmg new N30 v\r\n",

@@ -238,6 +238,8 @@ fn unusual_commands_are_answered_as_memcached_does() {
         "ms a 1\r\nA\r\nmd a q\r\nmd a q\r\nmd a\r\nmd a k O5\r\n".into(),
         "ms a 1\r\nA\r\nmd a I T30\r\nmg a v t\r\nmg a v\r\nms a 1\r\nB\r\nmg a v\r\n".into(),
         "ms a 1 T20\r\nA\r\nmg a R30 v\r\nmg a R30 v\r\nmg a v\r\n".into(),
+        "ms a 1 T20\r\nA\r\nmg a T500 R30\r\nmg a t R600 T0\r\nmg a t\r\n".into(),
+        "ms a 1 T20\r\nA\r\nmg a T0 R30\r\nmg a R30 t\r\nmg a t T10 R30\r\n".into(),
         "mg n N30 v t\r\nmg n N30 v\r\nmg n v\r\n".into(),
         "ma c\r\nma c N0 J5 v\r\nma c v D2\r\nma c MD v D3 t\r\nma c q\r\nma c MX\r\nma x q\r\n".into(),
         "set c 0 0 1\r\nx\r\nma c\r\nma c Dx\r\n".into(),
