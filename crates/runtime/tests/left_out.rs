@@ -200,10 +200,22 @@ fn optimized_code_is_given_up_if_it_throws_often() {
                 assert!(matches!(end, Err(Error::Exception { .. })), "{end:?}");
             }
         };
-        throw(&mut p);
-        let before = p.stats();
-        throw(&mut p);
-        assert_eq!(p.stats().throws, before.throws, "{before:?}");
+        // Code that was asked for before the last of them, and comes from another thread later, may still leave the throw out.
+        let (mut before, mut quiet) = (p.stats(), 0);
+        for _ in 0..60 {
+            throw(&mut p);
+            let now = p.stats();
+            quiet = if now.throws == before.throws {
+                quiet + 1
+            } else {
+                0
+            };
+            before = now;
+            if quiet == 3 {
+                break;
+            }
+        }
+        assert_eq!(quiet, 3, "it goes on: {before:?}");
         assert!((1..60).contains(&before.throws), "{before:?}");
     }
 }
