@@ -4,11 +4,13 @@
 //! on the way, or two places on the stack, and its result one. So an instruction goes back up to its operands, if it is the only one that
 //! uses two of them or more. What it needs of others goes along.
 //!
-//! Nothing is computed that was not before: an instruction goes up only past checks, whose other ways are cold, and out of loops.
+//! Little is computed that was not before: an instruction goes up past checks, whose other ways are cold, past where ways part and meet
+//! again, and out of loops. It never goes into a loop, nor out of one of two ways.
 
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
+use cranelift_codegen::loop_analysis::LoopAnalysis;
 use cranelift_codegen::packed_option::ReservedValue;
 use rustc_hash::FxHashMap as HashMap;
 use smallvec::SmallVec;
@@ -17,12 +19,18 @@ use smallvec::SmallVec;
 const FARTHEST: usize = 200;
 
 /// Moves a function's instructions. Blocks and branches stay as they are.
-pub(super) fn run(func: &mut Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) {
+pub(super) fn run(
+    func: &mut Function,
+    cfg: &ControlFlowGraph,
+    domtree: &DominatorTree,
+    loops: &LoopAnalysis,
+) {
     let users = users(func);
     let mut early = Early {
         func,
         cfg,
         domtree,
+        loops,
         users,
         along: HashMap::default(),
     };
@@ -36,7 +44,7 @@ pub(super) fn run(func: &mut Function, cfg: &ControlFlowGraph, domtree: &Dominat
     }
 }
 
-/// The only instruction that uses each value; none if there are more.
+/// The only instruction that uses each value: the reserved one if there are more, none if nobody does.
 fn users(func: &Function) -> Vec<Option<Inst>> {
     let mut users = vec![None; func.dfg.num_values()];
     for block in func.layout.blocks() {
@@ -65,6 +73,8 @@ struct Early<'a> {
     func: &'a mut Function,
     cfg: &'a ControlFlowGraph,
     domtree: &'a DominatorTree,
+    loops: &'a LoopAnalysis,
+    /// See [`users`].
     users: Vec<Option<Inst>>,
     /// Where instructions could be that end one value and make one. They go there if what uses them does.
     along: HashMap<Inst, Place>,
@@ -83,7 +93,7 @@ impl Early<'_> {
             return;
         };
         let here = self.func.layout.inst_block(inst).expect("it has a block");
-        if !self.is_only_past_checks(here, place.block) {
+        if self.is_into_a_loop(here, place.block) || !self.is_only_past_checks(here, place.block) {
             return;
         }
         match ended {
@@ -182,6 +192,12 @@ impl Early<'_> {
             (None, _) => false,
             (Some(a), Some(b)) => self.func.layout.pp_cmp(a, b).is_ge(),
         }
+    }
+
+    /// Whether the block above is repeated where the other is not.
+    fn is_into_a_loop(&self, block: Block, above: Block) -> bool {
+        let repeated = self.loops.innermost_loop(above);
+        repeated.is_some_and(|of| !self.loops.is_in_loop(block, of))
     }
 
     /// Whether a block is entered whenever one that dominates it is, but for ways that are cold.

@@ -194,7 +194,9 @@ fn compile(context: &mut Context, isa: &dyn TargetIsa) -> CodegenResult<Compiled
     let plane = &mut ControlPlane::default();
     context.optimize(isa, plane)?;
     if is_optimizing(isa) {
-        early::run(&mut context.func, &context.cfg, &context.domtree);
+        context.compute_loop_analysis();
+        let (cfg, domtree) = (&context.cfg, &context.domtree);
+        early::run(&mut context.func, cfg, domtree, &context.loop_analysis);
         context.verify_if(isa)?;
     }
     let (func, registers) = (&context.func, &mut Default::default());

@@ -7,6 +7,7 @@ use cranelift_codegen::ir::{
     ValueDef, types,
 };
 use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::loop_analysis::LoopAnalysis;
 use cranelift_codegen::verify_function;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use proptest::prelude::*;
@@ -37,7 +38,9 @@ fn function(body: impl FnOnce(&mut FunctionBuilder<'_>, Value, Value)) -> Functi
 fn moved(mut func: Function) -> Function {
     let cfg = ControlFlowGraph::with_function(&func);
     let domtree = DominatorTree::with_function(&func, &cfg);
-    run(&mut func, &cfg, &domtree);
+    let mut loops = LoopAnalysis::new();
+    loops.compute(&func, &cfg, &domtree);
+    run(&mut func, &cfg, &domtree, &loops);
     let flags = cranelift_codegen::settings::Flags::new(cranelift_codegen::settings::builder());
     if let Err(e) = verify_function(&func, &flags) {
         panic!("{e}\n{}", func.display());
@@ -156,6 +159,27 @@ fn what_is_computed_behind_both_ways_goes_up_before_them() {
         b.ins().return_(&[sum]);
     }));
     assert!(opcodes(&func)[0].contains(&Opcode::Iadd));
+}
+
+#[test]
+fn what_is_computed_behind_a_loop_is_not_computed_in_it() {
+    let build = || {
+        function(|b, x, y| {
+            let (body, more, next) = (b.create_block(), b.create_block(), b.create_block());
+            b.ins().jump(body, &[]);
+            b.switch_to_block(body);
+            let one = load(b, x, 0);
+            let two = load(b, y, 0);
+            // The loop ends in two places, so that both ways meet behind it.
+            b.ins().brif(x, more, &[], next, &[]);
+            b.switch_to_block(more);
+            b.ins().brif(y, body, &[], next, &[]);
+            b.switch_to_block(next);
+            let sum = b.ins().iadd(one, two);
+            b.ins().return_(&[sum]);
+        })
+    };
+    assert_eq!(opcodes(&moved(build())), opcodes(&build()));
 }
 
 const BLOCKS: usize = 5;
