@@ -29,6 +29,16 @@ pub(crate) struct Log {
     extents: Vec<(u64, u64)>,
     /// Continuations that this region uses.
     used: usize,
+    /// Whether this region has written any entry, even one that was rolled back since.
+    written: bool,
+}
+
+/// Where a log went on when a region was begun within another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Position {
+    cursor: u64,
+    limit: u64,
+    used: usize,
 }
 
 /// Bytes of continuations that are kept for the regions to come.
@@ -45,6 +55,28 @@ impl Log {
         self.cursor = LOG + 64;
         self.limit = CLASS_DATA;
         self.used = 0;
+        self.written = false;
+    }
+
+    /// Whether the region has written no entry.
+    pub fn is_empty(&self) -> bool {
+        !self.written
+    }
+
+    /// Where the next entry goes.
+    pub fn position(&self) -> Position {
+        Position {
+            cursor: self.cursor,
+            limit: self.limit,
+            used: self.used,
+        }
+    }
+
+    /// Has the next entry go where it would have gone then. What entries behind it held is restored and in the medium.
+    pub fn go_back(&mut self, to: Position) {
+        self.cursor = to.cursor;
+        self.limit = to.limit;
+        self.used = to.used;
     }
 
     /// The continuation that is there for when this one is full.
@@ -112,10 +144,18 @@ impl Log {
         let sum = crc32c::crc32c(&entry[4..]);
         entry[..4].copy_from_slice(&sum.to_le_bytes());
         let at = self.cursor;
+        self.written = true;
         image.write(at, entry);
         self.cursor += entry_bytes(held);
         (at, entry.len() as u64)
     }
+}
+
+/// What a cache line held, by its entry.
+pub(crate) fn held(image: &Image, entry: u64) -> [u8; CACHE_LINE as usize] {
+    let mut held = [0; CACHE_LINE as usize];
+    image.read(entry + ENTRY, &mut held);
+    held
 }
 
 /// The number of the last region that is over; none if it is damaged.

@@ -40,9 +40,9 @@ pub struct Stats {
     pub moved: u64,
     /// Bytes of those.
     pub moved_bytes: u64,
-    /// Regions that ended, and those that were taken back.
+    /// Outermost regions that were committed.
     pub regions: u64,
-    /// Regions that were taken back.
+    /// Regions that were rolled back.
     pub taken_back: u64,
     /// Cache lines logged in regions.
     pub logged: u64,
@@ -97,15 +97,19 @@ pub struct Space {
     /// Offset of the first object.
     pub(crate) first: u64,
     log: Log,
-    /// Regions within regions.
+    /// Regions that are open, one within the other.
     pub(crate) depth: u32,
+    /// Of each region that is open but the innermost, from the outermost on.
+    outer: Vec<regions::Savepoint>,
+    /// Cache lines that regions within the outermost one logged, in their order: where they are, and where their entries are.
+    entries: Vec<(u64, u64)>,
     /// The number of the region that is open, or of the last one.
     region: u64,
-    /// Cache lines that were logged in this region.
+    /// Cache lines that were logged in the innermost region.
     logged: FxHashSet<u64>,
     /// The one that was logged last.
     last_logged: u64,
-    /// Where objects are made in this region, from and to, which is not logged: nothing refers to them if it is taken back.
+    /// Where objects are made in the innermost region, from and to, which is not logged: nothing refers to them if it is taken back.
     fresh: BTreeMap<u64, u64>,
     /// Whether any was made.
     pub(crate) made: bool,
@@ -328,6 +332,8 @@ impl Space {
             first: 0,
             log: Log::default(),
             depth: 0,
+            outer: Vec::new(),
+            entries: Vec::new(),
             region: 0,
             logged: Default::default(),
             last_logged: u64::MAX,
@@ -408,7 +414,7 @@ impl Space {
             return Ok(()); // Whoever opens it next recovers what is there.
         }
         if self.depth > 0 {
-            self.take_back()?;
+            self.roll_back_all()?;
         }
         for (at, bytes) in self.log.give_up() {
             self.alloc.free(at, bytes);

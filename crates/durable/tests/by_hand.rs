@@ -163,7 +163,7 @@ fn objects_move_once_and_are_there_after_a_crash() {
     assert_eq!(again.image().u64(at(a, 8)), 10);
     assert_eq!(again.image().u32(at(b, 16)), a.0);
 
-    space.take_back().unwrap();
+    space.roll_back_all().unwrap();
     assert_eq!(space.image().u64(at(a, 8)), 10);
     space.close().unwrap();
 }

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::nested::nested;
 use common::{Seen, World, inspect, tables};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -21,7 +22,9 @@ fn operation(world: &mut World, rng: &mut SmallRng) {
         world.space().seal_for_tests();
     }
     let head = world.root("list");
-    match rng.random_range(0..9) {
+    match rng.random_range(0..11) {
+        // Regions within regions, some of them rolled back.
+        9 | 10 if !head.is_null() => nested(world, rng),
         // A new chain becomes reachable by one store.
         0 | 1 if !head.is_null() => {
             let next = world.load_ref(head, 24);
@@ -74,7 +77,7 @@ fn operation(world: &mut World, rng: &mut SmallRng) {
             }
             let new = world.node(1, 2, Ref::NULL, Ref::NULL);
             world.store_ref(head, 24, new);
-            world.space().take_back().unwrap();
+            world.space().roll_back_all().unwrap();
         }
         // A root is no more, and its place is another's: alone, or in a region that is taken back.
         7 if !head.is_null() => {
@@ -86,7 +89,7 @@ fn operation(world: &mut World, rng: &mut SmallRng) {
             world.space().set_root(&name, Ref::NULL).unwrap();
             if in_region {
                 world.space().set_root("short", head).unwrap();
-                world.space().take_back().unwrap();
+                world.space().roll_back_all().unwrap();
             }
         }
         // Another root, which may be new.

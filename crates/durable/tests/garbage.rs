@@ -193,7 +193,7 @@ impl Program {
                 self.before = None;
             }
             Step::TakeBack if in_region => {
-                self.world.space().take_back().unwrap();
+                self.world.space().roll_back_all().unwrap();
                 let (slots, alive) = self.before.take().unwrap();
                 self.slots = slots;
                 // What was made in the region is gone, whatever the program kept of it: a language gives it up too.

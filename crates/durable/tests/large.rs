@@ -42,7 +42,7 @@ fn story(seed: u64) {
                         let node = world.node(i, i, Ref::NULL, Ref::NULL);
                         world.persist(node).unwrap();
                     }
-                    world.space().take_back().unwrap();
+                    world.space().roll_back_all().unwrap();
                 }
                 _ => {
                     let mut head = world.root("list");
@@ -132,7 +132,7 @@ fn the_log_gives_its_room_back() {
             at = world.load_ref(at, 24);
         }
         match round % 7 {
-            3 => world.space().take_back().unwrap(),
+            3 => world.space().roll_back_all().unwrap(),
             _ => world.space().end().unwrap(),
         }
         if round == 20 {

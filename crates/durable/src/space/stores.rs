@@ -54,6 +54,9 @@ impl Space {
             let region = self.region;
             let (entry, bytes) = self.log.add(&mut self.image, region, at);
             self.flush(entry, bytes);
+            if !self.outer.is_empty() {
+                self.entries.push((at, entry));
+            }
             self.stats.logged += 1;
             logged = true;
         }

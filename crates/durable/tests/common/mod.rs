@@ -1,6 +1,8 @@
 //! A heap with a region beside it, without a language: what tests of the durable region run on.
 #![allow(dead_code)]
 
+pub mod nested;
+
 use std::sync::{Arc, Mutex};
 use varve_durable::domain::{Crash, Domain, Fence, Simulated};
 use varve_durable::layout::FILE_START;

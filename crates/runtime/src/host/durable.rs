@@ -7,7 +7,7 @@
 //! | `root_unit` | `i32 ->` | adds a unit to the name that the next call is about |
 //! | `root` | `-> (ref null T)` | what the name stands for |
 //! | `set_root` | `(ref null T) ->` | has the name stand for an object |
-//! | `region_begin`, `region_end`, `region_rollback` | `->` | failure-atomic regions |
+//! | `region_begin`, `region_end`, `region_rollback` | `->` | failure-atomic regions: the last two are for the one that was begun last |
 
 use crate::{AsContextMut, Caller, Linker, Result, Val};
 
@@ -46,6 +46,6 @@ pub fn link<T: 'static>(linker: &mut Linker<T>) {
         c.as_context_mut().vm().end_region()
     });
     linker.func_wrap(MODULE, "region_rollback", |mut c: C<'_, T>| -> Result<()> {
-        c.as_context_mut().vm().take_back_region()
+        c.as_context_mut().vm().roll_back_region()
     });
 }

@@ -278,7 +278,7 @@ impl Vm {
     /// Takes back a region that the program left open when it was ended by something that it cannot catch.
     pub(super) fn take_back_left_open(&mut self) -> Result<()> {
         match self.region_in_use() {
-            Some(space) if space.in_region() => Ok(space.take_back()?),
+            Some(space) if space.in_region() => Ok(space.roll_back_all()?),
             _ => Ok(()),
         }
     }
@@ -458,10 +458,10 @@ impl Vm {
         }
     }
 
-    /// Takes it back.
-    pub(crate) fn take_back_region(&mut self) -> Result<()> {
+    /// Rolls back the one that was begun last.
+    pub(crate) fn roll_back_region(&mut self) -> Result<()> {
         match self.is_durable() {
-            true => Ok(self.space()?.take_back()?),
+            true => Ok(self.space()?.roll_back()?),
             false => Ok(()),
         }
     }
