@@ -76,8 +76,9 @@ public final class Varve {
     }
 
     /**
-     * Does some work whose stores into durable objects survive together or not at all. If the work throws, these stores are taken back, and
-     * what it threw is thrown on; objects that are not durable stay as they are. A region within a region is a part of it.
+     * Does some work whose stores into durable objects survive together or not at all. If the work throws, these stores are rolled back, and
+     * what it threw is thrown on; objects that are not durable stay as they are. A region within a region is a part of it: if it throws, its own
+     * stores are rolled back, and if the region around it goes on, that one's survive or not as a whole.
      */
     public static void region(Runnable work) {
         begin();
@@ -94,7 +95,10 @@ public final class Varve {
         }
     }
 
-    /** Begins a region that {@link #end} or {@link #rollback} ends. If neither is called until the program ends, its stores are taken back. */
+    /**
+     * Begins a region, within the one that is open if there is one, which {@link #end} or {@link #rollback} ends. If neither is
+     * called until the program ends, its stores are rolled back.
+     */
     public static void begin() {
     }
 
@@ -102,7 +106,7 @@ public final class Varve {
     public static void end() {
     }
 
-    /** Takes back all stores into durable objects since the outermost region began, and ends all regions. */
+    /** Rolls back what the region that was begun last has stored into durable objects, and ends it. Regions around it go on. */
     public static void rollback() {
     }
 

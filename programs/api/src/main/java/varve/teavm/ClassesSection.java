@@ -24,6 +24,7 @@ import org.teavm.model.ValueType;
  * field  TYPE  FIELD OLD...   what a field was called before
  * line   TYPE  FILE:LINE      where a closure stands
  * name   TYPE  NAME           what a class is known by that has a number for a name
+ * keeps  TYPE                 objects of the class can be in a region: all is there that can be called on them
  * </pre>
  *
  * TYPE is the class as the module names its type.
@@ -46,6 +47,11 @@ final class ClassesSection {
         }
         section.lines("line", noted.lines);
         section.lines("name", noted.names);
+        for (String name : noted.kept) {
+            // A type of the module, even if this version has no code that names it.
+            context.classInfoProvider().getClassInfo(ValueType.object(name));
+            section.line("keeps", WasmGCNameProvider.sanitize(name), List.of());
+        }
         byte[] bytes = section.text.toString().getBytes(StandardCharsets.UTF_8);
         context.module().add(new WasmCustomSection("varve.classes", bytes));
     }

@@ -1,0 +1,58 @@
+package varve.teavm;
+
+import java.util.Set;
+import org.teavm.dependency.DependencyAgent;
+import org.teavm.model.ClassReader;
+import org.teavm.model.ElementModifier;
+import org.teavm.model.FieldReader;
+
+/**
+ * Which classes' objects can be in a durable region: all but those that are something only while a program runs, and those that the compiler
+ * made for lambdas. The runtime refuses objects of any other class, so that what it lets into a region is whole in each later version.
+ */
+final class Surviving {
+    /** Their objects belong to one run: to its files, threads and stack, or to a computation that is under way. */
+    private static final String[] PACKAGES = {
+        "java.io.", "java.lang.invoke.", "java.lang.ref.", "java.lang.reflect.", "java.net.", "java.nio.", "java.util.logging.",
+        "java.util.stream.", "org.teavm.", "varve."
+    };
+    private static final Set<String> CLASSES = Set.of("java.lang.Thread", "java.lang.ThreadLocal", "java.lang.ClassLoader",
+            "java.lang.Runtime", "java.lang.System", "java.util.Timer", "java.util.TimerTask", "java.util.GenericEnumSet");
+    /** What the compiler's library is made of beside the classes that programs name. */
+    private static final String LIBRARY = "org.teavm.classlib.impl.";
+    /** Values of those packages all the same. */
+    private static final Set<String> VALUES = Set.of("java.io.File", "java.net.URI", "java.io.IOException", "java.io.UncheckedIOException",
+            "java.io.FileNotFoundException", "java.io.EOFException");
+
+    private Surviving() {
+    }
+
+    static boolean canBeIn(ClassReader cls, DependencyAgent agent) {
+        if (cls.hasModifier(ElementModifier.INTERFACE) || cls.getName().contains("$lambda$")) {
+            return false;
+        }
+        for (ClassReader c = cls; c != null; c = c.getParent() == null ? null : agent.getClassSource().get(c.getParent())) {
+            if (CLASSES.contains(c.getName()) || isOfARun(c.getName())) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static boolean isOfARun(String name) {
+        if (VALUES.contains(name) || name.startsWith(LIBRARY)) {
+            return false;
+        }
+        for (String prefix : PACKAGES) {
+            if (name.startsWith(prefix)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Whether a field is the runtime's own: what it holds is never in a region. */
+    static boolean isVolatile(FieldReader field) {
+        return field.getOwnerName().equals("java.lang.Object") && field.getName().equals("monitor");
+    }
+}
