@@ -31,6 +31,8 @@ pub struct Live {
     pub types: Vec<bool>,
     /// Offsets of the constants that objects and roots refer to.
     pub constants: HashSet<u32>,
+    /// What objects are that the program makes in each run: see [`Named::of`](crate::Named::of).
+    pub named: Vec<String>,
 }
 
 /// How a region's objects become those of another program.
@@ -42,6 +44,8 @@ pub struct Plan {
     pub constants: HashMap<u32, u32>,
     /// Class data that the program makes while it runs and that live, for the new program.
     pub late: Vec<Late>,
+    /// What objects are now that the program makes in each run.
+    pub named: HashMap<String, String>,
 }
 
 /// How objects of a type become objects of another.
@@ -235,6 +239,10 @@ impl Plan {
         }
         planner.add_narrowed();
         planner.add_constants(late, live)?;
+        for of in &live.named {
+            let now = planner.names.new_static(of);
+            planner.plan.named.insert(of.clone(), now);
+        }
         Ok(planner.plan)
     }
 

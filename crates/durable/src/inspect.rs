@@ -8,7 +8,7 @@ use crate::journal;
 use crate::log;
 use crate::name::Owned;
 use crate::pages;
-use crate::records::Records;
+use crate::records::{Named, Records};
 use crate::roots::{self, Root};
 use crate::source::{Source, io_error, look_at};
 use crate::space::unreadable;
@@ -30,7 +30,7 @@ pub struct Inspection {
     /// Class data that programs made while they ran.
     pub late: Vec<Late>,
     /// Objects that the program makes anew in each run and means the same ones.
-    pub named: Vec<Ref>,
+    pub named: Vec<Named>,
     /// Roots that stand for something.
     pub roots: Vec<Root>,
     /// Cache lines of a region that was not over, which opening takes back.
@@ -112,6 +112,7 @@ impl Inspection {
         let mut roots = roots::all(&image);
         roots.retain(|r| !r.object.is_null());
         let infos = header.tables.infos(header.align);
+        let named: Vec<Ref> = records.named.iter().map(|n| n.object).collect();
         let walk = Walker::new(
             &image,
             &header.tables,
@@ -121,7 +122,7 @@ impl Inspection {
             header.align,
         )
         .without(without)
-        .run(&roots, &records.named);
+        .run(&roots, &named);
         Ok(Inspection {
             image,
             version: header.version,

@@ -16,15 +16,28 @@ use varve_heap::Ref;
 pub(crate) enum Record {
     /// How to make class data again.
     Late(Late),
-    /// An object whose type is [`named_by`](crate::Type::named_by) something: its reference.
-    Named { named: u32 },
+    /// An object that the program makes in each run and means the same one: its reference, and [what it is](Named::of).
+    Named {
+        named: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<String>,
+    },
+}
+
+/// An object that the program makes in each run and means the same one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Where it is.
+    pub object: Ref,
+    /// What it is in the program, such as the static field that holds it. None if its type says so: see [`Type::named_by`](crate::Type::named_by).
+    pub of: Option<String>,
 }
 
 /// All records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Records {
     pub late: Vec<Late>,
-    pub named: Vec<Ref>,
+    pub named: Vec<Named>,
     /// The offset behind the last one.
     pub end: u64,
 }
@@ -39,7 +52,10 @@ impl Records {
         while let Some(bytes) = read_record(image, all.end, DIRECTORY.saturating_sub(all.end)) {
             match serde_json::from_slice(&bytes) {
                 Ok(Record::Late(late)) => all.late.push(late),
-                Ok(Record::Named { named }) => all.named.push(Ref(named)),
+                Ok(Record::Named { named, of }) => all.named.push(Named {
+                    object: Ref(named),
+                    of,
+                }),
                 Err(_) => break,
             }
             all.end = (all.end + 8 + bytes.len() as u64).next_multiple_of(8);

@@ -145,9 +145,10 @@ pub(crate) fn rewrite_without(
     for late in &plan.late {
         new.add_late(late.clone())?;
     }
-    for &r in &old.named {
-        if let Place::File(at) = to.place(moved(r)) {
-            new.new_named.push(at);
+    for named in &old.named {
+        if let Place::File(at) = to.place(moved(named.object)) {
+            let of = named.of.as_ref().map(|of| plan.named[of].clone());
+            new.new_named.push((at, of));
         }
     }
     new.add_named()?;
@@ -165,6 +166,7 @@ fn live(old: &Inspection) -> Live {
     let from = Addresses(old.align);
     let mut live = Live {
         types: old.walk.by_type.iter().map(|c| c.0 > 0).collect(),
+        named: old.named.iter().filter_map(|n| n.of.clone()).collect(),
         ..Live::default()
     };
     let mut note = |r: Ref| {

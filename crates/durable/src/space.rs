@@ -9,7 +9,7 @@ mod roots;
 mod sealing;
 mod stores;
 
-pub use persist::Volatile;
+pub use persist::{Canonical, Volatile};
 
 use crate::alloc::Allocator;
 use crate::domain::{Domain, Fence};
@@ -22,14 +22,14 @@ use crate::layout::*;
 use crate::log::{self, Log};
 use crate::name::Owned;
 use crate::pages;
-use crate::records::Records;
+use crate::records::{Named, Records};
 use crate::snapshot::Watch;
 use crate::types::{Info, Tables, difference};
 use persist::Moving;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use varve_heap::{ObjectAlign, Ref};
+use varve_heap::ObjectAlign;
 
 /// What a region did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,8 +86,8 @@ pub struct Space {
     pub(crate) alloc: Allocator,
     pub(crate) stats: Stats,
     pub(crate) records: Records,
-    /// Objects that are the same in each run, became durable, and are not recorded yet: their offsets.
-    pub(crate) new_named: Vec<u64>,
+    /// Objects that are the same in each run, became durable, and are not recorded yet: their offsets, and what they are.
+    pub(crate) new_named: Vec<(u64, Option<String>)>,
     /// What objects are moved with.
     pub(crate) moving: Moving,
     /// Bytes of constants that the tables name.
@@ -279,16 +279,17 @@ impl Space {
 
     /// What is wrong with the records of objects that are the same in each run.
     fn wrong_named(&self) -> Option<String> {
-        let wrong = |r: &&varve_heap::Ref| {
-            let Place::File(at) = self.addresses.place(**r) else {
+        let wrong = |n: &&Named| {
+            let Place::File(at) = self.addresses.place(n.object) else {
                 return true;
             };
             let len = self.image.len();
             let inside = at >= self.first && at.is_multiple_of(8) && at < len - 8;
             let ty = || varve_heap::Header(self.image.u64(at)).type_index() as usize;
-            !(inside && self.infos.get(ty()).is_some_and(|i| i.named))
+            let right = |i: &Info| i.named || n.of.is_some();
+            !(inside && self.infos.get(ty()).is_some_and(right))
         };
-        let wrong = self.records.named.iter().find(wrong)?;
+        let wrong = self.records.named.iter().find(wrong)?.object;
         Some(format!("the record of {wrong:?} is of no such object"))
     }
 
@@ -634,10 +635,16 @@ impl Space {
 
     // ---- what others ask --------------------------------------------------------------------------------------------------------
 
-    /// Objects whose types are [`named_by`](crate::Type::named_by) something. They are never garbage: they are few, and the program means them
-    /// in each run.
-    pub fn named(&self) -> &[Ref] {
+    /// Objects that the program makes in each run and means the same ones. They are never garbage.
+    pub fn named(&self) -> &[Named] {
         &self.records.named
+    }
+
+    /// Has a field of a type's objects be null in the region, whatever it held: what it holds belongs to the run.
+    pub fn forget_field(&mut self, ty: u32, offset: u32) {
+        if let Some(info) = self.infos.get_mut(ty as usize) {
+            info.forgets.push(offset);
+        }
     }
 
     /// The region's types and constants.

@@ -174,6 +174,8 @@ pub(crate) struct Info {
     pub refused: Option<String>,
     /// Whether its objects are the same in each run, by their names.
     pub named: bool,
+    /// Struct: offsets of references that are null in the region, whatever they were.
+    pub forgets: Vec<u32>,
 }
 
 impl Tables {
@@ -265,6 +267,7 @@ impl Tables {
             refs,
             refused,
             named: t.named_by.is_some(),
+            forgets: Vec::new(),
         }
     }
 

@@ -70,6 +70,17 @@ impl Names {
         self.fields.get(&key).map(String::as_str)
     }
 
+    /// What a static field is called now, `Class#field`, whatever follows it. Other names stay.
+    pub fn new_static(&self, name: &str) -> String {
+        let Some((class, field)) = name.split_once('#') else {
+            return name.to_string();
+        };
+        let class = self.new_name(class);
+        let end = field.find('[').unwrap_or(field.len());
+        let now = self.new_field(&class, &field[..end]);
+        format!("{class}#{}{}", now.unwrap_or(&field[..end]), &field[end..])
+    }
+
     /// What a name of the old program is now: a class, a class within one, or one of the compiler's names with classes in it, such as
     /// `Array<a.B>@vt`.
     pub fn new_name(&self, name: &str) -> String {

@@ -60,7 +60,8 @@ impl Space {
         };
         let roots = self.roots();
         let roots = roots.iter().map(|root| &root.object);
-        for &r in roots.chain(&self.records.named).chain(held) {
+        let named = self.records.named.iter().map(|n| &n.object);
+        for &r in roots.chain(named).chain(held) {
             // What the program holds may be elsewhere.
             if r.is_durable() {
                 cycle.marker.follow(r);
@@ -199,7 +200,7 @@ impl Space {
             self.first,
             self.addresses.0,
         );
-        let named = self.records.named.iter();
+        let named = self.records.named.iter().map(|n| &n.object);
         let held: Vec<Ref> = held.iter().chain(named).copied().collect();
         walker.run(&self.roots(), &held)
     }

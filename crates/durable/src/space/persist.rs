@@ -8,13 +8,19 @@ use crate::domain::Fence;
 use crate::error::{Error, Result};
 use crate::layout::{PAGE, Place};
 use crate::walk::header_of;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use varve_heap::layout::*;
 use varve_heap::{Header, ObjectAlign, Ref};
+
+/// Objects that the program makes in each run and means the same ones, by their references now: what each is.
+pub type Canonical = FxHashMap<u32, Arc<str>>;
 
 /// A heap of objects that do not survive, reached as its compiled code does.
 pub struct Volatile {
     base: *mut u8,
     align: ObjectAlign,
+    canonical: Arc<Canonical>,
 }
 
 impl Volatile {
@@ -22,7 +28,16 @@ impl Volatile {
     /// `base` is the base of a heap with [`durable`](varve_heap::Config::durable) set that lives longer than this, which nobody else uses
     /// while a method of [`Space`] is given this.
     pub unsafe fn new(base: *mut u8, align: ObjectAlign) -> Volatile {
-        Volatile { base, align }
+        Volatile {
+            base,
+            align,
+            canonical: Arc::default(),
+        }
+    }
+
+    /// The same, of which some objects are the same in each run.
+    pub fn with_canonical(self, canonical: Arc<Canonical>) -> Volatile {
+        Volatile { canonical, ..self }
     }
 
     fn at(&self, r: Ref, offset: u64) -> *mut u8 {
@@ -167,6 +182,11 @@ impl Moving {
             let ty = Header(space.image.u64(at)).type_index();
             let info = &space.infos[ty as usize];
             let (element, first, slots) = (info.element, u64::from(info.size), info.refs.len());
+            let forgets = info.forgets.len();
+            for i in 0..forgets {
+                let slot = at + u64::from(space.infos[ty as usize].forgets[i]);
+                space.image.write(slot, &[0; 4]);
+            }
             let slots = match element {
                 0 => slots,
                 _ => space.image.u32(at + ARRAY_LENGTH as u64) as usize,
@@ -218,6 +238,7 @@ impl Moving {
             element => info.align.array_size(element, heap.length(r)),
         };
         let (refers, named) = (!info.refs.is_empty(), info.named);
+        let of = heap.canonical.get(&r.0).map(|of| of.to_string());
         let at = space.allocate(bytes)?;
         let to = space.image.place_to_write(at, bytes);
         // SAFETY: the object has `bytes` bytes in the heap, and so has its new place in the image; they do not overlap.
@@ -233,8 +254,8 @@ impl Moving {
         if refers {
             self.pending.push(at);
         }
-        if named {
-            space.new_named.push(at);
+        if named || of.is_some() {
+            space.new_named.push((at, of));
         }
         Ok(new)
     }

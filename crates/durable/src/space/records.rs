@@ -6,7 +6,10 @@ use crate::domain::Fence;
 use crate::error::{Error, Result};
 use crate::header::record;
 use crate::layout::DIRECTORY;
-use crate::records::Record;
+use crate::records::{Named, Record};
+
+/// Where records of objects end that the program can do without: what must be recorded has room behind it.
+const NAMED_END: u64 = DIRECTORY - (20 << 10);
 
 impl Space {
     /// Class data that programs made while they ran, to be made again before they run.
@@ -43,10 +46,16 @@ impl Space {
 
     /// Records objects that are the same in each run, which became durable.
     pub(crate) fn add_named(&mut self) -> Result<()> {
-        for at in std::mem::take(&mut self.new_named) {
-            let reference = self.addresses.reference(at);
-            self.add_record(&Record::Named { named: reference.0 })?;
-            self.records.named.push(reference);
+        for (at, of) in std::mem::take(&mut self.new_named) {
+            if of.is_some() && self.records.end > NAMED_END {
+                continue;
+            }
+            let object = self.addresses.reference(at);
+            self.add_record(&Record::Named {
+                named: object.0,
+                of: of.clone(),
+            })?;
+            self.records.named.push(Named { object, of });
         }
         Ok(())
     }

@@ -452,6 +452,20 @@ impl Translator<'_, '_> {
             return;
         }
         self.call_helper(Helper::ConstantMade, &[reference]);
+        self.may_be_another();
+    }
+
+    /// After a store into a global that may hold an object that is the same in each run.
+    pub(super) fn after_global(&mut self, global: u32) {
+        if self.env.durable.is_some_and(|d| d.canonical.is_field(global)) {
+            let global = self.i32(i64::from(global));
+            self.call_helper(Helper::CanonicalSet, &[global]);
+            self.may_be_another();
+        }
+    }
+
+    /// An object that was just made may be one of the region.
+    fn may_be_another(&mut self) {
         // It may be another object now, and the first durable one that the program knows.
         self.fresh.clear();
         let relied = self.nothing_durable();

@@ -57,6 +57,7 @@ impl Translator<'_, '_> {
                 let ty = self.env.module.globals[global_index as usize].0.ty;
                 self.store(&Slot::global(place, ty), value);
                 self.pop();
+                self.after_global(global_index);
             }
             _ => return false,
         }

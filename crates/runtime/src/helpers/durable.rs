@@ -16,6 +16,11 @@ helper! {
 }
 
 helper! {
+    /// A static field has another object. Collects nothing.
+    canonical_set(vm, global: u32) { vm.canonical_set(global) }
+}
+
+helper! {
     /// Class data, which are at a place of their own.
     alloc_class_data(vm, ty: u32) -> u32 { vm.alloc_class_data(ty) }
 }

@@ -72,6 +72,7 @@ helpers! {
     LogElement = arrays::log_element, [I32, I64];
     StoreDurable = durable::store, [I32, I64, I64, I32];
     ConstantMade = durable::constant_made, [I32];
+    CanonicalSet = durable::canonical_set, [I32];
     AllocClassData = durable::alloc_class_data, [I32] -> I32;
 }
 
@@ -93,6 +94,7 @@ impl Helper {
                 | LogElement
                 | StoreDurable
                 | ConstantMade
+                | CanonicalSet
                 | AllocClassData
         )
     }

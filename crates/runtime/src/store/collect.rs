@@ -132,6 +132,7 @@ impl Vm {
 /// Handles of the host, globals, tables, segments, and the frames of compiled code.
 impl Roots for Vm {
     fn visit(&mut self, f: &mut dyn FnMut(&mut Ref)) {
+        self.collected += 1;
         let mut visit = |raw: &mut u32| {
             let mut r = Ref(*raw);
             f(&mut r);

@@ -1,5 +1,6 @@
 //! Objects that survive the program: between the store and its durable region.
 
+mod canonical;
 pub(crate) mod class_data;
 mod classes;
 mod stats;
@@ -40,6 +41,8 @@ pub(crate) struct Durable {
     renamed: Vec<varve_durable::Renamed>,
     /// Enumerations of the program, whose constants are the same objects in each run.
     pub enumeration: Option<types::Enumeration>,
+    /// Other objects that are the same in each run.
+    pub canonical: canonical::Canonical,
     /// The name of a root while the program spells it, in UTF-16.
     name: Vec<u16>,
     /// Stores, objects and logged lines whose instructions were told.
@@ -112,6 +115,7 @@ impl Durable {
             heap_base,
             file_start,
             enumeration: None,
+            canonical: canonical::Canonical::default(),
             name: Vec::new(),
             told: [0; 3],
             longest_pause: Duration::ZERO,
@@ -203,6 +207,7 @@ impl Vm {
         self.collect()?;
         let tables = self.durable_tables(instance);
         let enumeration = self.enumeration(instance);
+        let module = self.instances[instance as usize].module.clone();
         let class_objects = self.class_objects(instance);
         let durable = self.durable.as_mut().expect("looked at above");
         durable.class_types.extend(class_objects);
@@ -210,9 +215,13 @@ impl Vm {
         let fields = tables.renamed.iter().filter(|r| r.field.is_some());
         durable.renamed = fields.cloned().collect();
         durable.enumeration = enumeration;
+        durable.canonical = canonical::Canonical::of(&module, &tables);
         let opened = durable.opened.take().expect("opened with the store");
         let mut space = opened.region(&tables)?;
         space.set_grouped(durable.grouped)?;
+        for (ty, offset) in types::forgotten(&tables) {
+            space.forget_field(ty, offset);
+        }
         durable.space = Some(space);
         self.restore_class_data(instance)
     }
@@ -307,10 +316,11 @@ impl Vm {
         if self.durable.is_some() {
             self.begin_to_check()?;
         }
+        let canonical = self.canonical_now();
         let Some(durable) = self.durable.as_deref_mut() else {
             return Ok(reference);
         };
-        let heap = durable.volatile();
+        let heap = durable.volatile().with_canonical(canonical);
         let space = durable
             .space
             .as_mut()
@@ -423,6 +433,7 @@ impl Vm {
     /// What the name stands for that was spelled; 0 if nothing.
     pub(crate) fn find_root(&mut self) -> Result<u32> {
         let name = self.spelled();
+        self.settle_canonical()?;
         let found = self.space()?.root(&name);
         if found.is_some() {
             self.begin_to_check()?;
@@ -433,6 +444,7 @@ impl Vm {
     /// Has the name that was spelled stand for an object.
     pub(crate) fn publish_root(&mut self, object: u32) -> Result<()> {
         let name = self.spelled();
+        self.settle_canonical()?;
         let object = self.persist(object)?;
         self.space()?.set_root(&name, Ref(object))?;
         self.tell_work();

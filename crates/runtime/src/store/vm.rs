@@ -86,6 +86,8 @@ pub struct Vm {
     pub(crate) tags: Vec<TypeIndex>,
     pub(crate) instances: Vec<InstanceData>,
     pub(crate) roots: Roots,
+    /// How often objects may have moved.
+    pub(crate) collected: u64,
     pub(crate) sites: Sites,
     pub(crate) intervals: Reports,
     /// Values of the host by the handles in their objects.
@@ -205,6 +207,7 @@ impl Vm {
             tags: vec![],
             instances: vec![],
             roots: Roots::new(id),
+            collected: 0,
             sites: Sites::default(),
             intervals: Reports::default(),
             host_values: HostValues::default(),

@@ -108,6 +108,14 @@ impl Constants {
     }
 }
 
+/// The identity hash code of the object that stands for a class, as a reference to a small integer: the same in each run.
+fn identity(name: &str) -> u32 {
+    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    (hash & 0x3fff_ffff) << 1 | layout::I31_TAG
+}
+
 fn refs_of(ty: TypeIndex, types: &Registry) -> Vec<u32> {
     let fields = types.fields(ty).iter().zip(&types.get(ty).layout.offsets);
     let refs = fields.filter(|(f, _)| f.storage.is_managed());
@@ -240,6 +248,10 @@ impl Vm {
                 Held::Class(at) => u64::from(self.known_class(*at)?),
                 Held::Func(name, index) => u64::from(self.function_place(instance, name, *index)?),
             };
+            let bits = match self.identity_of_class(late.ty) == Some(offset) && bits == 0 {
+                true => u64::from(identity(&late.name)),
+                false => bits,
+            };
             let word = self.constants().word(late.offset + offset).cast::<u8>();
             self.write(word, field.storage, bits);
         }
@@ -255,6 +267,22 @@ impl Vm {
             }
         }
         Ok(())
+    }
+
+    /// The offset of the identity hash code in objects that stand for classes, which Java's compiler keeps in the field of the monitor.
+    fn identity_of_class(&self, ty: TypeIndex) -> Option<u32> {
+        let durable = self.durable.as_ref()?;
+        let space = durable.space.as_ref()?;
+        if durable.class_objects != Some(ty) {
+            return None;
+        }
+        match &space.tables().types.get(ty as usize)?.kind {
+            varve_durable::Kind::Struct { fields, .. } => {
+                let monitor = fields.iter().find(|f| f.name == "monitor");
+                monitor.map(|f| f.offset)
+            }
+            _ => None,
+        }
     }
 
     fn constants(&self) -> &Constants {
@@ -321,6 +349,8 @@ impl Vm {
             .is_some_and(|d| d.class_objects == Some(ty));
         let types = self.engine.types();
         let fields = types.fields(ty).iter().zip(&types.get(ty).layout.offsets);
+        let name = self.class_data_name(at, 8);
+        let hashed = self.identity_of_class(ty);
         let held = fields.map(|(field, &offset)| {
             let word = constants.word(at + offset).cast::<u8>();
             let bits = self.read(word, field.storage);
@@ -329,6 +359,19 @@ impl Vm {
                     0 => Held::Null,
                     place => self.held_function(place as u32),
                 },
+                // Maps know the class by its hash code, in each run.
+                _ if hashed == Some(offset) => {
+                    if bits == 0 {
+                        let word = constants.word(at + offset);
+                        // SAFETY: a field of class data, which nobody else has while compiled code waits.
+                        unsafe { word.write(identity(&name)) };
+                        return Held::Bits(identity(&name).into());
+                    }
+                    match bits as u32 & layout::I31_TAG {
+                        0 => Held::Null,
+                        _ => Held::Bits(bits),
+                    }
+                }
                 s if s.is_managed() => match constants.offset(bits as u32) {
                     Some(at) => Held::Class(at),
                     None => Held::Null,
@@ -344,7 +387,7 @@ impl Vm {
             ty,
             link: self.link_of(at),
             held,
-            name: self.class_data_name(at, 8),
+            name,
         }
     }
 

@@ -7,12 +7,13 @@
 //! field  TYPE  FIELD OLD...   what a field was called before
 //! line   TYPE  FILE:LINE      where a closure stands
 //! name   TYPE  NAME           what a class is known by that has a number for a name
+//! keeps  TYPE                 objects of the class can be in a region: all is there that can be called on them
 //! ```
 //!
 //! Words are separated by tabulators. Lines of other kinds are for others.
 
 use crate::module::ModuleInner;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use varve_durable::Renamed;
 use varve_durable::evolve::{each_class, without_number};
 
@@ -30,6 +31,8 @@ pub(super) struct Classes {
     pub renamed: Vec<Renamed>,
     lines: HashMap<String, String>,
     names: HashMap<String, String>,
+    /// Classes of which all is there that can be called on their objects; empty if the module does not say.
+    keeps: HashSet<String>,
 }
 
 impl Classes {
@@ -71,6 +74,7 @@ impl Classes {
                         classes.add_renamed(&class, words.map(|was| (Some(field), was)));
                     }
                 }
+                "keeps" => drop(classes.keeps.insert(class)),
                 "line" => drop(
                     words
                         .next()
@@ -139,6 +143,14 @@ impl Classes {
     /// What a type or a constant is known by, whose name has classes in it.
     pub fn known_as(&self, name: &str) -> String {
         known_as(&self.names, name)
+    }
+
+    /// Why objects of a class must not be in a region, if another version of the program could not do with them what this one does.
+    pub fn left_out(&self, class: &str) -> Option<String> {
+        let is_class = !class.is_empty() && !class.contains(['@', '<']);
+        (!self.keeps.is_empty() && is_class && !self.keeps.contains(class)).then(|| {
+            "it belongs to one run of a program, or the compiler left out some of what can be called on it: keep its values in an object of another class".into()
+        })
     }
 
     /// Where a closure stands.

@@ -9,7 +9,7 @@ use crate::store::Vm;
 use crate::types::{Canonical, Composite, HeapType, Hierarchy, Storage, TypeIndex, ValType};
 use std::collections::HashMap;
 use varve_durable::{Field, Heap, Kind, Tables, Target, Type};
-use varve_heap::{Header, Ref, layout};
+use varve_heap::layout;
 
 /// Types of Java whose objects are something because of what else refers to them in one run of a program.
 const IDENTITIES: [(&str, &str); 3] = [
@@ -26,6 +26,9 @@ const IDENTITIES: [(&str, &str); 3] = [
 
 /// The type of Java whose objects are class data for programs: each class has one.
 const CLASS: &str = "java.lang.Class";
+
+/// The type of Java that all others extend.
+const OBJECT: &str = "java.lang.Object";
 
 /// The type of Java whose objects, the constants of enumerations, are the same in each run by their names.
 const ENUMERATION: &str = "java.lang.Enum";
@@ -75,10 +78,14 @@ impl Vm {
         let enumeration = self.enumeration_of(ty, own);
         let own_name = self.reference_at(constant, own.name);
         let name = self.text_of(own_name);
-        let candidates = self.durable.as_ref().and_then(|d| d.space());
-        let candidates = candidates.map_or(vec![], |s| s.named().to_vec());
+        let constants = self.durable.as_ref().and_then(|d| d.space());
+        let constants = constants.map_or(&[][..], |s| s.named()).iter();
+        let constants: Vec<u32> = constants
+            .filter(|n| n.of.is_none())
+            .map(|n| n.object.0)
+            .collect();
         let named = |name: &[u8]| {
-            candidates.iter().map(|r| r.0).find(|&r| {
+            constants.iter().copied().find(|&r| {
                 self.enumeration_of(self.type_of(r), own) == enumeration
                     && self.text_of(self.reference_at(r, own.name)) == name
             })
@@ -104,10 +111,7 @@ impl Vm {
                 tables.name(ty)
             )));
         }
-        self.begin_to_check()?;
-        let header = self.object(constant).cast::<u64>();
-        // SAFETY: a live object begins with its header; compiled code waits.
-        unsafe { header.write(Header(header.read()).became_durable(Ref(found)).0) };
+        self.become_durable(constant, found)?;
         // A program that was built anew may count otherwise.
         let number = |r| {
             let at = self.object(r).wrapping_add(own.number.1 as usize);
@@ -153,7 +157,7 @@ impl Vm {
     }
 
     /// The reference in a field of an object, resolved; 0 if it is to none.
-    fn reference_at(&self, object: u32, offset: u32) -> u32 {
+    pub(super) fn reference_at(&self, object: u32, offset: u32) -> u32 {
         let at = self.object(object).wrapping_add(offset as usize);
         // SAFETY: the field lies in the object.
         let held = unsafe { at.cast::<u32>().read_unaligned() };
@@ -164,7 +168,7 @@ impl Vm {
     }
 
     /// The numbers in arrays that an object leads to: what a string says, however its language keeps it.
-    fn text_of(&self, object: u32) -> Vec<u8> {
+    pub(super) fn text_of(&self, object: u32) -> Vec<u8> {
         let mut text = Vec::new();
         self.add_text(object, 3, &mut text);
         text
@@ -230,7 +234,13 @@ impl Vm {
         for local in all.iter().filter_map(|t| classes::local_name(&t.name)) {
             *locals.entry(local).or_default() += 1;
         }
+        let object = names.iter().find(|(_, name)| name.0 == OBJECT);
+        let object = object.map(|(&ty, _)| ty);
+        let is_object = |i: u32| object.is_some_and(|o| types.is_subtype_index(i, o));
+        let mut left_out = Vec::new();
         for i in 0..all.len() {
+            let class = names.get(&(i as u32)).filter(|_| is_object(i as u32));
+            left_out.push(class.and_then(|(name, _)| classes.left_out(name)));
             let named = IDENTITIES.iter().find(|(name, _)| all[i].name == *name);
             let own = named.map(|(_, why)| why.to_string());
             let nameless = all[i].name == ENUMERATION && enumeration.is_none();
@@ -242,6 +252,9 @@ impl Vm {
             all[i].refused = own.or(of_super);
             let extends = |e: &Enumeration| types.is_subtype_index(i as u32, e.ty);
             all[i].named_by = enumeration.filter(extends).map(|e| e.name);
+        }
+        for (ty, left_out) in all.iter_mut().zip(left_out) {
+            ty.refused = ty.refused.take().or(left_out);
         }
         let durable = self.durable.as_ref().expect("asked while there is one");
         let mut constants = durable.constants.named().to_vec();
@@ -255,6 +268,33 @@ impl Vm {
             renamed: classes.renamed,
         }
     }
+}
+
+/// The type of Java that all exceptions extend, and its fields that belong to a run: the stack as it was, and what the host knows.
+const EXCEPTION: (&str, [&str; 2]) = ("java.lang.Throwable", ["lazyStackTrace", "nativeRef"]);
+
+/// Fields that are null in a region, by their types and offsets.
+pub(super) fn forgotten(tables: &Tables) -> Vec<(u32, u32)> {
+    let exception = tables.types.iter().position(|t| t.name == EXCEPTION.0);
+    let Some(Kind::Struct { fields, .. }) = exception.map(|i| &tables.types[i].kind) else {
+        return Vec::new();
+    };
+    let fields = fields.iter().filter(|f| {
+        let foreign = matches!(&f.storage, varve_durable::Storage::Ref(t) if t.to == Heap::Foreign);
+        foreign && EXCEPTION.1.contains(&f.name.as_str())
+    });
+    let offsets: Vec<u32> = fields.map(|f| f.offset).collect();
+    let is = |mut ty: u32| loop {
+        match tables.types[ty as usize].supertype {
+            _ if Some(ty as usize) == exception => break true,
+            Some(parent) => ty = parent,
+            None => break false,
+        }
+    };
+    let exceptions = (0..tables.types.len() as u32).filter(|&ty| is(ty));
+    exceptions
+        .flat_map(|ty| offsets.iter().map(move |&offset| (ty, offset)))
+        .collect()
 }
 
 /// Names of types with those of their fields, by the engine's index.

@@ -11,7 +11,8 @@ public final class VarvePlugin implements TeaVMPlugin {
         host.add(new VarveTransformer());
         host.add(new MarkTransformer(host.getResourceProvider()));
         host.add(new EnumMapTransformer());
-        DurableClasses classes = new DurableClasses();
+        host.add(new MonitorTransformer());
+        DurableClasses classes = new DurableClasses(new ProgramClasses(host.getProperties().getProperty(ProgramClasses.PROPERTY, "")));
         host.add(classes);
         TeaVMWasmGCHost wasm = host.getExtension(TeaVMWasmGCHost.class);
         if (wasm != null) {

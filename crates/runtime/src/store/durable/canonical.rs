@@ -1,0 +1,312 @@
+//! Objects that each run of a program makes and means the same ones, other than constants of enumerations: what static fields of the language's
+//! library hold (`Boolean.TRUE`, an empty list, a sentinel), elements of its caches, string literals, and objects without fields that the
+//! program's own static fields hold. If one becomes durable, the region records what it is. In the next run the object that has that name is the
+//! durable one: its original forwards to it, as that of any object that became durable.
+//!
+//! All of them are known by globals of the module: `Class#field` holds a static field, `teavm@string<N>...` a literal. Before the program has
+//! its first root, all that is there is looked through; from then on each assignment of such a global.
+
+use crate::error::Result;
+use crate::module::ModuleInner;
+use crate::store::Vm;
+use crate::types::{Composite, TypeIndex};
+use std::collections::HashMap;
+use std::sync::Arc;
+use varve_durable::{Named, Tables};
+use varve_heap::{Header, Ref, layout};
+
+/// What a literal is recorded as: its text says which one it is.
+const LITERAL: &str = "literal";
+
+/// How the compiler's globals with literals begin.
+const LITERALS: &str = "teavm@string<";
+
+/// Most elements of an array that are looked at: caches are short.
+const MOST_ELEMENTS: u32 = 1024;
+
+/// Where the program has a canonical object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    /// In a global.
+    Global(u32),
+    /// In an array that a global holds.
+    Element(u32, u32),
+}
+
+/// Canonical objects of a program with a region.
+#[derive(Default)]
+pub(crate) struct Canonical {
+    /// Names of static fields, by their globals.
+    fields: HashMap<u32, Arc<str>>,
+    literals: Vec<u32>,
+    /// The type that all of the language's objects extend, and how many fields it has.
+    object: Option<(TypeIndex, usize)>,
+    /// Whether the program has asked for a root.
+    settled: bool,
+    /// Those that are not durable yet, with their names.
+    places: HashMap<Place, Arc<str>>,
+    /// The same by their references, as of the collection of that number.
+    now: Arc<varve_durable::Canonical>,
+    as_of: u64,
+}
+
+impl Canonical {
+    /// What a module says of its static fields and literals.
+    pub fn of(module: &ModuleInner, tables: &Tables) -> Canonical {
+        let mut all = Canonical::default();
+        let object = module.type_names.iter().find(|t| t.1 == "java.lang.Object");
+        let Some((&object, _)) = object else {
+            return all;
+        };
+        let object = module.types[object as usize];
+        let fields = match &tables.types[object as usize].kind {
+            varve_durable::Kind::Struct { fields, .. } => fields.len(),
+            _ => 0,
+        };
+        all.object = Some((object, fields));
+        for (&index, name) in &module.global_names {
+            let ty = module.globals.get(index as usize).map(|g| g.0.ty);
+            if ty.is_none_or(|ty| !ty.is_managed()) {
+                continue;
+            }
+            if name.starts_with(LITERALS) {
+                all.literals.push(index);
+            } else if let Some((class, field)) = name.split_once('#')
+                && !class.starts_with("org.teavm.")
+                && !class.starts_with("varve.")
+                // What is chosen anew in each run.
+                && !field.starts_with("default")
+            {
+                all.fields.insert(index, name.as_str().into());
+            }
+        }
+        all.literals.sort_unstable();
+        all
+    }
+
+    /// Whether a global holds a static field whose object may be canonical.
+    pub fn is_field(&self, global: u32) -> bool {
+        self.fields.contains_key(&global)
+    }
+}
+
+impl Vm {
+    /// Before the program has its first root: canonical objects that are durable become the durable ones.
+    pub(super) fn settle_canonical(&mut self) -> Result<()> {
+        let Some(durable) = self.durable.as_mut() else {
+            return Ok(());
+        };
+        if std::mem::replace(&mut durable.canonical.settled, true) {
+            return Ok(());
+        }
+        let mut fields: Vec<u32> = durable.canonical.fields.keys().copied().collect();
+        fields.sort_unstable();
+        let literals = durable.canonical.literals.clone();
+        for global in fields {
+            self.settle_field(global)?;
+        }
+        self.settle_literals(&literals)?;
+        self.forget_canonical();
+        Ok(())
+    }
+
+    /// A static field has another object.
+    pub(crate) fn canonical_set(&mut self, global: u32) -> Result<()> {
+        if self.durable.as_ref().is_some_and(|d| d.canonical.settled) {
+            self.settle_field(global)?;
+            self.forget_canonical();
+        }
+        Ok(())
+    }
+
+    fn settle_field(&mut self, global: u32) -> Result<()> {
+        let name = match self.durable.as_ref() {
+            Some(d) => d.canonical.fields[&global].clone(),
+            None => return Ok(()),
+        };
+        let Some(object) = self.canonical_at(Place::Global(global)) else {
+            return Ok(());
+        };
+        for i in 0..self.elements_of(object).unwrap_or_default() {
+            let place = Place::Element(global, i);
+            if let Some(element) = self.canonical_at(place) {
+                self.settle(place, element, format!("{name}[{i}]").into())?;
+            }
+        }
+        self.settle(Place::Global(global), object, name)
+    }
+
+    fn settle(&mut self, place: Place, object: u32, name: Arc<str>) -> Result<()> {
+        if !self.may_be_canonical(object, &name) {
+            return Ok(());
+        }
+        let ty = self.type_of(object);
+        let found = self.named_objects().iter().rev();
+        let mut found = found.filter(|n| n.of.as_deref() == Some(&name));
+        match found.next().map(|n| n.object.0) {
+            Some(found) if self.type_of(found) == ty => self.become_durable(object, found),
+            // Another object has the name already.
+            Some(_) => Ok(()),
+            None => {
+                self.add_canonical(place, name);
+                Ok(())
+            }
+        }
+    }
+
+    fn settle_literals(&mut self, literals: &[u32]) -> Result<()> {
+        let recorded = self.named_objects().iter();
+        let recorded = recorded.filter(|n| n.of.as_deref() == Some(LITERAL));
+        let recorded: Vec<u32> = recorded.map(|n| n.object.0).collect();
+        let known: HashMap<Vec<u8>, u32> = recorded
+            .into_iter()
+            .map(|r| (self.text_of(r), r))
+            .collect();
+        let name: Arc<str> = LITERAL.into();
+        for &global in literals {
+            let place = Place::Global(global);
+            let Some(literal) = self.canonical_at(place) else {
+                continue;
+            };
+            let found = match known.is_empty() {
+                true => None,
+                false => known.get(&self.text_of(literal)).copied(),
+            };
+            match found {
+                Some(found) if self.type_of(found) == self.type_of(literal) => {
+                    self.become_durable(literal, found)?;
+                }
+                _ => self.add_canonical(place, name.clone()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a new object of the program forward to the durable one that it is.
+    pub(super) fn become_durable(&mut self, object: u32, durable: u32) -> Result<()> {
+        self.begin_to_check()?;
+        let header = self.object(object).cast::<u64>();
+        // SAFETY: a live object begins with its header; compiled code waits.
+        unsafe { header.write(Header(header.read()).became_durable(Ref(durable)).0) };
+        Ok(())
+    }
+
+    /// Canonical objects that are not durable, by where they are now.
+    pub(super) fn canonical_now(&mut self) -> Arc<varve_durable::Canonical> {
+        let collected = self.collected;
+        let Some(durable) = self.durable.as_ref() else {
+            return Arc::default();
+        };
+        if durable.canonical.as_of == collected {
+            return durable.canonical.now.clone();
+        }
+        let places = durable.canonical.places.iter();
+        let now = places.filter_map(|(place, name)| {
+            let object = self.canonical_at(*place)?;
+            Some((object, name.clone()))
+        });
+        let now = Arc::new(now.collect::<varve_durable::Canonical>());
+        if let Some(durable) = self.durable.as_mut() {
+            durable.canonical.now = now.clone();
+            durable.canonical.as_of = collected;
+        }
+        now
+    }
+
+    /// Has what [`Vm::canonical_now`] knows be looked up again.
+    fn forget_canonical(&mut self) {
+        if let Some(durable) = self.durable.as_mut() {
+            durable.canonical.as_of = u64::MAX;
+        }
+    }
+
+    fn add_canonical(&mut self, place: Place, name: Arc<str>) {
+        if let Some(durable) = self.durable.as_mut() {
+            durable.canonical.places.insert(place, name);
+        }
+    }
+
+    fn named_objects(&self) -> &[Named] {
+        let space = self.durable.as_ref().and_then(|d| d.space());
+        space.map_or(&[], |s| s.named())
+    }
+
+    /// The volatile object at a place, if there is one.
+    fn canonical_at(&self, place: Place) -> Option<u32> {
+        let raw = match place {
+            Place::Global(global) => {
+                let place = *self.instances.first()?.globals.get(global as usize)?;
+                self.global_bits(place) as u32
+            }
+            Place::Element(global, i) => {
+                let array = self.canonical_at(Place::Global(global))?;
+                let elements = self.array_in(array)?;
+                let array = self.array(elements);
+                if i >= array.len {
+                    return None;
+                }
+                // SAFETY: an element of a live array of references.
+                unsafe { array.address(i).cast::<u32>().read() }
+            }
+        };
+        if raw == 0 || raw & layout::I31_TAG != 0 {
+            return None;
+        }
+        let object = self.resolve(raw);
+        (!Ref(object).is_durable()).then_some(object)
+    }
+
+    /// Elements of an object that is an array of objects to the program; none of others.
+    fn elements_of(&self, object: u32) -> Option<u32> {
+        let elements = self.array_in(object)?;
+        let len = self.array(elements).len;
+        (len <= MOST_ELEMENTS).then_some(len)
+    }
+
+    /// The array of references that an object of the program wraps: its only own field.
+    fn array_in(&self, object: u32) -> Option<u32> {
+        let (_, inherited) = self.durable.as_ref()?.canonical.object?;
+        let offset = {
+            let types = self.engine.types();
+            let canonical = types.get(self.type_of(object));
+            let Composite::Struct(fields) = &canonical.ty.composite else {
+                return None;
+            };
+            (fields.len() == inherited + 1 && fields[inherited].storage.is_managed())
+                .then(|| canonical.layout.offsets[inherited])?
+        };
+        let held = self.reference_at(object, offset);
+        if held == 0 {
+            return None;
+        }
+        let types = self.engine.types();
+        let is_refs = match &types.get(self.type_of(held)).ty.composite {
+            Composite::Array(element) => element.storage.is_managed(),
+            _ => false,
+        };
+        is_refs.then_some(held)
+    }
+
+    /// Whether an object may be the same in each run: constants of enumerations have names of their own, and what the program's own fields hold
+    /// must be nothing but itself, since the next version may mean something else by the field.
+    fn may_be_canonical(&self, object: u32, name: &str) -> bool {
+        let Some(durable) = self.durable.as_ref() else {
+            return false;
+        };
+        let (ty, types) = (self.type_of(object), self.engine.types());
+        let Some((root, inherited)) = durable.canonical.object else {
+            return false;
+        };
+        let constant = durable
+            .enumeration
+            .is_some_and(|e| types.is_subtype_index(ty, e.ty));
+        let fields = match &types.get(ty).ty.composite {
+            Composite::Struct(fields) => fields.len(),
+            _ => return false,
+        };
+        !constant
+            && !durable.is_class_data(ty)
+            && types.is_subtype_index(ty, root)
+            && (name.starts_with("java.") || fields == inherited)
+    }
+}
