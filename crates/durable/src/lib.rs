@@ -47,12 +47,14 @@
 //! | `rewrite` | copies a region: without garbage, for a program whose types changed |
 //! | `salvage` | gets out of a damaged region what is whole |
 //! | `export` | as JSON lines |
+//! | `classes` | which classes its objects are of |
 //!
 //! `unsafe` is in `image`, `space/persist`, `file`, `name`, `guard`, `keeper`, `snapshot`, `transfer`, `journal`, `domain` and `arch`.
 
 mod alloc;
 mod arch;
 mod class_data;
+mod classes;
 pub mod domain;
 mod error;
 pub mod evolve;

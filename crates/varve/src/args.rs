@@ -30,6 +30,7 @@ pub enum Command {
     #[command(after_help = "Examples:\n  \
         varve build Main.java && varve run Main.wasm\n  \
         varve build app.jar library.jar --main org.example.Main -o app.wasm\n  \
+        varve build Main.java --region accounts.region\n  \
         varve build my-project/pom.xml")]
     Build(BuildArgs),
     /// Count what a program does to the objects of each of its allocation sites, or what of a Java program's survives
@@ -168,6 +169,9 @@ pub struct BuildArgs {
     /// The class to begin with, if no manifest or project names one, or another
     #[arg(long, value_name = "CLASS")]
     pub main: Option<String>,
+    /// Have the program keep the classes that this region's objects are of, though its sources do not use them any more; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub region: Vec<PathBuf>,
     /// Keep all that Maven says in this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,

@@ -141,6 +141,29 @@ fn what_changed_is_the_same_whatever_the_checks() {
     }
 }
 
+/// The next version puts no date, number or square into collections that may hold anything. What the first one put there has all its methods, and
+/// maps find it: by value, by a class that has another name now, by a record with a class.
+#[test]
+fn objects_that_a_version_does_not_store_have_all_their_methods() {
+    let folder = tempfile::tempdir().unwrap();
+    let region = folder.path().join("notes.region");
+    let held = [
+        "date = 2024-05-06",
+        "list = [1, 2]",
+        "number = 42",
+        "shape = square of 3.0",
+        "by value by class by class of an array by record",
+        "shape 9.0",
+        "circle 3.0",
+    ];
+    assert_eq!(lines(on(&region, BEFORE, &["notes"])), held);
+    assert_eq!(lines(on(&region, BEFORE, &["notes"])), held);
+    for _ in 0..2 {
+        let after = lines(on(&region, AFTER, &["notes"]));
+        assert_eq!((after[0].as_str(), &after[1..]), ("4.0", &held.map(String::from)[..]));
+    }
+}
+
 /// The first version knows nothing of the new names: the way back is refused, and nothing has changed.
 #[test]
 fn what_cannot_be_mapped_is_refused_before_anything_is_changed() {

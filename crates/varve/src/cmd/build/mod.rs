@@ -3,6 +3,7 @@
 mod input;
 mod maven;
 mod project;
+mod region;
 mod said;
 
 use crate::args::BuildArgs;
@@ -21,13 +22,14 @@ pub fn build(a: &BuildArgs) -> Done {
     let output = a.output.clone().unwrap_or_else(|| input.default_output());
     let file_name = module_name(&output)?;
     can_write(&output)?;
+    let keep = region::classes(&a.region)?;
     let maven = Maven::find(a.log.as_deref()).map_err(wrong)?;
     let scratch = tempfile::Builder::new()
         .prefix("varve-build-")
         .tempdir()
         .map_err(|e| failed(format!("cannot make a temporary folder: {e}; set TMPDIR")))?;
     let program = Program::of(&input, a.main.as_deref(), &maven, scratch.path())?;
-    let app = project::write(scratch.path(), &program, &file_name, maven.release)
+    let app = project::write(scratch.path(), &program, &file_name, maven.release, &keep)
         .map_err(|e| failed(format!("{}: {e}", scratch.path().display())))?;
     let words = ["process-classes"];
     maven.run(

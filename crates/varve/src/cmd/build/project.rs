@@ -218,12 +218,14 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// Writes the project: the folder of the program in it. `release` is the version of Java.
+/// Writes the project: the folder of the program in it. `release` is the version of Java, `keep` classes that the program has though it may not
+/// use them.
 pub fn write(
     folder: &Path,
     program: &Program,
     file_name: &str,
     release: u32,
+    keep: &[String],
 ) -> io::Result<PathBuf> {
     let put = |path: &Path, text: &str| {
         fs::create_dir_all(path.parent().unwrap_or(path))?;
@@ -234,7 +236,8 @@ pub fn write(
     }
     put(&folder.join("pom.xml"), &parent())?;
     let app = folder.join("app");
-    put(&app.join("pom.xml"), &project(program, file_name, release))?;
+    let text = project(program, file_name, release, keep);
+    put(&app.join("pom.xml"), &text)?;
     for (user, own) in &program.sources {
         put(&app.join(own), &fs::read_to_string(user)?)?;
     }
@@ -249,7 +252,7 @@ fn parent() -> String {
     format!("{before}<modules>{}</modules>{after}", modules.concat())
 }
 
-fn project(program: &Program, file_name: &str, release: u32) -> String {
+fn project(program: &Program, file_name: &str, release: u32, keep: &[String]) -> String {
     let library = ["varve-api", "host"].map(|name| {
         format!("<dependency><groupId>varve</groupId><artifactId>{name}</artifactId><version>1</version></dependency>\n")
     });
@@ -279,6 +282,7 @@ fn project(program: &Program, file_name: &str, release: u32) -> String {
 <executions><execution><configuration>
 <mainClass>{}</mainClass>
 <targetFileName>{}</targetFileName>
+<properties><varve.keep>{}</varve.keep></properties>
 </configuration></execution></executions></plugin></plugins>
 </build>
 </project>
@@ -286,6 +290,7 @@ fn project(program: &Program, file_name: &str, release: u32) -> String {
         library.concat(),
         escaped(&program.main),
         escaped(file_name),
+        escaped(&keep.join(",")),
     )
 }
 
@@ -330,7 +335,8 @@ mod tests {
             classes: None,
             jars: vec!["/x/a&b<c.jar".into()],
         };
-        let text = project(&program, "a&b.wasm", 17);
+        let text = project(&program, "a&b.wasm", 17, &["a.B$C".into(), "a.D".into()]);
+        assert!(text.contains("<varve.keep>a.B$C,a.D</varve.keep>"));
         assert!(text.contains("<systemPath>/x/a&amp;b&lt;c.jar</systemPath>"));
         assert!(text.contains("<targetFileName>a&amp;b.wasm</targetFileName>"));
         assert!(parent().contains("<module>app</module></modules>"));

@@ -47,8 +47,9 @@ final class ClassesSection {
         }
         section.lines("line", noted.lines);
         section.lines("name", noted.names);
+        // Types of the module, even if this version has no code that names them.
+        noted.named.stream().filter(names::contains).forEach(name -> context.classInfoProvider().getClassInfo(ValueType.object(name)));
         for (String name : noted.kept) {
-            // A type of the module, even if this version has no code that names it.
             context.classInfoProvider().getClassInfo(ValueType.object(name));
             section.line("keeps", WasmGCNameProvider.sanitize(name), List.of());
         }

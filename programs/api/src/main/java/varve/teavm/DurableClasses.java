@@ -55,6 +55,9 @@ final class DurableClasses extends AbstractDependencyListener {
     /** Classes whose objects can be in a region, with all that can be called on them. */
     final Set<String> kept = new TreeSet<>();
 
+    /** Classes that the program has even if nothing uses them. */
+    final Set<String> named = new TreeSet<>();
+
     private final ProgramClasses program;
 
     /** What a region can hold; null until the program is known to have durable roots. */
@@ -82,7 +85,8 @@ final class DurableClasses extends AbstractDependencyListener {
             }
             waiting.forEach(name -> note(agent, name));
             waiting.clear();
-            program.names(agent).forEach(agent::linkClass);
+            named.addAll(program.names(agent));
+            named.forEach(agent::linkClass);
         }
         if (method.getReference().getName().equals("found")) {
             // It is called through Varve.find, which asks for the root of a name after it was set.

@@ -8,6 +8,10 @@ public final class Main {
     }
 
     public static void main(String[] arguments) {
+        if (arguments.length > 0 && arguments[0].equals("notes")) {
+            Notes.show();
+            return;
+        }
         // Not durable, and with fields whose names durable classes have too.
         Counter counter = new Counter();
         counter.count(arguments.length);

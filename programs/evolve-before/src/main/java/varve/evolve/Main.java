@@ -18,6 +18,10 @@ public final class Main {
             Varve.setRoot("moods", EnumSet.of(Mood.CALM));
             return;
         }
+        if (what.equals("notes")) {
+            Notes.show();
+            return;
+        }
         Shop shop = Varve.root("shop", Main::open);
         if (what.equals("leave")) {
             shop.passing = null;
