@@ -457,7 +457,11 @@ impl Translator<'_, '_> {
 
     /// After a store into a global that may hold an object that is the same in each run.
     pub(super) fn after_global(&mut self, global: u32) {
-        if self.env.durable.is_some_and(|d| d.canonical.is_field(global)) {
+        if self
+            .env
+            .durable
+            .is_some_and(|d| d.canonical.is_field(global))
+        {
             let global = self.i32(i64::from(global));
             self.call_helper(Helper::CanonicalSet, &[global]);
             self.may_be_another();

@@ -160,7 +160,10 @@ fn objects_that_a_version_does_not_store_have_all_their_methods() {
     assert_eq!(lines(on(&region, BEFORE, &["notes"])), held);
     for _ in 0..2 {
         let after = lines(on(&region, AFTER, &["notes"]));
-        assert_eq!((after[0].as_str(), &after[1..]), ("4.0", &held.map(String::from)[..]));
+        assert_eq!(
+            (after[0].as_str(), &after[1..]),
+            ("4.0", &held.map(String::from)[..])
+        );
     }
 }
 

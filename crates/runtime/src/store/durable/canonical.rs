@@ -158,10 +158,8 @@ impl Vm {
         let recorded = self.named_objects().iter();
         let recorded = recorded.filter(|n| n.of.as_deref() == Some(LITERAL));
         let recorded: Vec<u32> = recorded.map(|n| n.object.0).collect();
-        let known: HashMap<Vec<u8>, u32> = recorded
-            .into_iter()
-            .map(|r| (self.text_of(r), r))
-            .collect();
+        let known: HashMap<Vec<u8>, u32> =
+            recorded.into_iter().map(|r| (self.text_of(r), r)).collect();
         let name: Arc<str> = LITERAL.into();
         for &global in literals {
             let place = Place::Global(global);

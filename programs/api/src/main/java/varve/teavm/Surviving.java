@@ -14,7 +14,7 @@ final class Surviving {
     /** Their objects belong to one run: to its files, threads and stack, or to a computation that is under way. */
     private static final String[] PACKAGES = {
         "java.io.", "java.lang.invoke.", "java.lang.ref.", "java.lang.reflect.", "java.net.", "java.nio.", "java.util.logging.",
-        "java.util.stream.", "org.teavm.", "varve."
+        "java.util.stream.", "org.teavm.", "varve.host.", "varve.teavm."
     };
     private static final Set<String> CLASSES = Set.of("java.lang.Thread", "java.lang.ThreadLocal", "java.lang.ClassLoader",
             "java.lang.Runtime", "java.lang.System", "java.util.Timer", "java.util.TimerTask", "java.util.GenericEnumSet");

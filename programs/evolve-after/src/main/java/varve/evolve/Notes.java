@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeSet;
 import varve.Varve;
 
 /** Reads what the first version has written. Its classes are used elsewhere, and nothing here puts their objects into these collections. */

@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeSet;
 import varve.Varve;
 
 /** Objects of many classes in collections of any. The next version puts none of them there, and has to call their methods all the same. */
@@ -86,7 +85,6 @@ final class Notes {
         notes.put(Customer.class, "by class");
         notes.put(int[].class, "by class of an array");
         notes.put(new Key(String.class, 1), "by record");
-        notes.put("sorted", new TreeSet<>(List.of("b", "a")));
         List<Shape> shapes = Varve.root("shapes", ArrayList::new);
         shapes.add(new Square());
         shapes.add(new Circle());
