@@ -2,9 +2,11 @@
 
 use crate::class_data::Late;
 use crate::error::{Error, Result};
+use crate::evolve;
 use crate::header::{self, Commit, Header};
 use crate::image::Image;
 use crate::journal;
+use crate::layout::*;
 use crate::log;
 use crate::name::Owned;
 use crate::pages;
@@ -15,7 +17,8 @@ use crate::space::unreadable;
 use crate::types::{Info, Tables};
 use crate::walk::{Damage, Walk, Walker};
 use std::path::Path;
-use varve_heap::{ObjectAlign, Ref};
+use varve_heap::layout::ARRAY_LENGTH;
+use varve_heap::{Header as ObjectHeader, ObjectAlign, Ref};
 
 /// A region as it would be after opening it.
 pub struct Inspection {
@@ -42,6 +45,8 @@ pub struct Inspection {
     /// What objects are aligned to.
     pub align: ObjectAlign,
     pub(crate) infos: Vec<Info>,
+    /// The offset of the first object.
+    first: u64,
     path: String,
     /// Keeps others from opening it meanwhile.
     _source: Option<Source>,
@@ -84,6 +89,9 @@ impl Inspection {
             wrong.push("the number of the last failure-atomic region is damaged".into());
         }
         let taken_back = log::take_back(&mut image, version).len() as u64;
+        let infos = header.tables.infos(header.align);
+        let addresses = Addresses(header.align);
+        wrong.extend(records.wrong_named(&image, &infos, addresses, header.first));
         let pages = match version {
             2 => Vec::new(),
             _ => {
@@ -112,17 +120,7 @@ impl Inspection {
         let mut roots = roots::all(&image);
         roots.retain(|r| !r.object.is_null());
         let infos = header.tables.infos(header.align);
-        let walk = Walker::new(
-            &image,
-            &header.tables,
-            &infos,
-            &records.late,
-            header.first,
-            header.align,
-        )
-        .without(without)
-        .run(&roots, &records.named);
-        Ok(Inspection {
+        let mut region = Inspection {
             image,
             version: header.version,
             commit: header.commit,
@@ -131,13 +129,82 @@ impl Inspection {
             named: records.named,
             roots,
             taken_back,
-            walk,
+            walk: Walk::default(),
+            first: header.first,
             pages: Vec::new(),
             align: header.align,
             infos,
             path: path.into(),
             _source: None,
-        })
+        };
+        region.walk = region.follow(&region.named, without);
+        Ok(region)
+    }
+
+    /// What is reachable from the roots and these objects.
+    fn follow(&self, named: &[Ref], without: &[u64]) -> Walk {
+        Walker::new(
+            &self.image,
+            &self.tables,
+            &self.infos,
+            &self.late,
+            self.first,
+            self.align,
+        )
+        .without(without)
+        .run(&self.roots, named)
+    }
+
+    /// Forgets constants of enumerations that a program with these tables does not have, unless something durable refers to them: the program
+    /// makes constants anew, and nothing would ever find these.
+    pub(crate) fn forget_constants(&mut self, tables: &Tables) -> std::result::Result<(), String> {
+        let gone = evolve::without_constants(&self.tables, tables)?;
+        let addresses = Addresses(self.align);
+        let is_gone = |r: &Ref| match addresses.place(*r) {
+            Place::File(at) => gone[ObjectHeader(self.image.u64(at)).type_index() as usize],
+            _ => false,
+        };
+        if !self.named.iter().any(is_gone) {
+            return Ok(());
+        }
+        let kept: Vec<Ref> = self.named.iter().copied().filter(|r| !is_gone(r)).collect();
+        self.walk = self.follow(&kept, &[]);
+        self.named.retain(|&r| match addresses.place(r) {
+            Place::File(at) => self.walk.index(at).is_some(),
+            _ => true,
+        });
+        Ok(())
+    }
+
+    /// The text that an object leads to, through at most so many references: what a string says, however its language keeps it.
+    pub(crate) fn text(&self, r: Ref, depth: u32) -> String {
+        let Place::File(at) = Addresses(self.align).place(r) else {
+            return String::new();
+        };
+        if !r.is_object() || depth == 0 || self.walk.index(at).is_none() {
+            return String::new();
+        }
+        let info = &self.infos[ObjectHeader(self.image.u64(at)).type_index() as usize];
+        if info.element == 0 {
+            let held = info.refs.iter();
+            return held
+                .map(|&(offset, _)| {
+                    self.text(Ref(self.image.u32(at + u64::from(offset))), depth - 1)
+                })
+                .collect();
+        }
+        let (element, refs) = (u64::from(info.element), info.refs.is_empty());
+        let length = u64::from(self.image.u32(at + ARRAY_LENGTH as u64));
+        let bytes = self.image.bytes(at + u64::from(info.size), element * length);
+        match (refs, element) {
+            (true, 1) => String::from_utf8_lossy(&bytes).into_owned(),
+            (true, 2) => {
+                let units = bytes.chunks_exact(2);
+                let units: Vec<u16> = units.map(|u| u16::from_le_bytes([u[0], u[1]])).collect();
+                String::from_utf16_lossy(&units)
+            }
+            _ => String::new(),
+        }
     }
 
     /// The same, if nothing is wrong.

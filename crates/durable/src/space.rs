@@ -273,19 +273,9 @@ impl Space {
         Ok(())
     }
 
-    /// What is wrong with the records of objects that are the same in each run.
     fn wrong_named(&self) -> Option<String> {
-        let wrong = |r: &&varve_heap::Ref| {
-            let Place::File(at) = self.addresses.place(**r) else {
-                return true;
-            };
-            let len = self.image.len();
-            let inside = at >= self.first && at.is_multiple_of(8) && at < len - 8;
-            let ty = || varve_heap::Header(self.image.u64(at)).type_index() as usize;
-            !(inside && self.infos.get(ty()).is_some_and(|i| i.named))
-        };
-        let wrong = self.records.named.iter().find(wrong)?;
-        Some(format!("the record of {wrong:?} is of no such object"))
+        self.records
+            .wrong_named(&self.image, &self.infos, self.addresses, self.first)
     }
 
     fn not_damaged(&self, what: Option<String>) -> Result<()> {

@@ -211,10 +211,14 @@ impl Vm {
         durable.renamed = fields.cloned().collect();
         durable.enumeration = enumeration;
         let opened = durable.opened.take().expect("opened with the store");
-        let mut space = opened.region(&tables)?;
+        // The file changes only once nothing can refuse the program any more.
+        let prepared = opened.prepare(&tables)?;
+        self.restore_class_data(instance, prepared.late())?;
+        let mut space = prepared.open()?;
+        let durable = self.durable.as_mut().expect("looked at above");
         space.set_grouped(durable.grouped)?;
         durable.space = Some(space);
-        self.restore_class_data(instance)
+        Ok(())
     }
 
     /// Has operations be committed together from now on, or each by itself.

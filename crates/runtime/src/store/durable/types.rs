@@ -252,6 +252,7 @@ impl Vm {
             types: all,
             constants,
             from_source: classes.said,
+            applied: None,
             renamed: classes.renamed,
         }
     }
