@@ -324,7 +324,8 @@ pub(crate) fn without_constants(old: &Tables, new: &Tables) -> Result<Vec<bool>,
 
 /// What helps where a class of the region is not in the program.
 fn missing(class: &str) -> String {
-    let keep = "build it with `varve build --region FILE`, which keeps the classes that the region has";
+    let keep =
+        "build it with `varve build --region FILE`, which keeps the classes that the region has";
     let library = ["java.", "javax.", "jdk.", "org.teavm."];
     match library.iter().any(|l| class.starts_with(l)) {
         true => format!("use the class somewhere in this version of the program, or {keep}"),
@@ -371,7 +372,12 @@ impl Planner<'_> {
                     let class = self.old.name(e);
                     let constant = name.strip_prefix(class.as_str());
                     let constant = constant.and_then(|n| n.strip_prefix('.')).unwrap_or(&name);
-                    code_of_its_own(&class, constant, "had", "has none in this version, or is not there")
+                    code_of_its_own(
+                        &class,
+                        constant,
+                        "had",
+                        "has none in this version, or is not there",
+                    )
                 }
                 _ => format!(
                     "there are objects of {described}, which it does not have; {}",

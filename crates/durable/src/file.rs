@@ -8,7 +8,7 @@ use crate::image::{Image, Reservation};
 use crate::inspect::Inspection;
 use crate::journal::{self, Journal};
 use crate::layout::*;
-use crate::name::{Draft, Found, Owned, own, own_file, resolved, tidy};
+use crate::name::{Draft, Found, Owned, open_regular, own, own_file, resolved, tidy};
 use crate::records::Records;
 use crate::rewrite::{Later, rewrite};
 use crate::source::{CANNOT_MAP, Source, in_use, io_error};
@@ -56,10 +56,12 @@ unsafe impl Send for Opened {}
 /// If the file cannot be read, or is something else.
 pub fn alignment(path: &Path) -> Result<Option<ObjectAlign>> {
     let name = path.display().to_string();
-    let file = match File::open(path) {
+    let file = match open_regular(path, File::options().read(true)) {
         Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(io_error(&name, "the region file cannot be opened")(e)),
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(e) => return Err(e),
     };
     let mut begin = [0; 16];
     let read = std::os::unix::fs::FileExt::read_at(&file, &mut begin, 0);
@@ -72,7 +74,9 @@ pub fn alignment(path: &Path) -> Result<Option<ObjectAlign>> {
                 _ => Some(ObjectAlign::LEAST),
             })
         }
-        _ => Err(Error::Foreign(name)),
+        n if begin[..n.min(8)] != [0; 8] => Err(Error::Foreign(name)),
+        // The one that opens it says what is wrong.
+        _ => Ok(None),
     }
 }
 
@@ -99,8 +103,9 @@ pub unsafe fn open_in_place(
         checked_first: CHECKED_FIRST,
         handed_in: None,
     };
-    if let Found::File(owned) = &opened.found {
-        tidy(owned);
+    match &opened.found {
+        Found::File(owned) => tidy(owned),
+        Found::New(draft) => draft.of_no_file()?,
     }
     Ok(opened)
 }
@@ -165,6 +170,10 @@ impl Opened {
         }
         let journal = journal != image.len();
         let held = header::read(&image).map_err(|e| unreadable(path, e))?;
+        // Whoever asks for all to be verified has it opened.
+        if place.checked_first < u64::MAX && held.commit.is_of_copy(&owned.file) {
+            return Err(Error::Copied(path.clone()));
+        }
         if held.align > self.align {
             return Err(Error::Usage(format!(
                 "{path}: its objects are aligned to {} bytes, more than was asked for: give a --region-max as before",
@@ -290,7 +299,9 @@ impl Placed {
         let space = self.open(draft.file(), tables).map_err(|e| match e {
             Error::Damaged { what, .. } | Error::Lost { what, .. } => Error::OtherProgram {
                 path,
-                what: format!("its objects cannot be copied for this version of the program: {what}"),
+                what: format!(
+                    "its objects cannot be copied for this version of the program: {what}"
+                ),
             },
             other => other,
         })?;
@@ -427,6 +438,9 @@ pub fn compact(path: &Path) -> Result<Copy> {
     let owned = own_file(path)?;
     tidy(&owned);
     let old = Inspection::of_owned(&owned, &name)?.whole()?;
+    if old.commit.is_of_copy(&owned.file) {
+        return Err(Error::Copied(name));
+    }
     let new = rewritten_beside(owned, &old, &old.tables, old.align)?.publish()?;
     Ok(Copy {
         before: old.image.len(),
@@ -460,6 +474,9 @@ pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Res
     let file = draft.file().try_clone().map_err(failed())?;
     let image = Image::private(&file).map_err(failed())?;
     let region = Inspection::of(image, &name)?.whole()?;
+    if source.is_copy(&region.commit) {
+        return Err(Error::Copied(name));
+    }
     let (objects, version) = (region.walk.objects.len() as u64, region.version);
     drop(region);
     if version == VERSION {

@@ -1,7 +1,7 @@
 //! Looks at a region without changing it: what is written to recover it stays in this process.
 
 use crate::class_data::Late;
-use crate::error::{Error, Result};
+use crate::error::{COPIED, Error, Result};
 use crate::evolve;
 use crate::header::{self, Commit, Header};
 use crate::image::Image;
@@ -60,6 +60,10 @@ impl Inspection {
     pub fn of_file(path: &Path) -> Result<Inspection> {
         let (image, source) = look_at(path)?;
         let mut region = Inspection::of(image, &path.display().to_string())?;
+        if source.is_copy(&region.commit) {
+            let copied = Damage::of_file(COPIED.into());
+            region.walk.damages.insert(0, copied);
+        }
         region._source = Some(source);
         Ok(region)
     }
@@ -195,7 +199,9 @@ impl Inspection {
         }
         let (element, refs) = (u64::from(info.element), info.refs.is_empty());
         let length = u64::from(self.image.u32(at + ARRAY_LENGTH as u64));
-        let bytes = self.image.bytes(at + u64::from(info.size), element * length);
+        let bytes = self
+            .image
+            .bytes(at + u64::from(info.size), element * length);
         match (refs, element) {
             (true, 1) => String::from_utf8_lossy(&bytes).into_owned(),
             (true, 2) => {

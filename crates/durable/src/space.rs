@@ -15,7 +15,7 @@ use crate::alloc::Allocator;
 use crate::domain::{Domain, Fence};
 use crate::error::{Error, Result};
 use crate::guard::Guard;
-use crate::header::{self, Commit, Unreadable, commit_place, record};
+use crate::header::{self, Commit, FileId, Unreadable, commit_place, record};
 use crate::image::Image;
 use crate::keeper::Keeper;
 use crate::layout::*;
@@ -148,6 +148,7 @@ impl Space {
             domain: domain.name().into(),
             alive: 0,
             records: CLASS_DATA,
+            file: None,
         };
         let mut space = Space::new(path, image, domain, tables, commit, align);
         space.first = objects_after(bytes.len() as u64);
@@ -371,6 +372,7 @@ impl Space {
         };
         self.commit.opened += 1;
         self.commit.closed = false;
+        self.commit.file = self.image.file().and_then(FileId::of);
         self.commit.domain = self.domain.name().into();
         self.write_commit()
     }

@@ -50,6 +50,9 @@ fn a_file_of_zeroes_is_nobodys_region() {
     varve(&run(&region, &["10"])).refuses(2, &["a.region", "no region file", "stays as it is"]);
     assert_eq!(std::fs::read(&region).unwrap(), zeroes);
     std::fs::write(&region, "").unwrap();
+    varve(&run(&region, &["10"])).refuses(2, &["a.region", "no bytes", "remove it to begin anew"]);
+    assert_eq!(std::fs::metadata(&region).unwrap().len(), 0);
+    std::fs::remove_file(&region).unwrap();
     varve(&run(&region, &["10"])).well();
     let mut bytes = std::fs::read(&region).unwrap();
     bytes[..8].fill(0);
