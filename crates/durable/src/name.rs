@@ -556,3 +556,25 @@ fn io_error(path: &Path, what: &'static str, source: io::Error) -> Error {
         source,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_without_locks_is_named() {
+        for code in [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS] {
+            let e = not_locked(Path::new("a.region"), io::Error::from_raw_os_error(code));
+            let text = e.to_string();
+            assert!(
+                text.starts_with("a.region: its file system locks no files"),
+                "{text}"
+            );
+        }
+        let e = not_locked(
+            Path::new("a.region"),
+            io::Error::from_raw_os_error(libc::EIO),
+        );
+        assert!(matches!(e, Error::Io { .. }));
+    }
+}

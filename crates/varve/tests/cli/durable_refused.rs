@@ -234,6 +234,15 @@ fn refusals() -> Vec<Refused> {
             &["field y of a.One is new and has no default"],
         ),
         (
+            "a class of another program has the name",
+            first().with(
+                "a.Box",
+                "java.lang.Object",
+                &["title (mut (ref null $chars))", "price (mut f64)"],
+            ),
+            &["a.Box", "not there any more", "is new"],
+        ),
+        (
             "a class is gone",
             first().without("a.One"),
             &[
@@ -375,5 +384,35 @@ fn fields_that_exchange_their_names_do_so_once() {
     assert_eq!(code(version(READ)), 9);
     assert_eq!(code(swapped(READ)), 7);
     assert_eq!(code(swapped(READ)), 7);
+    crate::common::varve(&["durable", "check", region.to_str().unwrap()]).well();
+}
+
+/// Two versions that take turns, one of them with a field more: what both have stays, and the file does not grow.
+#[test]
+fn two_versions_may_take_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let region = folder.path().join("a.region");
+    let one = ["n (mut i32)"];
+    let two = ["more (mut (ref null $chars))", "n (mut i32)"];
+    let make = "i32.const 7 struct.new $a.Box call $set_root";
+    let add =
+        "call $root ref.cast (ref $a.Box) i32.const 65 call $unit call $root ref.cast (ref $a.Box)
+        struct.get $a.Box $n i32.const 1 i32.add struct.set $a.Box $n";
+    let version = |name: &str, fields: &[&str], body: &str| {
+        let v = Version::default().with("a.Box", "", fields).doing(body);
+        v.built(folder.path(), name)
+    };
+    let run = |program: &Path| on(&region, program.to_str().unwrap(), &[]);
+    run(&version("make.wasm", &one, make)).well();
+    let turns = [
+        version("one.wasm", &one, add),
+        version("two.wasm", &two, add),
+    ];
+    let bytes = std::fs::metadata(&region).unwrap().len();
+    for round in 0..100 {
+        run(&turns[round % 2]).well();
+    }
+    assert_eq!(run(&version("read.wasm", &one, READ)).code, 107);
+    assert!(std::fs::metadata(&region).unwrap().len() <= bytes);
     crate::common::varve(&["durable", "check", region.to_str().unwrap()]).well();
 }
