@@ -249,7 +249,12 @@ pub fn path_link(
     new_size: u32,
 ) -> Outcome {
     let from = place(g, s, rights::PATH_LINK_SOURCE, fd, lookup, at, size)?;
-    let to = name(g, s, rights::PATH_LINK_TARGET, new_fd, new_at, new_size)?;
+    let to = name(g, s, rights::PATH_LINK_TARGET, new_fd, new_at, new_size);
+    let to = to.map_err(|e| {
+        // Of two mistakes, the first one counts.
+        let from = rustix::fs::statat(&*from.directory, from.name.as_slice(), from.at_flags());
+        from.map_or_else(Errno::from, |_| e)
+    })?;
     let flags = if from.follow {
         AtFlags::SYMLINK_FOLLOW
     } else {
