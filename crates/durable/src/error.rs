@@ -43,6 +43,39 @@ pub enum Error {
         "{0}: this is no region file (it does not begin with VARVEREG); it stays as it is: use another name, or remove it"
     )]
     Foreign(String),
+    /// The file was copied while its region was open.
+    #[error(
+        "{0}: {COPIED}; `varve durable backup` makes copies that are whole; --verify opens this one if nothing is found wrong with it, `varve durable salvage` writes what is whole into a new region"
+    )]
+    Copied(String),
+    /// There is nothing in the file: it may have held a region before.
+    #[error(
+        "{path}: this is no region file: it {has}; it stays as it is: if it held a region, put a backup in its place, or remove it to begin anew"
+    )]
+    Empty {
+        /// The region file.
+        path: String,
+        /// What is in it instead.
+        has: &'static str,
+    },
+    /// The name leads to something that is no regular file.
+    #[error("{path}: this is {is}, and a region is a regular file: use another name")]
+    NoFile {
+        /// The name.
+        path: String,
+        /// What it is.
+        is: &'static str,
+    },
+    /// The file system has no locks.
+    #[error(
+        "{path}: its file system locks no files ({why}), so that two programs could change it at once: put it on a local file system"
+    )]
+    NoLocks {
+        /// The region file.
+        path: String,
+        /// What the system said.
+        why: io::Error,
+    },
     /// The file is of another version of the format.
     #[error(
         "{path}: the file has version {found} of the format, this program reads {oldest} to {version}: open it with the varve that wrote it",
@@ -121,6 +154,9 @@ impl Error {
     }
 }
 
+/// What is said of a file that [`Error::Copied`] is about.
+pub(crate) const COPIED: &str = "this is a copy of a region that was open or had not been closed, and it may be torn, which checksums need not show";
+
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -129,6 +165,9 @@ fn remedy(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "; all that was over is there: make room on its file system and run the program again"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "; a program stores into its region: have the file system be written to, or copy the region with `varve durable backup`"
         }
         _ => "",
     }

@@ -222,7 +222,7 @@ impl Plan {
         align: ObjectAlign,
     ) -> Result<Plan, String> {
         let mut planner = Planner {
-            names: Names::new(old, new),
+            names: Names::new(old, new)?,
             refused: new.infos(align).into_iter().map(|i| i.refused).collect(),
             old,
             new,
@@ -275,10 +275,98 @@ impl Plan {
         }
     }
 
+    /// Whether a constant of an enumeration, by its name in the region, can be one of the new program's: `ty` is the type that it would have.
+    pub(crate) fn check_constant(
+        &self,
+        old: &Tables,
+        new: &Tables,
+        enumeration: u32,
+        ty: u32,
+        constant: &str,
+    ) -> Result<(), String> {
+        let class = new.name(enumeration);
+        let of_class = || {
+            let all = new.renamed.iter().filter(|r| r.class == class);
+            all.filter(|r| r.field.is_some())
+        };
+        let renamed = of_class().find(|r| r.was == constant);
+        if let Some(to) = renamed
+            && of_class().any(|r| r.field.as_deref() == Some(constant))
+            && !old.applied().contains(to)
+        {
+            return Err(format!(
+                "constant {constant} of the enumeration {class} gives its name to another one: rename it through a third name, in two versions of the program, and open the region with each"
+            ));
+        }
+        let now = renamed.and_then(|r| r.field.as_deref()).unwrap_or(constant);
+        let own = format!("{class}.{now}");
+        let is_own = |&(i, t): &(usize, &crate::types::Type)| {
+            t.name == own && new.enumeration_of(i as u32) == Some(enumeration)
+        };
+        match new.types.iter().enumerate().find(is_own) {
+            Some((i, _)) if i as u32 != ty => {
+                Err(code_of_its_own(&class, constant, "had no", "has some now"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// How objects of a type are copied, if any of it are alive.
     pub fn of_type(&self, ty: u32) -> Option<&TypePlan> {
         self.types.get(ty as usize)?.as_ref()
     }
+}
+
+/// What a new program does not have, by type of the old one.
+pub(crate) struct Gone {
+    /// Whether its objects are constants of an enumeration that is none any more, or is not there.
+    pub constants: Vec<bool>,
+    /// Whether the class is not there.
+    pub classes: Vec<bool>,
+}
+
+/// What a new program does not have.
+///
+/// # Errors
+/// As [`Plan::new`].
+pub(crate) fn gone(old: &Tables, new: &Tables) -> Result<Gone, String> {
+    let names = Names::new(old, new)?;
+    let is_named = |ty: u32| new.types[ty as usize].named_by.is_some();
+    let types = || (0u32..).zip(&old.types);
+    let is_gone = |(ty, t): (u32, &crate::types::Type)| {
+        t.named_by.is_some() && !names.new_type(ty).is_some_and(is_named)
+    };
+    Ok(Gone {
+        constants: types().map(is_gone).collect(),
+        classes: types().map(|(ty, _)| names.new_type(ty).is_none()).collect(),
+    })
+}
+
+/// What helps where a class of the region is not in the program.
+fn missing(class: &str) -> String {
+    let keep =
+        "build it with `varve build --region FILE`, which keeps the classes that the region has";
+    let library = ["java.", "javax.", "jdk.", "org.teavm."];
+    match library.iter().any(|l| class.starts_with(l)) {
+        true => format!("use the class somewhere in this version of the program, or {keep}"),
+        false => format!(
+            "if the class has another name now, write @Renamed(\"{class}\") before it; if it is in the source as before, the compiler left it out: use it somewhere in this version of the program, or {keep}"
+        ),
+    }
+}
+
+/// The class in a name that the compiler made of it, such as `Array<a.B>@vt`.
+fn class_in(name: &str) -> &str {
+    let end = name.find(['@', '>']).unwrap_or(name.len());
+    let begin = name[..end].rfind('<').map_or(0, |at| at + 1);
+    &name[begin..end]
+}
+
+/// What is said of a constant whose class is another one.
+pub(crate) fn code_of_its_own(class: &str, constant: &str, before: &str, now: &str) -> String {
+    format!(
+        "constant {constant} of the enumeration {class} {before} code of its own (`{constant} {{ ... }}`) and {now}: it would be an object of another class; let it be as it was, or have a new constant of another name and keep this one until nothing durable refers to it"
+    )
 }
 
 struct Planner<'a> {
@@ -299,10 +387,38 @@ impl Planner<'_> {
         }
         let (name, described) = (self.old.name(ty), self.old.described(ty));
         let Some(to) = self.names.new_type(ty) else {
-            return Err(format!(
-                "there are objects of {described}, which it does not have; if the class has another name now, write @Renamed(\"{name}\") before it"
-            ));
+            return Err(match self.old.enumeration_of(ty) {
+                Some(e) if e != ty => {
+                    let class = self.old.name(e);
+                    let constant = name.strip_prefix(class.as_str());
+                    let constant = constant.and_then(|n| n.strip_prefix('.')).unwrap_or(&name);
+                    code_of_its_own(
+                        &class,
+                        constant,
+                        "had",
+                        "has none in this version, or is not there",
+                    )
+                }
+                _ => format!(
+                    "there are objects of {described}, which it does not have; {}",
+                    missing(&name)
+                ),
+            });
         };
+        let is_named = |tables: &Tables, ty: u32| tables.types[ty as usize].named_by.is_some();
+        match (is_named(self.old, ty), is_named(self.new, to)) {
+            (true, false) => {
+                return Err(format!(
+                    "{name} was an enumeration and is none now, and the region has its constants: give what it is now another name, and keep the enumeration until nothing durable refers to its constants"
+                ));
+            }
+            (false, true) => {
+                return Err(format!(
+                    "{name} was no enumeration and is one now, and the region has objects of it, which are none of its constants: give the enumeration another name, and keep the class until nothing durable refers to its objects"
+                ));
+            }
+            _ => {}
+        }
         if let Some(why) = &self.refused[to as usize] {
             return Err(format!(
                 "there are objects of {described}, which must not be durable: {why}"
@@ -404,9 +520,10 @@ impl Planner<'_> {
         });
         for l in &needed {
             let Some(to) = self.names.new_type(l.ty) else {
+                let name = self.old.name(l.ty);
                 return Err(format!(
-                    "it needs class data of type {}, which it does not have",
-                    self.old.name(l.ty)
+                    "it needs class data of type {name}, which it does not have; {}",
+                    missing(class_in(&name))
                 ));
             };
             self.plan.constants.insert(l.offset, next);
@@ -429,7 +546,10 @@ impl Planner<'_> {
             let named = self.old.constants.iter().find(|c| c.offset == offset);
             let name =
                 named.map_or_else(|| format!("class data at {offset:#x}"), |c| c.name.clone());
-            format!("it needs {name}, which it does not have")
+            format!(
+                "it needs {name}, which it does not have; {}",
+                missing(class_in(&name))
+            )
         })
     }
 

@@ -1,5 +1,6 @@
 //! Opening a region by its file's name, and what is done to a file as a whole.
 
+use crate::class_data::Late;
 use crate::domain::{CacheLines, Domain, FileSync};
 use crate::error::{Error, Result};
 use crate::header;
@@ -7,7 +8,8 @@ use crate::image::{Image, Reservation};
 use crate::inspect::Inspection;
 use crate::journal::{self, Journal};
 use crate::layout::*;
-use crate::name::{Draft, Found, Owned, own, own_file, resolved, tidy};
+use crate::name::{Draft, Found, Owned, open_regular, own, own_file, resolved, tidy};
+use crate::records::Records;
 use crate::rewrite::{Later, rewrite};
 use crate::source::{CANNOT_MAP, Source, in_use, io_error};
 use crate::space::{CHECKED_FIRST, Space, unreadable};
@@ -54,10 +56,12 @@ unsafe impl Send for Opened {}
 /// If the file cannot be read, or is something else.
 pub fn alignment(path: &Path) -> Result<Option<ObjectAlign>> {
     let name = path.display().to_string();
-    let file = match File::open(path) {
+    let file = match open_regular(path, File::options().read(true)) {
         Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(io_error(&name, "the region file cannot be opened")(e)),
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(e) => return Err(e),
     };
     let mut begin = [0; 16];
     let read = std::os::unix::fs::FileExt::read_at(&file, &mut begin, 0);
@@ -70,7 +74,9 @@ pub fn alignment(path: &Path) -> Result<Option<ObjectAlign>> {
                 _ => Some(ObjectAlign::LEAST),
             })
         }
-        _ => Err(Error::Foreign(name)),
+        n if begin[..n.min(8)] != [0; 8] => Err(Error::Foreign(name)),
+        // The one that opens it says what is wrong.
+        _ => Ok(None),
     }
 }
 
@@ -97,8 +103,9 @@ pub unsafe fn open_in_place(
         checked_first: CHECKED_FIRST,
         handed_in: None,
     };
-    if let Found::File(owned) = &opened.found {
-        tidy(owned);
+    match &opened.found {
+        Found::File(owned) => tidy(owned),
+        Found::New(draft) => draft.of_no_file()?,
     }
     Ok(opened)
 }
@@ -116,46 +123,95 @@ impl Opened {
         self
     }
 
-    /// The region in the file; a new one if there is no file, or one of no bytes. If the program's types are others than the region's, and its
-    /// objects fit them, the region is rewritten for them first, as it is if its format is an older one.
+    /// The region in the file; a new one if there is no file. If the program's types are others than the region's, and its objects fit them, the
+    /// region is rewritten for them first, as it is if its format is an older one.
     ///
     /// # Errors
-    /// As [`Space::open`] and [`Space::create`].
+    /// As [`Opened::prepare`] and [`Prepared::open`].
     pub fn region(self, tables: &Tables) -> Result<Space> {
-        let (align, most) = (self.align, Addresses(self.align).max_file());
-        let handed_in = self.handed_in;
+        self.prepare(tables)?.open()
+    }
+
+    /// The same up to the point where the file changes. A new region or a rewritten one is in a draft beside the file, opened and checked; one that
+    /// stays as it is has been checked where opening it would write before it checks.
+    ///
+    /// # Errors
+    /// As [`Space::open`] and [`Space::create`]. Not a byte of the file has changed then.
+    pub fn prepare(self, tables: &Tables) -> Result<Prepared> {
+        let tables = &tables.recorded();
         // What is modelled is in the file as it is in memory.
-        let medium = match handed_in {
+        let medium = match self.handed_in {
             Some(_) => Medium::Memory,
             None => self.medium,
         };
+        let place = Placed {
+            path: self.path,
+            medium,
+            at: self.at,
+            most: Addresses(self.align).max_file(),
+            checked_first: self.checked_first,
+            handed_in: self.handed_in,
+        };
         let owned = match self.found {
             Found::New(draft) => {
-                write_new(&draft, most, |image| {
+                write_new(&draft, place.most, |image| {
                     let tables = tables.clone();
-                    Space::create(&self.path, image, Box::new(Later), tables, align)?.close()
+                    Space::create(&place.path, image, Box::new(Later), tables, self.align)?.close()
                 })?;
-                draft.publish()?
+                return place.drafted(draft, tables);
             }
-            Found::File(owned) => {
-                recovered(&owned.file, &self.path)?;
-                owned
-            }
+            Found::File(owned) => owned,
         };
-        let owned = match must_be_rewritten(&owned, tables, align, &self.path)? {
-            false => owned,
-            true => {
-                let old = Inspection::of_owned(&owned, &self.path)?.whole()?;
-                replaced(owned, &old, tables, align)?
-            }
-        };
-        let (image, own) = mapped(&owned.file, medium, self.at, most, &self.path)?;
-        let domain = handed_in.unwrap_or(own);
-        let checked = self.checked_first;
-        let unchecked = image.len() > checked;
-        let mut space = Space::open_checked(&self.path, image, domain, Some(tables), checked)?;
-        space.keep(owned, unchecked)?;
-        Ok(space)
+        let path = &place.path;
+        let mut image = Image::private(&owned.file).map_err(io_error(path, CANNOT_MAP))?;
+        let journal = image.len();
+        if let Some(what) = journal::recover_image(&mut image) {
+            return Err(damaged(path, what));
+        }
+        let journal = journal != image.len();
+        let held = header::read(&image).map_err(|e| unreadable(path, e))?;
+        // Whoever asks for all to be verified has it opened.
+        if place.checked_first < u64::MAX && held.commit.is_of_copy(&owned.file) {
+            return Err(Error::Copied(path.clone()));
+        }
+        if held.align > self.align {
+            return Err(Error::Usage(format!(
+                "{path}: its objects are aligned to {} bytes, more than was asked for: give a --region-max as before",
+                held.align.bytes()
+            )));
+        }
+        if held.version != VERSION || held.tables != *tables || held.align != self.align {
+            drop(image);
+            let mut old = Inspection::of_owned(&owned, path)?.whole()?;
+            old.forget_named(tables)
+                .map_err(|what| Error::OtherProgram {
+                    path: path.clone(),
+                    what,
+                })?;
+            let draft = rewritten_beside(owned, &old, tables, self.align)?;
+            drop(old);
+            return place.drafted(draft, tables);
+        }
+        if matches!(place.medium, Medium::Dax) {
+            place.mapped(&owned.file)?;
+        }
+        let late = Records::read(&image).late;
+        // What was closed in order is checked before the first byte is written; recovery writes first, so that it is tried here.
+        if journal || !held.commit.closed {
+            Space::open_checked(
+                path,
+                image,
+                Box::new(Later),
+                Some(tables),
+                place.checked_first,
+            )?;
+        }
+        Ok(Prepared(Ready::AsItIs {
+            owned,
+            late,
+            place,
+            tables: tables.clone(),
+        }))
     }
 
     /// Whether there is no region yet.
@@ -164,21 +220,96 @@ impl Opened {
     }
 }
 
-fn must_be_rewritten(
-    owned: &Owned,
-    tables: &Tables,
-    align: ObjectAlign,
-    path: &str,
-) -> Result<bool> {
-    let image = Image::private(&owned.file).map_err(io_error(path, CANNOT_MAP))?;
-    let held = header::read(&image).map_err(|e| unreadable(path, e))?;
-    if held.align > align {
-        return Err(Error::Usage(format!(
-            "{path}: its objects are aligned to {} bytes, more than was asked for: give a --region-max as before",
-            held.align.bytes()
-        )));
+/// A region that can be opened: all that could refuse it has been asked, and the file is as it was. Dropped, it leaves the file so.
+pub struct Prepared(Ready);
+
+enum Ready {
+    /// In a file that is to take the name: it is new, or replaces the old one.
+    Drafted { space: Box<Space>, draft: Draft },
+    /// In the file as it is.
+    AsItIs {
+        owned: Owned,
+        late: Vec<Late>,
+        place: Placed,
+        tables: Tables,
+    },
+}
+
+impl Prepared {
+    /// Class data that programs made while they ran, which the program must be able to make again.
+    pub fn late(&self) -> &[Late] {
+        match &self.0 {
+            Ready::Drafted { space, .. } => space.late(),
+            Ready::AsItIs { late, .. } => late,
+        }
     }
-    Ok(held.version != VERSION || held.tables != *tables || held.align != align)
+
+    /// Has the region be in use: a draft takes the file's name, or what a crash left in the file is recovered.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn open(self) -> Result<Space> {
+        let (mut space, owned, checked) = match self.0 {
+            Ready::Drafted { space, draft } => (*space, draft.publish()?, u64::MAX),
+            Ready::AsItIs {
+                owned,
+                place,
+                tables,
+                ..
+            } => {
+                recovered(&owned.file, &place.path)?;
+                let checked = place.checked_first;
+                (place.open(&owned.file, &tables)?, owned, checked)
+            }
+        };
+        let unchecked = space.image().len() > checked;
+        space.keep(owned, unchecked)?;
+        Ok(space)
+    }
+}
+
+/// Where a region is to be, and on what.
+struct Placed {
+    path: String,
+    medium: Medium,
+    at: *mut u8,
+    /// Most bytes of the region.
+    most: u64,
+    checked_first: u64,
+    handed_in: Option<Box<dyn Domain>>,
+}
+
+// SAFETY: as [`Opened`], whose addresses these are.
+unsafe impl Send for Placed {}
+
+impl Placed {
+    fn mapped(&self, file: &File) -> Result<(Image, Box<dyn Domain>)> {
+        mapped(file, self.medium, self.at, self.most, &self.path)
+    }
+
+    fn open(self, file: &File, tables: &Tables) -> Result<Space> {
+        let (image, own) = self.mapped(file)?;
+        let domain = self.handed_in.unwrap_or(own);
+        Space::open_checked(&self.path, image, domain, Some(tables), self.checked_first)
+    }
+
+    /// Opens what is in a draft, which is as it will be under the file's name.
+    fn drafted(self, draft: Draft, tables: &Tables) -> Result<Prepared> {
+        let path = self.path.clone();
+        let space = self.open(draft.file(), tables).map_err(|e| match e {
+            Error::Damaged { what, .. } | Error::Lost { what, .. } => Error::OtherProgram {
+                path,
+                what: format!(
+                    "its objects cannot be copied for this version of the program: {what}"
+                ),
+            },
+            other => other,
+        })?;
+        Ok(Prepared(Ready::Drafted {
+            space: Box::new(space),
+            draft,
+        }))
+    }
 }
 
 /// Most bytes of any region file: of address range for one that is being written, whose kind is not known yet.
@@ -190,10 +321,14 @@ fn recovered(file: &File, path: &str) -> Result<()> {
     let mut file = file.try_clone().map_err(failed())?;
     match journal::recover(&mut file).map_err(failed())? {
         None => Ok(()),
-        Some(what) => Err(Error::Damaged {
-            path: path.into(),
-            what: what.into(),
-        }),
+        Some(what) => Err(damaged(path, what)),
+    }
+}
+
+fn damaged(path: &str, what: &str) -> Error {
+    Error::Damaged {
+        path: path.into(),
+        what: what.into(),
     }
 }
 
@@ -247,12 +382,17 @@ fn mapped(
     }
 }
 
-/// Has a file's place taken by one with what is live of it, for a program with these tables.
-fn replaced(owned: Owned, old: &Inspection, tables: &Tables, align: ObjectAlign) -> Result<Owned> {
+/// Writes what is live of a file's region beside it, for a program with these tables: to take the file's place.
+fn rewritten_beside(
+    owned: Owned,
+    old: &Inspection,
+    tables: &Tables,
+    align: ObjectAlign,
+) -> Result<Draft> {
     let draft = Draft::replacing(owned)?;
     let most = Addresses(align).max_file();
     write_new(&draft, most, |image| rewrite(old, tables, align, image))?;
-    draft.publish()
+    Ok(draft)
 }
 
 /// Has a region of so many bytes at most written into a draft's file. They are of address range, of which an emulator has less.
@@ -298,7 +438,10 @@ pub fn compact(path: &Path) -> Result<Copy> {
     let owned = own_file(path)?;
     tidy(&owned);
     let old = Inspection::of_owned(&owned, &name)?.whole()?;
-    let new = replaced(owned, &old, &old.tables, old.align)?;
+    if old.commit.is_of_copy(&owned.file) {
+        return Err(Error::Copied(name));
+    }
+    let new = rewritten_beside(owned, &old, &old.tables, old.align)?.publish()?;
     Ok(Copy {
         before: old.image.len(),
         bytes: new.file.metadata().map_or(0, |m| m.len()),
@@ -331,6 +474,9 @@ pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Res
     let file = draft.file().try_clone().map_err(failed())?;
     let image = Image::private(&file).map_err(failed())?;
     let region = Inspection::of(image, &name)?.whole()?;
+    if source.is_copy(&region.commit) {
+        return Err(Error::Copied(name));
+    }
     let (objects, version) = (region.walk.objects.len() as u64, region.version);
     drop(region);
     if version == VERSION {

@@ -4,6 +4,9 @@ use crate::image::Image;
 use crate::layout::*;
 use crate::types::Tables;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::time::UNIX_EPOCH;
 use varve_heap::ObjectAlign;
 
 /// What changes while a region is in use, but not with its objects. There are two records, written in turn; the later one that is whole counts.
@@ -27,6 +30,45 @@ pub struct Commit {
     /// The offset up to which records are whole.
     #[serde(default)]
     pub records: u64,
+    /// The file that it was opened in; none in older regions, and in those that are no files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileId>,
+}
+
+/// Which file of its file system a file is. It stays the same when the file gets another name, and when the system is started again, and a copy
+/// of the file is another one. The number of the device is none of it: that may be another one after a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileId {
+    /// Its number, which another file has once it is removed.
+    pub inode: u64,
+    /// When it was made, in nanoseconds of the Unix epoch, where the file system keeps that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub born: Option<u64>,
+}
+
+impl FileId {
+    /// Of a file.
+    pub(crate) fn of(file: &File) -> Option<FileId> {
+        let metadata = file.metadata().ok()?;
+        let born = metadata.created().ok();
+        let born = born.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+        Some(FileId {
+            inode: metadata.ino(),
+            born: born.map(|t| t.as_nanos() as u64),
+        })
+    }
+}
+
+impl Commit {
+    /// Whether this was read from another file than the one that the region was in when it was open, and not closed since: a copy that was
+    /// made while it was open, or after a crash.
+    pub(crate) fn is_of_copy(&self, file: &File) -> bool {
+        let (Some(then), Some(now)) = (self.file, FileId::of(file)) else {
+            return false;
+        };
+        let other_birth = then.born.is_some() && now.born.is_some() && then.born != now.born;
+        !self.closed && (then.inode != now.inode || other_birth)
+    }
 }
 
 /// The beginning of a region: what the rest of the file is to be read by.

@@ -1,10 +1,12 @@
 //! Looks at a region without changing it: what is written to recover it stays in this process.
 
 use crate::class_data::Late;
-use crate::error::{Error, Result};
+use crate::error::{COPIED, Error, Result};
+use crate::evolve;
 use crate::header::{self, Commit, Header};
 use crate::image::Image;
 use crate::journal;
+use crate::layout::*;
 use crate::log;
 use crate::name::Owned;
 use crate::pages;
@@ -15,7 +17,8 @@ use crate::space::unreadable;
 use crate::types::{Info, Tables};
 use crate::walk::{Damage, Walk, Walker};
 use std::path::Path;
-use varve_heap::{ObjectAlign, Ref};
+use varve_heap::layout::ARRAY_LENGTH;
+use varve_heap::{Header as ObjectHeader, ObjectAlign, Ref};
 
 /// A region as it would be after opening it.
 pub struct Inspection {
@@ -42,6 +45,8 @@ pub struct Inspection {
     /// What objects are aligned to.
     pub align: ObjectAlign,
     pub(crate) infos: Vec<Info>,
+    /// The offset of the first object.
+    first: u64,
     path: String,
     /// Keeps others from opening it meanwhile.
     _source: Option<Source>,
@@ -55,6 +60,10 @@ impl Inspection {
     pub fn of_file(path: &Path) -> Result<Inspection> {
         let (image, source) = look_at(path)?;
         let mut region = Inspection::of(image, &path.display().to_string())?;
+        if source.is_copy(&region.commit) {
+            let copied = Damage::of_file(COPIED.into());
+            region.walk.damages.insert(0, copied);
+        }
         region._source = Some(source);
         Ok(region)
     }
@@ -84,6 +93,9 @@ impl Inspection {
             wrong.push("the number of the last failure-atomic region is damaged".into());
         }
         let taken_back = log::take_back(&mut image, version).len() as u64;
+        let infos = header.tables.infos(header.align);
+        let addresses = Addresses(header.align);
+        wrong.extend(records.wrong_named(&image, &infos, addresses, header.first));
         let pages = match version {
             2 => Vec::new(),
             _ => {
@@ -112,18 +124,7 @@ impl Inspection {
         let mut roots = roots::all(&image);
         roots.retain(|r| !r.object.is_null());
         let infos = header.tables.infos(header.align);
-        let named: Vec<Ref> = records.named.iter().map(|n| n.object).collect();
-        let walk = Walker::new(
-            &image,
-            &header.tables,
-            &infos,
-            &records.late,
-            header.first,
-            header.align,
-        )
-        .without(without)
-        .run(&roots, &named);
-        Ok(Inspection {
+        let mut region = Inspection {
             image,
             version: header.version,
             commit: header.commit,
@@ -132,13 +133,92 @@ impl Inspection {
             named: records.named,
             roots,
             taken_back,
-            walk,
+            walk: Walk::default(),
+            first: header.first,
             pages: Vec::new(),
             align: header.align,
             infos,
             path: path.into(),
             _source: None,
-        })
+        };
+        let named: Vec<Ref> = region.named.iter().map(|n| n.object).collect();
+        region.walk = region.follow(&named, without);
+        Ok(region)
+    }
+
+    /// What is reachable from the roots and these objects.
+    fn follow(&self, named: &[Ref], without: &[u64]) -> Walk {
+        Walker::new(
+            &self.image,
+            &self.tables,
+            &self.infos,
+            &self.late,
+            self.first,
+            self.align,
+        )
+        .without(without)
+        .run(&self.roots, named)
+    }
+
+    /// Forgets objects that the program makes in each run, but a program with these tables does not, such as constants of an enumeration that it
+    /// does not have, unless something durable refers to them: nothing would ever find these.
+    pub(crate) fn forget_named(&mut self, tables: &Tables) -> std::result::Result<(), String> {
+        let gone = evolve::gone(&self.tables, tables)?;
+        let addresses = Addresses(self.align);
+        let is_gone = |n: &Named| match addresses.place(n.object) {
+            Place::File(at) => {
+                let ty = ObjectHeader(self.image.u64(at)).type_index() as usize;
+                match n.of {
+                    None => gone.constants[ty],
+                    Some(_) => gone.classes[ty],
+                }
+            }
+            _ => false,
+        };
+        if !self.named.iter().any(is_gone) {
+            return Ok(());
+        }
+        let kept = self.named.iter().filter(|n| !is_gone(n));
+        let kept: Vec<Ref> = kept.map(|n| n.object).collect();
+        self.walk = self.follow(&kept, &[]);
+        self.named.retain(|n| match addresses.place(n.object) {
+            Place::File(at) => self.walk.index(at).is_some(),
+            _ => true,
+        });
+        Ok(())
+    }
+
+    /// The text that an object leads to, through at most so many references: what a string says, however its language keeps it.
+    pub(crate) fn text(&self, r: Ref, depth: u32) -> String {
+        let Place::File(at) = Addresses(self.align).place(r) else {
+            return String::new();
+        };
+        if !r.is_object() || depth == 0 || self.walk.index(at).is_none() {
+            return String::new();
+        }
+        let info = &self.infos[ObjectHeader(self.image.u64(at)).type_index() as usize];
+        if info.element == 0 {
+            let held = info.refs.iter();
+            return held
+                .map(|&(offset, _)| {
+                    self.text(Ref(self.image.u32(at + u64::from(offset))), depth - 1)
+                })
+                .collect();
+        }
+        let (element, refs) = (u64::from(info.element), info.refs.is_empty());
+        let length = u64::from(self.image.u32(at + ARRAY_LENGTH as u64));
+        let bytes = self
+            .image
+            .bytes(at + u64::from(info.size), element * length);
+        match (refs, element) {
+            (true, 1) => String::from_utf8_lossy(&bytes).into_owned(),
+            (true, 2) => {
+                let units = bytes.chunks_exact(2);
+                let units: Vec<u16> = units.map(|u| u16::from_le_bytes([u[0], u[1]])).collect();
+                String::from_utf16_lossy(&units)
+            }
+            _ => String::new(),
+        }
     }
 
     /// The same, if nothing is wrong.

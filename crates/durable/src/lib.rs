@@ -84,9 +84,9 @@ mod walk;
 
 pub use class_data::{Held, Late};
 pub use error::{Error, Result};
-pub use file::{Copy, Medium, Opened, alignment, backup, compact, open_in_place};
+pub use file::{Copy, Medium, Opened, Prepared, alignment, backup, compact, open_in_place};
 pub use guard::end_if_in_region;
-pub use header::{Commit, Header, Unreadable, read};
+pub use header::{Commit, FileId, Header, Unreadable, read};
 pub use image::Image;
 pub use inspect::Inspection;
 pub use name::abandon_drafts;

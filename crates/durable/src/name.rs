@@ -12,7 +12,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -43,10 +43,9 @@ pub(crate) fn own(path: &Path) -> Result<Found> {
     let path = resolved(path)?;
     let begun = Instant::now();
     loop {
-        let file = OpenOptions::new().read(true).write(true).open(&path);
-        let file = match file {
+        let file = match open_regular(&path, OpenOptions::new().read(true).write(true)) {
             Ok(file) => file,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 match Draft::begin(&path, None, begun)? {
                     // Another process made the file meanwhile.
                     draft if path.exists() => drop(draft),
@@ -54,14 +53,8 @@ pub(crate) fn own(path: &Path) -> Result<Found> {
                 }
                 continue;
             }
-            Err(e) => return Err(io_error(&path, "the region file cannot be opened", e)),
+            Err(e) => return Err(e),
         };
-        let metadata = file
-            .metadata()
-            .map_err(|e| io_error(&path, "the region file cannot be opened", e))?;
-        if !metadata.is_file() {
-            return Err(Error::Foreign(path.display().to_string()));
-        }
         lock(&file, &path, begun)?;
         if !is_named(&file, &path) {
             continue;
@@ -81,13 +74,51 @@ pub(crate) fn own(path: &Path) -> Result<Found> {
 /// Takes a file that is there and has something in it.
 pub(crate) fn own_file(path: &Path) -> Result<Owned> {
     match std::fs::metadata(path) {
-        Ok(m) if m.len() == 0 => return Err(Error::Foreign(path.display().to_string())),
+        Ok(m) if m.is_file() && m.len() == 0 => return Err(empty(path)),
         Ok(_) => {}
         Err(e) => return Err(io_error(path, "the region file cannot be opened", e)),
     }
     match own(path)? {
         Found::File(owned) => Ok(owned),
-        Found::New(_) => Err(Error::Foreign(path.display().to_string())),
+        Found::New(_) => Err(empty(path)),
+    }
+}
+
+/// Opens a file that is a regular one: to open something else may wait for another process, or do something.
+pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> Result<File> {
+    let failed = |e| io_error(path, "the region file cannot be opened", e);
+    let no_file = |m: &Metadata| {
+        let t = m.file_type();
+        let is = [
+            (t.is_dir(), "a directory"),
+            (t.is_fifo(), "a FIFO"),
+            (t.is_socket(), "a socket"),
+            (t.is_char_device() || t.is_block_device(), "a device"),
+        ];
+        let is = is.iter().find(|(is, _)| *is);
+        (!m.is_file()).then(|| Error::NoFile {
+            path: path.display().to_string(),
+            is: is.map_or("something else", |(_, name)| name),
+        })
+    };
+    match std::fs::metadata(path) {
+        Ok(m) => no_file(&m).map_or(Ok(()), Err)?,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(e) => return Err(failed(e)),
+    }
+    // It may have been replaced meanwhile.
+    let file = options.custom_flags(libc::O_NONBLOCK).open(path);
+    let file = file.map_err(failed)?;
+    match no_file(&file.metadata().map_err(failed)?) {
+        None => Ok(file),
+        Some(e) => Err(e),
+    }
+}
+
+fn empty(path: &Path) -> Error {
+    Error::Empty {
+        path: path.display().to_string(),
+        has: "has no bytes",
     }
 }
 
@@ -95,15 +126,18 @@ pub(crate) fn own_file(path: &Path) -> Result<Owned> {
 pub(crate) fn share(path: &Path) -> Result<(File, bool)> {
     let io = |e| io_error(path, "the region file cannot be read", e);
     loop {
-        let file = File::open(path).map_err(io)?;
+        let file = open_regular(path, OpenOptions::new().read(true))?;
         // SAFETY: a call without memory.
         let failed = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) };
         let free = failed == 0;
         if !free {
             let e = io::Error::last_os_error();
             if e.kind() != io::ErrorKind::WouldBlock {
-                return Err(io(e));
+                return Err(not_locked(path, e));
             }
+        }
+        if file.metadata().map_err(io)?.len() == 0 {
+            return Err(empty(path));
         }
         if is_named(&file, path) {
             return Ok((file, free));
@@ -116,13 +150,9 @@ pub(crate) fn own_any(path: &Path) -> Result<File> {
     let path = resolved(path)?;
     let begun = Instant::now();
     loop {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(|e| io_error(&path, "the file cannot be opened", e))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = open_regular(&path, &mut options)?;
         lock(&file, &path, begun)?;
         if is_named(&file, &path) {
             return Ok(file);
@@ -202,6 +232,14 @@ impl Draft {
                 path: path.into(),
                 old,
             });
+        }
+    }
+
+    /// Refuses to make a region of a file that is there: it has no bytes, and may have had some.
+    pub fn of_no_file(&self) -> Result<()> {
+        match self.old {
+            None => Ok(()),
+            Some(_) => Err(empty(&self.path)),
         }
     }
 
@@ -347,8 +385,19 @@ fn try_lock(file: &File, path: &Path, begun: Instant) -> Result<bool> {
             io::ErrorKind::WouldBlock if begun.elapsed() < PATIENCE => return Ok(false),
             io::ErrorKind::WouldBlock => return Err(Error::Locked(path.display().to_string())),
             io::ErrorKind::Interrupted => {}
-            _ => return Err(io_error(path, "the region file cannot be locked", e)),
+            _ => return Err(not_locked(path, e)),
         }
+    }
+}
+
+/// Why there is no lock, though no other process has one.
+fn not_locked(path: &Path, e: io::Error) -> Error {
+    match e.raw_os_error() {
+        Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS) => Error::NoLocks {
+            path: path.display().to_string(),
+            why: e,
+        },
+        _ => io_error(path, "the region file cannot be locked", e),
     }
 }
 
@@ -357,6 +406,10 @@ fn check_begin(owned: &Owned) -> Result<()> {
     let mut begin = [0; 8];
     match owned.file.read_at(&mut begin, 0) {
         Ok(8) if begin == MAGIC => Ok(()),
+        Ok(_) if begin == [0; 8] => Err(Error::Empty {
+            path: owned.path.display().to_string(),
+            has: "begins with zeroes",
+        }),
         Ok(_) => Err(Error::Foreign(owned.path.display().to_string())),
         Err(e) => Err(io_error(&owned.path, "the region file cannot be read", e)),
     }
@@ -501,5 +554,27 @@ fn io_error(path: &Path, what: &'static str, source: io::Error) -> Error {
         path: path.display().to_string(),
         what,
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_without_locks_is_named() {
+        for code in [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS] {
+            let e = not_locked(Path::new("a.region"), io::Error::from_raw_os_error(code));
+            let text = e.to_string();
+            assert!(
+                text.starts_with("a.region: its file system locks no files"),
+                "{text}"
+            );
+        }
+        let e = not_locked(
+            Path::new("a.region"),
+            io::Error::from_raw_os_error(libc::EIO),
+        );
+        assert!(matches!(e, Error::Io { .. }));
     }
 }

@@ -7,6 +7,7 @@ use crate::class_data::Late;
 use crate::header::read_record;
 use crate::image::Image;
 use crate::layout::*;
+use crate::types::Info;
 use serde::{Deserialize, Serialize};
 use varve_heap::Ref;
 
@@ -61,6 +62,27 @@ impl Records {
             all.end = (all.end + 8 + bytes.len() as u64).next_multiple_of(8);
         }
         all
+    }
+
+    /// What is wrong with those of objects that are the same in each run.
+    pub fn wrong_named(
+        &self,
+        image: &Image,
+        infos: &[Info],
+        addresses: Addresses,
+        first: u64,
+    ) -> Option<String> {
+        let wrong = |n: &&Named| {
+            let Place::File(at) = addresses.place(n.object) else {
+                return true;
+            };
+            let inside = at >= first && at.is_multiple_of(8) && at < image.len() - 8;
+            let ty = || varve_heap::Header(image.u64(at)).type_index() as usize;
+            let right = |i: &Info| i.named || n.of.is_some();
+            !(inside && infos.get(ty()).is_some_and(right))
+        };
+        let wrong = self.named.iter().find(wrong)?.object;
+        Some(format!("the record of {wrong:?} is of no such object"))
     }
 
     /// What is wrong if they must be whole up to an offset.

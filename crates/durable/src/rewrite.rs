@@ -65,6 +65,7 @@ pub(crate) fn rewrite_without(
     };
     let plan = Plan::new(&old.tables, &old.late, &live(old), tables, align).map_err(&changed)?;
     check_narrowed(old, &plan, tables).map_err(&changed)?;
+    check_constants(old, &plan, tables).map_err(&changed)?;
     let of_type = |ty: u32| plan.of_type(ty).expect("all live types are planned");
     let mut new = Space::create(old.path(), image, Box::new(Later), tables.clone(), align)?;
     let (from, to) = (Addresses(old.align), Addresses(align));
@@ -146,7 +147,10 @@ pub(crate) fn rewrite_without(
         new.add_late(late.clone())?;
     }
     for named in &old.named {
-        if let Place::File(at) = to.place(moved(named.object)) {
+        if let Place::File(at) = to.place(moved(named.object))
+            && (named.of.is_some()
+                || new.infos[Header(new.image.u64(at)).type_index() as usize].named)
+        {
             let of = named.of.as_ref().map(|of| plan.named[of].clone());
             new.new_named.push((at, of));
         }
@@ -190,6 +194,33 @@ fn live(old: &Inspection) -> Live {
         }
     }
     live
+}
+
+/// Looks at constants of enumerations whose class or name follows from more than their type.
+fn check_constants(
+    old: &Inspection,
+    plan: &Plan,
+    tables: &Tables,
+) -> std::result::Result<(), String> {
+    let from = Addresses(old.align);
+    for named in old.named.iter().filter(|n| n.of.is_none()) {
+        let Place::File(at) = from.place(named.object) else {
+            continue;
+        };
+        let ty = Header(old.image.u64(at)).type_index();
+        let (Some(planned), Some(name)) = (
+            plan.of_type(ty),
+            old.tables.types.get(ty as usize).and_then(|t| t.named_by),
+        ) else {
+            continue;
+        };
+        let Some(enumeration) = tables.enumeration_of(planned.to) else {
+            continue;
+        };
+        let name = old.text(Ref(old.image.u32(at + u64::from(name))), 3);
+        plan.check_constant(&old.tables, tables, enumeration, planned.to, &name)?;
+    }
+    Ok(())
 }
 
 /// Looks at what fields refer to that have another class now.

@@ -3,7 +3,7 @@
 //! A page whose checksum is wrong by one bit is repaired: the checksum says which bit. What is in other damaged pages is left out, and what
 //! leads nowhere: who referred to it has null, or, where the program's types allow no null there, is left out too.
 
-use crate::error::Result;
+use crate::error::{COPIED, Result};
 use crate::file::{Copy, is_another, write_into_new};
 use crate::header;
 use crate::image::Image;
@@ -42,10 +42,13 @@ pub struct Salvaged {
 pub fn salvage(path: &Path, to: &Path) -> Result<Salvaged> {
     let name = path.display().to_string();
     is_another(to, path)?;
-    let (mut image, _source) = look_at(path)?;
+    let (mut image, source) = look_at(path)?;
     let mut lost: Vec<String> = Vec::new();
     lost.extend(journal::recover_image(&mut image).map(String::from));
     let header = header::read(&image).map_err(|e| unreadable(&name, e))?;
+    if source.is_copy(&header.commit) {
+        lost.push(COPIED.into());
+    }
     let mut repaired = Vec::new();
     let mut damaged = Vec::new();
     if header.half_tables {

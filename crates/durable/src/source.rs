@@ -1,6 +1,7 @@
 //! Where a region's bytes are had when nobody is to store into it: from its file, or from whoever has that open.
 
 use crate::error::{Error, Result};
+use crate::header::Commit;
 use crate::image::Image;
 use crate::name::{self, share};
 use crate::transfer;
@@ -27,6 +28,11 @@ impl Source {
             true => Ok(Source { file, free }),
             false => Err(Error::Foreign(path.display().to_string())),
         }
+    }
+
+    /// Whether the file is a copy of the one that its region was open in, by its commit record. What an owner gives is a copy as it is to be.
+    pub fn is_copy(&self, commit: &Commit) -> bool {
+        self.free && commit.is_of_copy(&self.file)
     }
 
     /// Writes the bytes into a file that has none.

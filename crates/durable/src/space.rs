@@ -15,7 +15,7 @@ use crate::alloc::Allocator;
 use crate::domain::{Domain, Fence};
 use crate::error::{Error, Result};
 use crate::guard::Guard;
-use crate::header::{self, Commit, Unreadable, commit_place, record};
+use crate::header::{self, Commit, FileId, Unreadable, commit_place, record};
 use crate::image::Image;
 use crate::keeper::Keeper;
 use crate::layout::*;
@@ -152,6 +152,7 @@ impl Space {
             domain: domain.name().into(),
             alive: 0,
             records: CLASS_DATA,
+            file: None,
         };
         let mut space = Space::new(path, image, domain, tables, commit, align);
         space.first = objects_after(bytes.len() as u64);
@@ -277,20 +278,9 @@ impl Space {
         Ok(())
     }
 
-    /// What is wrong with the records of objects that are the same in each run.
     fn wrong_named(&self) -> Option<String> {
-        let wrong = |n: &&Named| {
-            let Place::File(at) = self.addresses.place(n.object) else {
-                return true;
-            };
-            let len = self.image.len();
-            let inside = at >= self.first && at.is_multiple_of(8) && at < len - 8;
-            let ty = || varve_heap::Header(self.image.u64(at)).type_index() as usize;
-            let right = |i: &Info| i.named || n.of.is_some();
-            !(inside && self.infos.get(ty()).is_some_and(right))
-        };
-        let wrong = self.records.named.iter().find(wrong)?.object;
-        Some(format!("the record of {wrong:?} is of no such object"))
+        self.records
+            .wrong_named(&self.image, &self.infos, self.addresses, self.first)
     }
 
     fn not_damaged(&self, what: Option<String>) -> Result<()> {
@@ -388,6 +378,7 @@ impl Space {
         };
         self.commit.opened += 1;
         self.commit.closed = false;
+        self.commit.file = self.image.file().and_then(FileId::of);
         self.commit.domain = self.domain.name().into();
         self.write_commit()
     }

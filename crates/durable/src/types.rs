@@ -132,17 +132,22 @@ pub struct Tables {
     /// have numbered equal ones, and may have left out those that the program does not use.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_source: bool,
+    /// Of what was renamed: what is told apart from the next change by having been done, as the old name is another one's now. The region that
+    /// has such an entry was rewritten by it, or made with it. None: a region of a version that kept no such record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<Vec<Renamed>>,
     /// What the program says had another name before. Not in files: it is for the opening that finds the old names.
     #[serde(skip)]
     pub renamed: Vec<Renamed>,
 }
 
 /// A class or a field that had another name in an older version of the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Renamed {
     /// The class, by its name now.
     pub class: String,
     /// The field, by its name now; none: it is the class that had the other name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// The old name.
     pub was: String,
@@ -154,6 +159,7 @@ impl PartialEq for Tables {
         self.types == other.types
             && self.constants == other.constants
             && self.from_source == other.from_source
+            && self.applied() == other.applied()
     }
 }
 
@@ -179,6 +185,62 @@ pub(crate) struct Info {
 }
 
 impl Tables {
+    /// What the region's record says was renamed.
+    pub(crate) fn applied(&self) -> &[Renamed] {
+        self.applied.as_deref().unwrap_or_default()
+    }
+
+    /// The same tables with a record of what they rename to a name, or from a name, that something else has in this program.
+    ///
+    /// Two fields that swap their names are the case: the region has both names before and afterwards, so that only this record says whether
+    /// it has been done.
+    pub fn recorded(&self) -> Tables {
+        let is_taken = |r: &&Renamed| {
+            let others = || self.renamed.iter().filter(|o| o.class == r.class);
+            match &r.field {
+                None => {
+                    self.types.iter().any(|t| t.name == r.was)
+                        || self
+                            .renamed
+                            .iter()
+                            .any(|o| o.field.is_none() && o.class == r.was)
+                }
+                Some(_) => {
+                    let class = self.types.iter().find(|t| t.name == r.class);
+                    let fields = match class.map(|t| &t.kind) {
+                        Some(Kind::Struct { fields, .. }) => &fields[..],
+                        _ => &[],
+                    };
+                    fields.iter().any(|f| f.name == r.was)
+                        || others().any(|o| o.field.as_ref() == Some(&r.was))
+                }
+            }
+        };
+        let mut applied: Vec<Renamed> = self.renamed.iter().filter(is_taken).cloned().collect();
+        applied.sort();
+        applied.dedup();
+        Tables {
+            applied: Some(applied),
+            ..self.clone()
+        }
+    }
+
+    /// The enumeration that objects of a type are constants of: the type itself, or the one of which it is a constant's own.
+    pub fn enumeration_of(&self, ty: u32) -> Option<u32> {
+        let named = |ty: u32| self.types.get(ty as usize)?.named_by;
+        named(ty)?;
+        let (mut at, mut below) = (ty, None);
+        // Supertypes have lower numbers, so that this ends whatever a file says.
+        while let Some(next) = self.types[at as usize].supertype
+            && next < at
+            && named(next).is_some()
+        {
+            below = Some(at);
+            at = next;
+        }
+        below
+    }
+
     /// A type's name, for messages.
     pub fn name(&self, ty: u32) -> String {
         match self.types.get(ty as usize) {
@@ -337,6 +399,9 @@ pub fn difference(file: &Tables, program: &Tables) -> Option<String> {
         .find(|(a, b)| a != b);
     Some(match differ {
         Some((a, b)) => format!("constant {} is where the program has {}", a.name, b.name),
+        None if file.applied() != program.applied() => {
+            "it records other names that were changed".into()
+        }
         None if file.constants.len() == program.constants.len() => {
             "its fields are not named as in the program's source".into()
         }

@@ -72,6 +72,46 @@ fn other_files_are_refused_and_stay_as_they_are() {
     assert!(error.contains("version 99"), "{error}");
 }
 
+/// To open something else may wait for ever, or have an effect.
+#[test]
+fn what_is_no_regular_file_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    let name = std::ffi::CString::new(fifo.to_str().unwrap()).unwrap();
+    // SAFETY: a name that ends with a zero byte.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    let socket = folder.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("fifo", &link).unwrap();
+    for (path, is) in [
+        (fifo.as_path(), "a FIFO"),
+        (&link, "a FIFO"),
+        (&socket, "a socket"),
+        (folder.path(), "a directory"),
+        (Path::new("/dev/null"), "a device"),
+    ] {
+        let fresh = folder.path().join("new");
+        let refused = [
+            open(path, Medium::Memory).err(),
+            alignment(path).err(),
+            Inspection::of_file(path).err(),
+            compact(path).err(),
+            backup(path, &fresh, &mut |_, _| ()).err(),
+            salvage(path, &fresh).err(),
+        ];
+        for error in refused {
+            let error = error.unwrap().to_string();
+            assert!(error.contains(is), "{}: {error}", path.display());
+        }
+        assert!(!fresh.exists());
+    }
+    let region = folder.path().join("a.region");
+    open(&region, Medium::Memory).unwrap().close().unwrap();
+    let error = backup(&region, &fifo, &mut |_, _| ()).err().unwrap();
+    assert!(error.to_string().contains("a FIFO"), "{error}");
+}
+
 #[test]
 fn an_ordinary_file_system_is_no_persistent_memory() {
     let folder = tempfile::tempdir().unwrap();

@@ -103,6 +103,47 @@ fn a_journal_that_a_crash_left_is_seen_by_all_who_read_the_file() {
     assert_eq!(numbers(&Inspection::of_file(&path).unwrap()), down_from(10));
 }
 
+/// What a crash left is recovered only once nothing refuses the program, or its version of the classes.
+#[test]
+fn what_refuses_a_program_leaves_a_journal_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.region");
+    left(&path);
+    let bytes = std::fs::read(&path).unwrap();
+    let mut without = common::tables();
+    without.types[1].name = "another".into();
+    without.from_source = true;
+    let refused = World::on_opened(&path, FILE, |o| o.region(&without));
+    let refused = refused.err().unwrap().to_string();
+    assert!(refused.contains("objects of type node"), "{refused}");
+    assert!(std::fs::read(&path).unwrap() == bytes);
+    // Nor is anything changed if the program goes no further than to have it prepared, for its own classes or others.
+    let mut more = common::tables();
+    more.types.push(more.types[3].clone());
+    more.types[4].name = "more bytes".into();
+    for tables in [common::tables(), more] {
+        let stopped = World::on_opened(&path, FILE, |o| {
+            let prepared = o.prepare(&tables)?;
+            assert_eq!(prepared.late(), []);
+            Err(Error::Usage("stopped".into()))
+        });
+        assert_eq!(stopped.err().unwrap().to_string(), "stopped");
+        assert!(std::fs::read(&path).unwrap() == bytes);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+    // Nor if it is damaged.
+    let mut damaged = bytes.clone();
+    damaged[256 << 10] ^= 1; // the directory of marks
+    std::fs::write(&path, &damaged).unwrap();
+    let refused = World::on_file(&path, FILE).err().unwrap().to_string();
+    assert!(refused.contains("damaged"), "{refused}");
+    assert!(std::fs::read(&path).unwrap() == damaged);
+    std::fs::write(&path, &bytes).unwrap();
+    World::on_file(&path, FILE).unwrap();
+    let region = Inspection::of_file(&path).unwrap();
+    assert_eq!(numbers(&region), down_from(10));
+}
+
 /// A transaction that is damaged is told of if others follow it, and what was before it can be got out. The last one cannot be told from one that
 /// the power has torn.
 #[test]

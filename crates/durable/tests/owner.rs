@@ -56,27 +56,122 @@ fn who_waited_for_a_file_that_was_replaced_has_the_new_one() {
 }
 
 #[test]
-fn only_a_file_that_is_missing_or_of_no_bytes_is_new() {
+fn only_a_file_that_is_missing_is_new() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.region");
     with_a_list(&path);
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[..8].fill(0);
     let zeroes = vec![0; 100_000];
-    for foreign in [&bytes, &zeroes, &b"x".to_vec(), &zeroes[..3].to_vec()] {
+    let other = b"x".to_vec();
+    for foreign in [&bytes, &zeroes, &other, &zeroes[..3].to_vec()] {
         std::fs::write(&path, foreign).unwrap();
         let refused = World::on_file(&path, Medium::Memory).err().unwrap();
-        assert!(matches!(refused, Error::Foreign(_)), "{refused}");
+        match foreign == &other {
+            true => assert!(matches!(refused, Error::Foreign(_)), "{refused}"),
+            false => assert!(matches!(refused, Error::Empty { .. }), "{refused}"),
+        }
         assert!(compact(&path).is_err());
         assert!(backup(Path::new("nowhere"), &path, &mut |_, _| ()).is_err());
         assert_eq!(&std::fs::read(&path).unwrap(), foreign);
     }
-    // Whoever made an empty file chose who may read it.
+    // A file of no bytes may be all that is left of a region.
     std::fs::write(&path, "").unwrap();
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
-    with_a_list(&path);
-    assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o7777, 0o640);
+    let refused = World::on_file(&path, Medium::Memory).err().unwrap();
+    assert!(matches!(refused, Error::Empty { .. }), "{refused}");
+    assert!(Inspection::of_file(&path).is_err() && compact(&path).is_err());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    // A copy loses nothing there.
+    let region = folder.path().join("b.region");
+    with_a_list(&region);
+    backup(&region, &path, &mut |_, _| ()).unwrap();
     assert_eq!(objects(&path), 100);
+}
+
+/// A copy of a file whose region is open may have bytes of many instants. It is refused until somebody asks for all of it to be verified; the
+/// file itself goes on after a crash, under another name too.
+#[test]
+fn a_copy_of_a_region_that_was_open_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (path, copy) = (at("a.region"), at("copy.region"));
+    for medium in [
+        Medium::Memory,
+        Medium::File(None),
+        Medium::File(Some(Duration::from_millis(5))),
+    ] {
+        with_a_list(&path);
+        // Of one that is closed, a copy is as good as the file.
+        std::fs::copy(&path, &copy).unwrap();
+        World::on_file(&copy, medium)
+            .unwrap()
+            .space
+            .take()
+            .unwrap()
+            .close()
+            .unwrap();
+        let mut world = World::on_file(&path, medium).unwrap();
+        let node = world.node(7, 0, Ref::NULL, Ref::NULL);
+        world.publish("open", node);
+        std::fs::remove_file(&copy).unwrap();
+        std::fs::copy(&path, &copy).unwrap();
+        let torn = std::fs::read(&copy).unwrap();
+        for crashed in [false, true] {
+            let refused = World::on_file(&copy, medium).err().unwrap();
+            assert!(matches!(refused, Error::Copied(_)), "{refused}");
+            let region = Inspection::of_file(&copy).unwrap();
+            let damages: Vec<String> = region.walk.damages.iter().map(|d| d.to_string()).collect();
+            assert!(damages.len() == 1 && damages[0].contains("a copy of a region"));
+            drop(region);
+            let refused = compact(&copy).err().unwrap();
+            assert!(matches!(refused, Error::Copied(_)), "{medium:?}: {refused}");
+            let other = at("other.region");
+            let refused = backup(&copy, &other, &mut |_, _| ());
+            assert!(matches!(refused, Err(Error::Copied(_))) && !other.exists());
+            assert_eq!(std::fs::read(&copy).unwrap(), torn, "{crashed}");
+            if !crashed {
+                // The owner gives whole ones, and is not told of as a copy.
+                backup(&path, &other, &mut |_, _| ()).unwrap();
+                assert_eq!(objects(&path), objects(&other));
+                std::fs::remove_file(&other).unwrap();
+                // As a program that is killed.
+                drop(std::mem::replace(
+                    &mut world,
+                    World::on_file(&at("c"), medium).unwrap(),
+                ));
+            }
+        }
+        let saved = at("saved.region");
+        let salvaged = salvage(&copy, &saved).unwrap();
+        assert!(salvaged.lost.len() == 1 && salvaged.lost[0].contains("a copy"));
+        assert_eq!(objects(&saved), 101);
+        let verified = World::on_opened(&copy, medium, |o| o.verified().region(&common::tables()));
+        verified.unwrap().space.take().unwrap().close().unwrap();
+        assert_eq!(objects(&copy), 101);
+        World::on_file(&copy, medium)
+            .unwrap()
+            .space
+            .take()
+            .unwrap()
+            .close()
+            .unwrap();
+        // The file itself has another name by now.
+        let moved = at("moved.region");
+        std::fs::rename(&path, &moved).unwrap();
+        assert_eq!(objects(&moved), 101);
+        World::on_file(&moved, medium)
+            .unwrap()
+            .space
+            .take()
+            .unwrap()
+            .close()
+            .unwrap();
+        assert_eq!(objects(&moved), 101);
+        for name in ["moved.region", "saved.region", "copy.region", "c"] {
+            let _ = std::fs::remove_file(at(name));
+        }
+    }
 }
 
 #[test]

@@ -61,9 +61,12 @@ fn declared(tables: &Tables, ty: u32) -> Vec<Declared<'_>> {
 fn pair(old: &mut [Declared<'_>], new: &mut [Declared<'_>], names: &Names) {
     let class = |o: &Declared<'_>| names.new_name(&o.class);
     type Same<'s> = &'s dyn Fn(&Declared<'_>, &Declared<'_>) -> bool;
-    // Where the region has the new name already, it was opened with it before.
+    // Where the region has the new name already, it was opened with it before: unless the field that has it gives it up at the same time.
     let there: Vec<(String, String)> = old.iter().map(|o| (class(o), o.name.to_string())).collect();
-    let known = |n: &Declared<'_>| there.iter().any(|t| t.0 == n.class && t.1 == n.name);
+    let known = |n: &Declared<'_>| {
+        names.new_field(&n.class, n.name).is_none()
+            && there.iter().any(|t| t.0 == n.class && t.1 == n.name)
+    };
     let renamed = |o: &Declared<'_>, n: &Declared<'_>| {
         let of = |name: &str| names.new_field(&n.class, name) == Some(n.name);
         !known(n) && (of(o.name) || (!names.exact && of(without_number(o.name))))
@@ -138,6 +141,14 @@ pub(super) fn map_fields(
     pair(&mut before, &mut now, names);
     let name = old.name(ty);
     let mut steps = Vec::new();
+    for (o, n) in before.iter().filter_map(|o| Some((o, &now[o.found?]))) {
+        let given_up = before
+            .iter()
+            .any(|b| b.name == n.name && names.new_name(&b.class) == n.class);
+        if o.name != n.name && given_up {
+            names.not_before(&name, n.name, o.name)?;
+        }
+    }
     for o in &before {
         let Some(k) = o.found else {
             removed(o, &now, &name, new.from_source)?;

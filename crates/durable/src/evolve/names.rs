@@ -13,25 +13,48 @@ pub(super) struct Names {
     fields: HashMap<(String, String), String>,
     /// Whether both have the names of their sources.
     pub exact: bool,
+    /// Whether the region records which names were changed.
+    recorded: bool,
 }
 
 impl Names {
-    pub fn new(old: &Tables, new: &Tables) -> Names {
+    /// # Errors
+    /// If classes change their names among themselves, and the region cannot say whether they have done so.
+    pub fn new(old: &Tables, new: &Tables) -> Result<Names, String> {
         let mut names = Names {
             types: Vec::new(),
             renamed: HashMap::new(),
             fields: HashMap::new(),
             exact: old.from_source && new.from_source,
+            recorded: old.applied.is_some(),
         };
-        for Renamed { class, field, was } in &new.renamed {
-            match field {
-                // Where the region has the new name already, it was opened with it before: another class may have the old one by now.
-                None if old.types.iter().any(|t| t.name == *class) => {}
-                None => drop(names.renamed.insert(was.clone(), class.clone())),
-                Some(field) => {
-                    let key = (class.clone(), was.clone());
-                    names.fields.insert(key, field.clone());
+        let applied = old.applied();
+        let of_classes = || {
+            let all = new.renamed.iter().filter(|r| r.field.is_none());
+            all.filter(|r| !applied.contains(r))
+        };
+        let has = |name: &str| old.types.iter().any(|t| t.name == name);
+        for Renamed { class, was, .. } in of_classes() {
+            // Where the region has the new name already, it was opened with it before, and another class may have the old one by now: unless
+            // the class that has the new name gives it up at the same time.
+            if has(class) {
+                if !has(was) || !of_classes().any(|r| r.was == *class) {
+                    continue;
                 }
+                if !names.recorded {
+                    return Err(unrecorded(&format!("class {class}"), was));
+                }
+            }
+            names.renamed.insert(was.clone(), class.clone());
+        }
+        for r in new.renamed.iter() {
+            let Some(field) = &r.field else { continue };
+            let done = |a: &Renamed| {
+                a.field == r.field && a.was == r.was && names.new_name(&a.class) == r.class
+            };
+            if !applied.iter().any(done) {
+                let key = (r.class.clone(), r.was.clone());
+                names.fields.insert(key, field.clone());
             }
         }
         let by_name: HashMap<String, u32> = numbered(new)
@@ -56,7 +79,18 @@ impl Names {
             found.or_else(|| (name.is_empty() && same(i)).then_some(i as u32))
         });
         names.types = types.collect();
-        names
+        Ok(names)
+    }
+
+    /// That what is renamed to a name that another one gives up at the same time has not been renamed before.
+    ///
+    /// # Errors
+    /// If the region cannot say.
+    pub fn not_before(&self, class: &str, field: &str, was: &str) -> Result<(), String> {
+        match self.recorded {
+            true => Ok(()),
+            false => Err(unrecorded(&format!("field {field} of {class}"), was)),
+        }
     }
 
     /// The new type that an old one is.
@@ -89,6 +123,12 @@ impl Names {
             false => each_class(name, |class| self.renamed.get(class).map(String::as_str)),
         }
     }
+}
+
+fn unrecorded(what: &str, was: &str) -> String {
+    format!(
+        "{what} is @Renamed(\"{was}\"), and has a name that another one had: this region, of an older format, cannot say whether that has been done; rename through a third name, in two versions of the program, and open the region with each"
+    )
 }
 
 /// A name with each class in it replaced by another: names of compilers have classes in them, such as `Array<a.B>@vt`. A class within a class

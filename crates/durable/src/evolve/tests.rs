@@ -213,6 +213,174 @@ fn renamed_classes_and_fields_are_found_by_their_old_names() {
     );
 }
 
+/// The tables that a region has after a program with these tables opened it.
+fn of_region(program: &Tables) -> Tables {
+    Tables {
+        renamed: Vec::new(),
+        ..program.recorded()
+    }
+}
+
+#[test]
+fn names_that_are_exchanged_are_exchanged_once() {
+    let int = Storage::I32;
+    let all = [("a", int.clone()), ("b", int.clone()), ("c", int.clone())];
+    let before = tables(&[("A", None, &all[..2])]);
+    let mut swapped = before.clone();
+    swapped.renamed = vec![renamed("A", Some("a"), "b"), renamed("A", Some("b"), "a")];
+    assert_ne!(
+        of_region(&before),
+        swapped.recorded(),
+        "it is to be rewritten"
+    );
+    let crossed = both(&[("a", "b"), ("b", "a")]);
+    assert_eq!(pairs(&of_region(&before), &swapped), crossed);
+    // Once it is done, it is done, whatever else changes.
+    let done = of_region(&swapped);
+    assert_eq!(done, swapped.recorded());
+    let straight = both(&[("a", "a"), ("b", "b")]);
+    let mut more = tables(&[("A", None, &all)]);
+    more.renamed = swapped.renamed.clone();
+    assert_eq!(pairs(&done, &more), straight);
+    // So it is where the class has another name by then, and where the region was made by the program that says so.
+    let mut moved = tables(&[("B", None, &all)]);
+    moved.renamed = vec![
+        renamed("B", None, "A"),
+        renamed("B", Some("a"), "b"),
+        renamed("B", Some("b"), "a"),
+    ];
+    assert_eq!(pairs(&done, &moved), straight);
+    // A version without the annotations makes room for the same exchange again.
+    let undone = of_region(&before);
+    assert_ne!(done, undone);
+    assert_eq!(pairs(&undone, &swapped), crossed);
+    // A region that keeps no such record cannot tell.
+    let error = plan(&before, &swapped).unwrap_err();
+    assert!(
+        error.contains("of A") && error.contains("third name"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_name_that_is_given_up_and_taken_at_once_goes_on() {
+    let int = Storage::I32;
+    let before = tables(&[("A", None, &[("a", int.clone()), ("b", int.clone())])]);
+    let mut chain = tables(&[("A", None, &[("c", int.clone()), ("b", int.clone())])]);
+    chain.renamed = vec![renamed("A", Some("b"), "a"), renamed("A", Some("c"), "b")];
+    let expected = both(&[("a", "b"), ("b", "c")]);
+    assert_eq!(pairs(&of_region(&before), &chain), expected);
+    let by_name = both(&[("c", "c"), ("b", "b")]);
+    assert_eq!(pairs(&of_region(&chain), &chain), by_name);
+    assert!(plan(&before, &chain).unwrap_err().contains("third name"));
+    // A new field of a name that was given up before is new.
+    let mut first = tables(&[("A", None, &[("b", int.clone())])]);
+    first.renamed = vec![renamed("A", Some("b"), "a")];
+    let mut later = tables(&[("A", None, &[("b", int.clone()), ("a", int)])]);
+    later.renamed = first.renamed.clone();
+    let kept = both(&[("b", "b")]);
+    assert_eq!(pairs(&of_region(&first), &later), kept);
+}
+
+#[test]
+fn classes_exchange_their_names_once() {
+    let (x, y) = ([("x", Storage::I32)], [("y", Storage::I64)]);
+    let before = tables(&[("A", None, &x), ("B", None, &y)]);
+    let mut swapped = tables(&[("A", None, &y), ("B", None, &x)]);
+    swapped.renamed = vec![renamed("A", None, "B"), renamed("B", None, "A")];
+    let to = |old: &Tables| {
+        let plan = plan(old, &swapped).unwrap();
+        [0, 1].map(|ty| plan.of_type(ty).unwrap().to)
+    };
+    assert_eq!(to(&of_region(&before)), [1, 0]);
+    assert_eq!(to(&of_region(&swapped)), [0, 1]);
+    let error = plan(&before, &swapped).unwrap_err();
+    assert!(
+        error.contains("class A") && error.contains("third name"),
+        "{error}"
+    );
+}
+
+/// The root of enumerations, an enumeration, and a constant's own class.
+fn enumerations(with_own: bool) -> Tables {
+    let mut all = tables(&[
+        (
+            "Enum",
+            None,
+            &[("name", reference(0)), ("number", Storage::I32)],
+        ),
+        ("S", Some(0), &[]),
+        ("S.DONE", Some(1), &[]),
+    ]);
+    all.types.iter_mut().for_each(|t| t.named_by = Some(8));
+    if !with_own {
+        all.types.pop();
+    }
+    all
+}
+
+#[test]
+fn an_enumeration_stays_one_and_a_class_stays_one() {
+    let enumeration = enumerations(false);
+    let mut class = enumeration.clone();
+    class.types[1].named_by = None;
+    let error = plan(&enumeration, &class).unwrap_err();
+    assert!(error.starts_with("S was an enumeration"), "{error}");
+    let error = plan(&class, &enumeration).unwrap_err();
+    assert!(error.starts_with("S was no enumeration"), "{error}");
+}
+
+#[test]
+fn a_constant_that_gets_code_of_its_own_or_loses_it_is_named() {
+    let (plain, own) = (enumerations(false), enumerations(true));
+    assert_eq!(
+        (own.enumeration_of(2), own.enumeration_of(1)),
+        (Some(1), Some(1))
+    );
+    assert_eq!(own.enumeration_of(0), None);
+    let error = plan(&own, &plain).unwrap_err();
+    assert!(
+        error.starts_with("constant DONE of the enumeration S had code of its own"),
+        "{error}"
+    );
+    let grown = plan(&plain, &own).unwrap();
+    let check = |constant: &str, ty| grown.check_constant(&plain, &own, 1, ty, constant);
+    assert_eq!(check("OPEN", 1), Ok(()));
+    assert_eq!(check("DONE", 2), Ok(()));
+    assert!(
+        check("DONE", 1)
+            .unwrap_err()
+            .contains("had no code of its own")
+    );
+    // By its name now.
+    let mut renamed_too = own.clone();
+    renamed_too.renamed = vec![renamed("S", Some("DONE"), "OVER")];
+    let check = |constant| grown.check_constant(&plain, &renamed_too, 1, 1, constant);
+    assert!(check("OVER").unwrap_err().contains("constant OVER"));
+    renamed_too.renamed.push(renamed("S", Some("OVER"), "DONE"));
+    let check = |constant| grown.check_constant(&plain, &renamed_too, 1, 1, constant);
+    assert!(check("OVER").unwrap_err().contains("third name"));
+}
+
+#[test]
+fn a_class_of_the_library_is_not_to_be_renamed() {
+    let old = tables(&[("java.time.LocalDate", None, &[]), ("A", None, &[])]);
+    let new = tables(&[("A", None, &[])]);
+    let error = plan(&old, &new).unwrap_err();
+    assert!(
+        error.contains("--region FILE") && !error.contains("@Renamed"),
+        "{error}"
+    );
+    let error = plan(&new, &tables(&[])).unwrap_err();
+    assert!(
+        error.contains("--region FILE") && error.contains("@Renamed(\"A\")"),
+        "{error}"
+    );
+    assert_eq!(class_in("Array<a.B>@vt"), "a.B");
+    assert_eq!(class_in("a.B@class"), "a.B");
+    assert_eq!(class_in("a.B"), "a.B");
+}
+
 #[test]
 fn what_is_within_a_renamed_class_goes_with_it() {
     let to = |class: &str| (class == "a.Old").then_some("b.New");

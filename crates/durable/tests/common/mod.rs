@@ -116,11 +116,19 @@ impl World {
 
     /// With the region of a file.
     pub fn on_file(path: &std::path::Path, medium: Medium) -> Result<World> {
+        World::on_opened(path, medium, |opened| opened.region(&tables()))
+    }
+
+    /// With the region that comes of a file that was opened.
+    pub fn on_opened(
+        path: &std::path::Path,
+        medium: Medium,
+        region: impl FnOnce(Opened) -> Result<Space>,
+    ) -> Result<World> {
         let mut heap = heap();
         let at = (heap.base_address() + FILE_START) as *mut u8;
         // SAFETY: the heap leaves that range to us; the world drops the region before the heap.
-        let space =
-            unsafe { open_in_place(path, medium, at, ObjectAlign::LEAST) }?.region(&tables())?;
+        let space = region(unsafe { open_in_place(path, medium, at, ObjectAlign::LEAST) }?)?;
         let mutator = heap.attach();
         Ok(World {
             space: Some(space),

@@ -217,13 +217,17 @@ impl Vm {
         durable.enumeration = enumeration;
         durable.canonical = canonical::Canonical::of(&module, &tables);
         let opened = durable.opened.take().expect("opened with the store");
-        let mut space = opened.region(&tables)?;
+        // The file changes only once nothing can refuse the program any more.
+        let prepared = opened.prepare(&tables)?;
+        self.restore_class_data(instance, prepared.late())?;
+        let mut space = prepared.open()?;
+        let durable = self.durable.as_mut().expect("looked at above");
         space.set_grouped(durable.grouped)?;
         for (ty, offset) in types::forgotten(&tables) {
             space.forget_field(ty, offset);
         }
         durable.space = Some(space);
-        self.restore_class_data(instance)
+        Ok(())
     }
 
     /// Has operations be committed together from now on, or each by itself.

@@ -136,6 +136,7 @@ pub fn stats(store: &Store<State>) -> String {
 pub fn failure(e: &Error) -> Failure {
     match e {
         Error::Io { .. }
+        | Error::NoLocks { .. }
         | Error::Full { .. }
         | Error::Refused { .. }
         | Error::Usage(_)

@@ -50,6 +50,9 @@ fn a_file_of_zeroes_is_nobodys_region() {
     varve(&run(&region, &["10"])).refuses(2, &["a.region", "no region file", "stays as it is"]);
     assert_eq!(std::fs::read(&region).unwrap(), zeroes);
     std::fs::write(&region, "").unwrap();
+    varve(&run(&region, &["10"])).refuses(2, &["a.region", "no bytes", "remove it to begin anew"]);
+    assert_eq!(std::fs::metadata(&region).unwrap().len(), 0);
+    std::fs::remove_file(&region).unwrap();
     varve(&run(&region, &["10"])).well();
     let mut bytes = std::fs::read(&region).unwrap();
     bytes[..8].fill(0);
@@ -330,4 +333,97 @@ fn a_full_disk_loses_nothing() {
         assert_eq!(left, 1);
         varve(&["durable", "check", path]).well();
     }
+}
+
+/// All commands that take a region file, with what they write.
+fn all_commands<'a>(region: &'a str, new: &'a str) -> Vec<Vec<&'a str>> {
+    vec![
+        vec!["run", ACCOUNTS, "--durable", region, "--", "1"],
+        vec!["serve", "--durable", region, "--listen", "127.0.0.1:0"],
+        vec!["durable", "check", region],
+        vec!["durable", "info", region],
+        vec!["durable", "export", region],
+        vec!["durable", "compact", region],
+        vec!["durable", "backup", region, new],
+        vec!["durable", "salvage", region, new],
+    ]
+}
+
+#[test]
+fn what_is_no_region_file_is_refused_by_all_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let new = at("new.region");
+    let fifo = at("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    let newer = at("newer.region");
+    varve(&run(Path::new(&newer), &["10"])).well();
+    let mut bytes = std::fs::read(&newer).unwrap();
+    bytes[8..12].copy_from_slice(&9u32.to_le_bytes());
+    std::fs::write(&newer, &bytes).unwrap();
+    for (file, says) in [
+        (fifo.as_str(), "a FIFO"),
+        ("/dev/null", "a device"),
+        (folder.path().to_str().unwrap(), "a directory"),
+        (newer.as_str(), "version 9 of the format"),
+    ] {
+        for command in all_commands(file, &new) {
+            varve(&command).refuses(2, &[file, says]);
+        }
+    }
+    assert_eq!(std::fs::read(&newer).unwrap(), bytes);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_copy_that_cp_made_of_an_open_region_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let (region, copy) = (folder.path().join("a.region"), folder.path().join("copy"));
+    let mut program = running(&region);
+    std::fs::copy(&region, &copy).unwrap();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let path = copy.to_str().unwrap();
+    let bytes = std::fs::read(&copy).unwrap();
+    let said = varve(&["durable", "check", path]);
+    let words = "a copy of a region that was open";
+    assert!(said.code == 1 && said.out.contains(words), "{}", said.out);
+    varve(&run(&copy, &["0"])).refuses(2, &[words, "durable backup", "--verify"]);
+    varve(&["durable", "compact", path]).refuses(2, &[words]);
+    assert_eq!(std::fs::read(&copy).unwrap(), bytes);
+    let saved = folder.path().join("saved.region");
+    let said = varve(&["durable", "salvage", path, saved.to_str().unwrap()]);
+    assert!(said.out.contains(words), "{}", said.out);
+    // The file itself goes on, under another name too, and a copy of what was closed is as good.
+    let moved = folder.path().join("moved.region");
+    std::fs::rename(&region, &moved).unwrap();
+    let before = varve(&run(&moved, &["0"])).well().out;
+    std::fs::copy(&moved, &copy).unwrap();
+    assert_eq!(varve(&run(&copy, &["0"])).well().out, before);
+}
+
+#[test]
+fn a_file_system_that_is_only_read_is_named() {
+    let Some(small) = SmallDisk::new(4096) else {
+        return;
+    };
+    let region = small.path().join("a.region");
+    let before = varve(&run(&region, &["10"])).well().out;
+    let path = region.to_str().unwrap();
+    let remounted = std::process::Command::new("mount")
+        .args(["-o", "remount,ro"])
+        .arg(small.path())
+        .status();
+    assert!(remounted.unwrap().success());
+    for command in [&run(&region, &["0"])[..], &["durable", "compact", path]] {
+        varve(command).refuses(1, &["a.region", "Read-only file system", "durable backup"]);
+    }
+    varve(&["durable", "check", path]).well();
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.region");
+    varve(&["durable", "backup", path, copy.to_str().unwrap()]).well();
+    let after = varve(&run(&copy, &["0"])).well().out;
+    let sums = |said: &str| said.split(" after ").next().map(str::to_string);
+    assert_eq!(sums(&before), sums(&after));
 }

@@ -310,3 +310,68 @@ fn numbers_behind_names_mean_nothing_in_modules_that_say_so() {
         ],
     );
 }
+
+/// A version that is killed while it rewrites the region, or before, or after: the file is the old one or the new one, whole.
+#[test]
+fn a_version_that_is_killed_while_it_migrates_leaves_one_of_both() {
+    let (folder, before) = shop();
+    let old = std::fs::read(&before).unwrap();
+    let expected = {
+        let region = folder.path().join("expected.region");
+        std::fs::copy(&before, &region).unwrap();
+        lines(on(&region, AFTER, &[]))
+    };
+    let mut seen = [0, 0];
+    for round in 0..30u64 {
+        let region = folder.path().join("killed.region");
+        std::fs::copy(&before, &region).unwrap();
+        let path = region.to_str().unwrap();
+        let words = ["run", AFTER, "--durable", path, "--domain", "memory"];
+        let mut child = crate::common::command(&words)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // Until the region is replaced, and some instants before and after that.
+        let begun = std::time::Instant::now();
+        let most = std::time::Duration::from_millis(2 * round);
+        while begun.elapsed() < most && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_micros(200));
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        let is_old = std::fs::read(&region).unwrap() == old;
+        seen[usize::from(is_old)] += 1;
+        varve(&["durable", "check", path]).well();
+        let now = lines(on(&region, AFTER, &[]));
+        assert_eq!(
+            (&now[..4], &now[5..]),
+            (&expected[..4], &expected[5..]),
+            "round {round}"
+        );
+        std::fs::remove_file(&region).unwrap();
+    }
+    println!("{} new, {} old", seen[0], seen[1]);
+    assert!(seen[1] > 0);
+}
+
+/// Without room for the new region, the old one stays as it is.
+#[test]
+fn a_full_disk_leaves_the_region_of_the_version_before() {
+    let Some(small) = crate::small_disk::SmallDisk::new(2048) else {
+        return;
+    };
+    let (_folder, before) = shop();
+    let region = small.path().join("shop.region");
+    std::fs::copy(&before, &region).unwrap();
+    let filler = small.path().join("filler");
+    let mut bytes = 2 << 20;
+    while std::fs::write(&filler, vec![1; bytes]).is_err() {
+        bytes -= 4096;
+    }
+    on(&region, AFTER, &[]).refuses(1, &["shop.region", "make room"]);
+    assert!(std::fs::read(&region).unwrap() == std::fs::read(&before).unwrap());
+    assert_eq!(std::fs::read_dir(small.path()).unwrap().count(), 2);
+    std::fs::remove_file(&filler).unwrap();
+    on(&region, AFTER, &[]).well();
+}

@@ -7,6 +7,7 @@ mod doctor;
 mod durable;
 mod durable_files;
 mod durable_model;
+mod durable_refused;
 mod durable_torture;
 mod durable_types;
 mod help;

@@ -28,11 +28,20 @@ fn place(
     answer.inspect_err(|&e| s.wasi.refuse(fd, path, e))
 }
 
-/// As [`place`], for a name that is to be made or removed: a slash at its end means nothing then.
+/// As [`place`], for a name that is to be made, moved or removed. A slash at its end says that it is a directory's: the host is told, and
+/// follows no link at the end of such a name.
 fn name(g: &Guest, s: &mut State, right: u64, fd: u32, at: u32, size: u32) -> Outcome<Place> {
     let path = g.bytes(at, size)?;
-    let slashes = path.iter().rev().take_while(|&&b| b == b'/').count() as u32;
-    place(g, s, right, fd, 0, at, size - slashes)
+    let slashes = match path {
+        // No path of WASI begins with one.
+        [b'/', ..] => 0,
+        _ => path.iter().rev().take_while(|&&b| b == b'/').count() as u32,
+    };
+    let mut place = place(g, s, right, fd, 0, at, size - slashes)?;
+    if slashes > 0 {
+        place.name.push(b'/');
+    }
+    Ok(place)
 }
 
 mod how {
@@ -186,6 +195,12 @@ pub fn path_create_directory(g: &mut Guest, s: &mut State, fd: u32, at: u32, siz
 
 pub fn path_remove_directory(g: &mut Guest, s: &mut State, fd: u32, at: u32, size: u32) -> Outcome {
     let p = name(g, s, rights::PATH_REMOVE_DIRECTORY, fd, at, size)?;
+    // The way to it leads back through it, so that it has something in it.
+    let path = g.bytes(at, size)?;
+    let mut names = path.rsplit(|&b| b == b'/').filter(|n| !n.is_empty());
+    if names.next() == Some(b"..") {
+        return Err(Errno::NOTEMPTY);
+    }
     Ok(rustix::fs::unlinkat(
         &*p.directory,
         p.name.as_slice(),
@@ -194,7 +209,7 @@ pub fn path_remove_directory(g: &mut Guest, s: &mut State, fd: u32, at: u32, siz
 }
 
 pub fn path_unlink_file(g: &mut Guest, s: &mut State, fd: u32, at: u32, size: u32) -> Outcome {
-    let p = place(g, s, rights::PATH_UNLINK_FILE, fd, 0, at, size)?;
+    let p = name(g, s, rights::PATH_UNLINK_FILE, fd, at, size)?;
     Ok(rustix::fs::unlinkat(
         &*p.directory,
         p.name.as_slice(),
@@ -234,7 +249,12 @@ pub fn path_link(
     new_size: u32,
 ) -> Outcome {
     let from = place(g, s, rights::PATH_LINK_SOURCE, fd, lookup, at, size)?;
-    let to = place(g, s, rights::PATH_LINK_TARGET, new_fd, 0, new_at, new_size)?;
+    let to = name(g, s, rights::PATH_LINK_TARGET, new_fd, new_at, new_size);
+    let to = to.map_err(|e| {
+        // Of two mistakes, the first one counts.
+        let from = rustix::fs::statat(&*from.directory, from.name.as_slice(), from.at_flags());
+        from.map_or_else(Errno::from, |_| e)
+    })?;
     let flags = if from.follow {
         AtFlags::SYMLINK_FOLLOW
     } else {
@@ -259,7 +279,7 @@ pub fn path_symlink(
     at: u32,
     size: u32,
 ) -> Outcome {
-    let p = place(g, s, rights::PATH_SYMLINK, fd, 0, at, size)?;
+    let p = name(g, s, rights::PATH_SYMLINK, fd, at, size)?;
     let whole = s.wasi.files.directory(fd, rights::PATH_SYMLINK)?.whole;
     let target = g.bytes(target, target_size)?;
     if target.starts_with(b"/") && !whole {

@@ -71,9 +71,15 @@ pub(crate) fn open(from: &Directory, path: &[u8], follow: bool, flags: OFlags) -
             answer => return answer,
         }
     }
-    let place = match from.whole {
-        true => resolve(from, path, follow)?,
-        false => walk(&from.fd, path, follow)?,
+    let place = match (from.whole, path) {
+        (true, _) => resolve(from, path, follow)?,
+        // A file that is yet to be made has no slash at its end.
+        (false, [way @ .., b'/']) if flags.contains(OFlags::CREATE) => {
+            let end = way.iter().rposition(|&b| b != b'/').map_or(0, |at| at + 1);
+            walk(&from.fd, &way[..end], false)?;
+            return Err(Errno::ISDIR);
+        }
+        (false, _) => walk(&from.fd, path, follow)?,
     };
     let last = match place.follow {
         true => OFlags::empty(),

@@ -204,11 +204,7 @@ impl Vm {
     }
 
     /// Makes class data again that durable objects refer to and programs make on demand.
-    pub(super) fn restore_class_data(&mut self, instance: u32) -> Result<()> {
-        let late = {
-            let space = self.space()?;
-            space.late().to_vec()
-        };
+    pub(super) fn restore_class_data(&mut self, instance: u32, late: &[Late]) -> Result<()> {
         let mut in_order: Vec<&Late> = late.iter().collect();
         in_order.sort_by_key(|l| l.offset);
         {

@@ -265,6 +265,7 @@ impl Vm {
             types: all,
             constants,
             from_source: classes.said,
+            applied: None,
             renamed: classes.renamed,
         }
     }
