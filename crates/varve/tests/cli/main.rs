@@ -9,6 +9,7 @@ mod durable_files;
 mod durable_model;
 mod durable_torture;
 mod durable_types;
+mod generated;
 mod help;
 mod java_sites;
 mod jobs;
@@ -17,6 +18,7 @@ mod jobs_parts;
 mod jvm;
 mod jvm_live;
 mod jvm_programs;
+mod kept;
 #[path = "../../../live/tests/common/machine_files.rs"]
 mod machine_files;
 mod machines;

@@ -4,6 +4,7 @@ mod input;
 mod maven;
 mod project;
 mod said;
+mod startable;
 
 use crate::args::BuildArgs;
 use crate::ui::{self, Done, Failure, failed, wrong};
@@ -37,6 +38,7 @@ pub fn build(a: &BuildArgs) -> Done {
         &program.shown(scratch.path()),
     )?;
     let built = app.join("target/wasm");
+    startable::check(&built.join(&file_name), &a.input[0])?;
     let map = PathBuf::from(format!("{}.map", output.display()));
     copy(&built.join(&file_name), &output)?;
     copy(&built.join(format!("{file_name}.map")), &map)?;

@@ -3,18 +3,15 @@ package varve.kept;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ArrayBlockingQueue;
-import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.LinkedBlockingDeque;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
-/** What {@code java.util.concurrent} has, used by one thread. */
+/** What {@code java.util.concurrent} has, used by one thread. Its blocking queues need more than one, and are refused when a program is built. */
 final class Concurrent {
     private Concurrent() {
     }
@@ -46,19 +43,6 @@ final class Concurrent {
             list.add("a" + s.n);
             list.addIfAbsent("once");
             list.set(0, s.n);
-        });
-        suite.<ArrayBlockingQueue<Integer>>change("ArrayBlockingQueue", () -> new ArrayBlockingQueue<>(4), (queue, s) -> {
-            s.say(queue, queue.remainingCapacity());
-            for (int i = 0; i < 5; i++) {
-                s.say(queue.offer(s.n * 10 + i));
-            }
-            s.say(queue.poll(), queue.poll());
-        });
-        suite.<BlockingQueue<Integer>>change("LinkedBlockingDeque", LinkedBlockingDeque::new, (queue, s) -> {
-            s.say(queue);
-            queue.add(s.n);
-            queue.add(s.n + 10);
-            s.say(queue.poll());
         });
         suite.<AtomicInteger>change("AtomicInteger", () -> new AtomicInteger(5), (n, s) -> s.say(n, n.incrementAndGet(), n.compareAndSet(7, 70),
             n.getAndAdd(s.n), n.updateAndGet(x -> x + 1)));

@@ -289,7 +289,7 @@ final class Language {
             return new Checked(c.low() + 1, c.high() + 2, List.of("a" + s.n, "b"));
         });
         suite.<Plain[]>change("Enumeration", () -> new Plain[] {Plain.ONE, Plain.TWO}, (all, s) -> {
-            s.say(all[0], all[1], all[1] == Plain.TWO || all[1] == Plain.THREE, all[0].ordinal(), all[0].compareTo(all[1]), Plain.valueOf(all[1].name()) == all[1]);
+            s.say(all[0], all[1], all[1] == Plain.TWO || all[1] == Plain.THREE, all[0].ordinal(), all[0].compareTo(all[1]) < 0, Plain.valueOf(all[1].name()) == all[1]);
             switch (all[1]) {
                 case TWO -> s.say("two");
                 case THREE -> s.say("three");

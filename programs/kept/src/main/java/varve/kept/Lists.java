@@ -135,7 +135,7 @@ final class Lists {
         }, (both, s) -> {
             @SuppressWarnings("unchecked")
             ListIterator<Integer> at = (ListIterator<Integer>) both[1];
-            s.say(at.next(), at.nextIndex());
+            s.say(at.next());
             at.set(-s.n);
             at.add(100 + s.n);
             s.say(both[0]);

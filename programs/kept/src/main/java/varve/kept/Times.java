@@ -1,5 +1,6 @@
 package varve.kept;
 
+import java.text.SimpleDateFormat;
 import java.time.DayOfWeek;
 import java.time.Duration;
 import java.time.Instant;
@@ -19,9 +20,14 @@ import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
+import java.util.Calendar;
+import java.util.Date;
+import java.util.GregorianCalendar;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.TimeZone;
 import java.util.TreeMap;
 
 /** {@code java.time}. */
@@ -77,6 +83,23 @@ final class Times {
             s.sorted(map).say(map.get(LocalDate.of(2024, 1, 1)), map.containsKey(LocalDate.ofEpochDay(19723)));
             map.computeIfAbsent(LocalDate.of(2024, 1, 1 + s.n / 2), d -> new ArrayList<>()).add(Duration.ofMinutes(s.n));
         });
+        suite.<Date>change("Date", () -> new Date(951_782_400_000L), (d, s) -> {
+            s.say(d.getTime(), d.hashCode(), d.equals(new Date(951_782_400_000L)), d.before(new Date(0)));
+            d.setTime(d.getTime() + 86_400_000L * (s.n + 1));
+        });
+        suite.<Calendar>change("Calendar", () -> {
+            Calendar calendar = new GregorianCalendar(TimeZone.getTimeZone("GMT"));
+            calendar.setTimeInMillis(951_782_400_000L);
+            return calendar;
+        }, (c, s) -> {
+            s.say(c.getTimeInMillis(), c.get(Calendar.YEAR), c.get(Calendar.MONTH), c.get(Calendar.DAY_OF_MONTH));
+            c.add(Calendar.MONTH, 1 + s.n);
+        });
+        suite.<SimpleDateFormat>change("SimpleDateFormat", () -> {
+            SimpleDateFormat format = new SimpleDateFormat("yyyy-MM-dd HH:mm", Locale.ENGLISH);
+            format.setTimeZone(TimeZone.getTimeZone("GMT"));
+            return format;
+        }, (f, s) -> s.say(f.format(new Date(951_782_400_000L + s.n * 60_000L)), f.toPattern()));
         suite.<DateTimeFormatter[]>change("DateTimeFormatter", () -> new DateTimeFormatter[] {DateTimeFormatter.ISO_LOCAL_DATE,
             DateTimeFormatter.ofPattern("dd.MM.uuuu HH:mm")}, (all, s) -> s.say(all[0].format(LocalDate.of(2024, 1, s.n + 1)),
                 all[1].format(LocalDateTime.of(2024, 1, 1, 1, s.n))));

@@ -1,5 +1,6 @@
 package varve.kept;
 
+import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.Currency;
 import java.util.HashMap;
@@ -19,12 +20,13 @@ final class Values {
 
     static void add(Suite suite) {
         suite.<Optional<String>>replace("Optional", Optional::empty, (o, s) -> {
-            s.say(o, o.isPresent(), o.orElse("none"), o.equals(Optional.empty()), o.hashCode());
+            s.say(o.isPresent(), o.orElse("none"), o.equals(Optional.empty()), o.hashCode());
             return s.n == 1 ? Optional.empty() : Optional.of("v" + s.n);
         });
         suite.<Object[]>change("OptionalInt, OptionalLong and OptionalDouble", () -> new Object[] {OptionalInt.of(5), OptionalLong.of(1L << 40), OptionalDouble.of(2.5),
             OptionalInt.empty(), OptionalLong.empty(), OptionalDouble.empty()}, (all, s) -> {
-                s.say(all);
+                s.say(((OptionalInt) all[0]).getAsInt(), ((OptionalLong) all[1]).getAsLong(), ((OptionalDouble) all[2]).getAsDouble());
+                s.say(((OptionalInt) all[3]).isPresent(), ((OptionalLong) all[4]).isPresent(), ((OptionalDouble) all[5]).isPresent());
                 for (int i = 0; i < 3; i++) {
                     s.say(all[i].equals(all[i + 3]));
                 }
@@ -41,6 +43,10 @@ final class Values {
         suite.<List<Object>>change("Objects.hash", ArrayList::new, (list, s) -> {
             s.say(list, Objects.hash(list.toArray()), list.hashCode());
             list.add(Objects.requireNonNullElse(s.n == 1 ? null : "v" + s.n, "none"));
+        });
+        suite.<WeakReference<List<String>>>change("WeakReference", () -> new WeakReference<>(new ArrayList<>(List.of("a"))), (r, s) -> {
+            s.say(r.get() != null);
+            r.clear();
         });
         suite.<Object>replace("Object", Object::new, (o, s) -> {
             s.say(o.getClass().getName(), o.equals(o));

@@ -76,7 +76,7 @@ final class Wrappers {
                 Map<Object, Object> map = (Map<Object, Object>) all[1];
                 @SuppressWarnings("unchecked")
                 Set<Object> set = (Set<Object>) all[2];
-                s.say(list, map).sorted(set);
+                s.sorted(list).sorted(map).sorted(set);
                 list.add("a" + s.n);
                 map.put("k" + s.n, s.n);
                 set.add("s" + s.n);
