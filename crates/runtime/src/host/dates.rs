@@ -82,15 +82,10 @@ impl Civil {
         )
     }
 
-    /// As JavaScript's `toUTCString`: `Thu, 01 Jan 1970 00:00:00 GMT`.
+    /// As `Date.toGMTString` has it, which asks for JavaScript's `toUTCString`: `1 Jan 1970 00:00:00 GMT`.
     fn utc_text(self) -> String {
-        let (day, month) = (DAYS[self.weekday()], MONTHS[self.month as usize]);
-        format!(
-            "{day}, {:02} {month} {:04} {} GMT",
-            self.day,
-            self.year,
-            self.clock()
-        )
+        let month = MONTHS[self.month as usize];
+        format!("{} {month} {:04} {} GMT", self.day, self.year, self.clock())
     }
 }
 
@@ -208,7 +203,7 @@ mod tests {
         }
         assert_eq!(Civil::of(0).text(), "Thu Jan 01 00:00:00 UTC 1970");
         let leap = 951_782_400_000;
-        assert_eq!(Civil::of(leap).utc_text(), "Tue, 29 Feb 2000 00:00:00 GMT");
+        assert_eq!(Civil::of(leap).utc_text(), "29 Feb 2000 00:00:00 GMT");
         let mut later = Civil::of(leap);
         later.month += 12;
         assert_eq!(

@@ -40,5 +40,6 @@ mod tier_frames;
 mod top;
 mod traced;
 mod trays;
+mod versions;
 mod wasm;
 mod windows;

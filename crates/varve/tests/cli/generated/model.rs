@@ -591,7 +591,7 @@ impl Model {
             .map(|(c, f)| (c, f.clone()))
             .collect();
         let Some((class, field)) = all.choose(rng) else {
-            return "p".into();
+            return "p:".into();
         };
         let old = self.objects[object].values.get(&field.id).cloned();
         let (value, word) = self.any_value(field.ty, old.unwrap_or(Value::Null), &listed, rng);
