@@ -147,6 +147,16 @@ impl<T: 'static> Linker<T> {
         Instance::new(store, module, &imports)
     }
 
+    /// What a module imports and nothing here defines, by both names.
+    pub fn undefined<'m>(&self, module: &'m Module) -> Vec<(&'m str, &'m str)> {
+        let imports = module.imports().map(|(module, name, _)| (module, name));
+        let defined = |(module, name): &(&str, &str)| {
+            self.definitions
+                .contains_key(&(module.to_string(), name.to_string()))
+        };
+        imports.filter(|names| !defined(names)).collect()
+    }
+
     /// Defines the function that marks its argument, a fresh object of any type, as critical.
     pub(crate) fn func_mark(&mut self, module: &str, name: &str) -> &mut Self {
         self.put(module, name, Definition::Mark)

@@ -1,6 +1,8 @@
 //! Values of JavaScript, as far as compilers to WebAssembly need them where there is no JavaScript.
 
 use crate::{AsContextMut, Error, Func, Result, Rooted, Val};
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 /// A value behind an `externref`. Null is the null reference.
 #[derive(Clone, Debug)]
@@ -17,11 +19,19 @@ pub(crate) enum Js {
     Identity,
     /// A class that nobody makes instances of.
     Class,
+    /// The class of dates.
+    DateClass,
+    /// Milliseconds since 1970.
+    Date(Arc<AtomicI64>),
     /// What was on the stack when an exception was made: addresses in code.
     Stack(Box<[usize]>),
 }
 
 impl Js {
+    pub fn date(millis: i64) -> Js {
+        Js::Date(Arc::new(AtomicI64::new(millis)))
+    }
+
     /// What `typeof` says.
     pub fn type_of(&self) -> &'static str {
         match self {
@@ -30,8 +40,8 @@ impl Js {
             Js::Long(_) => "bigint",
             Js::Bool(_) => "boolean",
             Js::String(_) => "string",
-            Js::Strings(_) | Js::Stack(_) => "object",
-            Js::Function(_) | Js::Identity | Js::Class => "function",
+            Js::Strings(_) | Js::Stack(_) | Js::Date(_) => "object",
+            Js::Function(_) | Js::Identity | Js::Class | Js::DateClass => "function",
         }
     }
 

@@ -1,6 +1,7 @@
 //! What programs of known toolchains import, and how their main functions are called.
 
 mod console;
+mod dates;
 pub mod durable;
 mod js;
 pub mod js_string;

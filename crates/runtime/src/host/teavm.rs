@@ -6,7 +6,7 @@
 
 use super::console::{Output, err_failed, out_failed};
 use super::js::Js;
-use super::{State, Wasi, exit_code, js_string, wasi};
+use super::{State, Wasi, dates, exit_code, js_string, wasi};
 use crate::*;
 use std::io;
 
@@ -15,15 +15,15 @@ pub fn is_teavm(module: &Module) -> bool {
     module.imports().any(|(m, ..)| m.starts_with("teavm"))
 }
 
-type C<'a> = Caller<'a, State>;
+pub(super) type C<'a> = Caller<'a, State>;
 
-fn unsupported(what: String) -> Error {
+pub(super) fn unsupported(what: String) -> Error {
     Error::Usage(format!(
         "the program uses JavaScript, which is not there: {what}"
     ))
 }
 
-fn number(v: &Val) -> f64 {
+pub(super) fn number(v: &Val) -> f64 {
     match v {
         Val::I32(v) => *v as f64,
         Val::I64(v) => *v as f64,
@@ -34,7 +34,7 @@ fn number(v: &Val) -> f64 {
 }
 
 /// A number as a value of the type that `slot` has been given.
-fn result(slot: &mut Val, n: f64) {
+pub(super) fn result(slot: &mut Val, n: f64) {
     *slot = match slot {
         Val::I32(_) => Val::I32(n as i64 as i32),
         Val::I64(_) => Val::I64(n as i64),
@@ -59,12 +59,26 @@ pub fn link(
     js_string::link(linker, store, module)?;
     super::placement::link(linker);
     console(linker);
-    dates(linker);
+    dates::link(linker);
     math(linker);
     exceptions(linker);
+    references(linker);
     values(linker);
     functions(linker);
     memory(linker, store, module)
+}
+
+/// What the module imports and [`link`] does not define, by both names: such a program cannot start.
+///
+/// # Errors
+/// As [`link`].
+pub fn undefined<'m>(
+    store: &mut Store<State>,
+    module: &'m Module,
+) -> Result<Vec<(&'m str, &'m str)>> {
+    let mut linker = Linker::new(module.engine());
+    link(&mut linker, store, module)?;
+    Ok(linker.undefined(module))
 }
 
 fn console(linker: &mut Linker<State>) {
@@ -79,18 +93,6 @@ fn console(linker: &mut Linker<State>) {
         "putcharStderr",
         (1, 0),
         |mut c: C<'_>, a, _| put_char(&mut c.data_mut().console.err, &a[0]).map_err(err_failed),
-    );
-}
-
-fn dates(linker: &mut Linker<State>) {
-    linker.func_any(
-        "teavmDate",
-        "currentTimeMillis",
-        (0, 1),
-        |c: C<'_>, _, r| {
-            result(&mut r[0], c.data().clock.date().as_millis() as f64);
-            Ok(())
-        },
     );
 }
 
@@ -203,6 +205,27 @@ fn exceptions(linker: &mut Linker<State>) {
             set.call(&mut c, &[a[0], stack], &mut [])
         },
     );
+}
+
+/// Weak and soft references keep their objects until they are cleared, as Java allows: nothing obliges a collector to clear one, or to put it
+/// into its queue. Here the value behind a reference is the object itself.
+fn references(linker: &mut Linker<State>) {
+    // The object, the reference, and its queue or null; of a string in the table of interned ones, the string and its entry.
+    for (name, parameters) in [
+        ("createWeakRef", 3),
+        ("createStringWeakRef", 2),
+        ("deref", 1),
+        ("stringDeref", 1),
+    ] {
+        linker.func_any("teavm", name, (parameters, 1), |_: C<'_>, a, r| {
+            let object = a[0].rooted();
+            r[0] = match r[0] {
+                Val::ExternRef(_) => Val::ExternRef(object),
+                _ => Val::AnyRef(object),
+            };
+            Ok(())
+        });
+    }
 }
 
 fn values(linker: &mut Linker<State>) {
@@ -323,34 +346,36 @@ fn functions(linker: &mut Linker<State>) {
     ] {
         linker.func_any(m, name, (0, 0), |_: C<'_>, _, _| Ok(()));
     }
-    // Functions of JavaScript from their text. The library itself has only the one that gives back its argument.
+    // Functions of JavaScript from their text. The library itself has the one that gives back its argument, and the one that makes a date.
     linker.func_any(m, "createFunction1", (2, 1), |mut c: C<'_>, a, r| {
         let (name, body) = (Js::str(&mut c, &a[0])?, Js::str(&mut c, &a[1])?);
-        if body.trim() != format!("return {name};") {
-            return Err(unsupported(format!("function ({name}) {{ {body} }}")));
-        }
-        r[0] = Js::Identity.put(c)?;
+        let function = match body.trim() {
+            body if body == format!("return {name};") => Js::Identity,
+            body if body == format!("return new Date({name});") => Js::DateClass,
+            body => return Err(unsupported(format!("function ({name}) {{ {body} }}"))),
+        };
+        r[0] = function.put(c)?;
         Ok(())
     });
-    linker.func_any(
-        m,
-        "callFunction1",
-        (2, 1),
-        |mut c: C<'_>, a, r| match Js::get(&mut c, &a[0])? {
-            Some(Js::Identity) => {
-                r[0] = a[1];
-                Ok(())
+    linker.func_any(m, "callFunction1", (2, 1), |mut c: C<'_>, a, r| {
+        match (Js::get(&mut c, &a[0])?, Js::get(&mut c, &a[1])?) {
+            (Some(Js::Identity), _) => r[0] = a[1],
+            (Some(Js::DateClass), Some(Js::Number(millis))) => {
+                r[0] = Js::date(millis as i64).put(c)?;
             }
-            other => Err(unsupported(format!("a call of {other:?}"))),
-        },
-    );
+            (other, _) => return Err(unsupported(format!("a call of {other:?}"))),
+        }
+        Ok(())
+    });
     // The library asks whether what was thrown is JavaScript's own error, and for the text of whatever else it is.
     linker.func_any(m, "global", (1, 1), |mut c: C<'_>, a, r| {
         let name = Js::str(&mut c, &a[0])?;
-        if name != "Error" {
-            return Err(unsupported(format!("the global `{name}`")));
-        }
-        r[0] = Js::Class.put(c)?;
+        let class = match &name[..] {
+            "Error" => Js::Class,
+            "Date" => Js::DateClass,
+            _ => return Err(unsupported(format!("the global `{name}`"))),
+        };
+        r[0] = class.put(c)?;
         Ok(())
     });
     for (name, null) in [("instanceOf", 0), ("instanceOfOrNull", 1)] {
@@ -370,7 +395,31 @@ fn functions(linker: &mut Linker<State>) {
                 r[0] = text.put(c)?;
                 Ok(())
             }
+            Some(Js::Date(date)) => {
+                r[0] = dates::get(&date, &method)?.put(c)?;
+                Ok(())
+            }
             other => Err(unsupported(format!("the method `{method}` of {other:?}"))),
+        }
+    });
+    linker.func_any(m, "callMethod1", (3, 1), |mut c: C<'_>, a, r| {
+        let (object, method) = (Js::get(&mut c, &a[0])?, Js::str(&mut c, &a[1])?);
+        match (object, Js::get(&mut c, &a[2])?) {
+            (Some(Js::Date(date)), Some(Js::Number(n))) => {
+                r[0] = dates::set(&date, &method, n)?.put(c)?;
+                Ok(())
+            }
+            (object, _) => Err(unsupported(format!("the method `{method}` of {object:?}"))),
+        }
+    });
+    linker.func_any(m, "construct1", (2, 1), |mut c: C<'_>, a, r| {
+        let (class, value) = (Js::get(&mut c, &a[0])?, Js::get(&mut c, &a[1])?);
+        match (class, value) {
+            (Some(Js::DateClass), Some(Js::Number(millis))) => {
+                r[0] = Js::date(millis as i64).put(c)?;
+                Ok(())
+            }
+            (class, value) => Err(unsupported(format!("a new {class:?} of {value:?}"))),
         }
     });
     for name in ["unwrapJavaObject", "javaObjectToJS"] {

@@ -1,5 +1,6 @@
 //! A module: validated, its sections decoded, its code not yet compiled.
 
+mod calls;
 mod convert;
 mod parse;
 mod persistent;

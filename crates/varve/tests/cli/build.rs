@@ -34,7 +34,7 @@ public class Greeting {
 ";
 
 /// Whether there is a JDK, Maven and the compiler; otherwise says that a test is skipped.
-fn can_build() -> bool {
+pub fn can_build() -> bool {
     let there = has("javac", "openjdk-17-jdk-headless") && has("mvn", "maven");
     let home = std::env::var("HOME").unwrap_or_default();
     let fetched = Path::new(&home).join(".m2/repository/org/teavm/teavm-core");
@@ -157,6 +157,87 @@ fn what_cannot_be_compiled_is_told_by_place_class_and_method() {
     varve_in(at, &["build", "Wrong.java"]).refuses(2, &["Wrong.java:3:", "incompatible types"]);
     varve_in(at, &["build", "Library.java"]).refuses(2, &["Library.java", "--main CLASS"]);
     assert!(!at.join("Server.wasm").exists() && !at.join("Wrong.wasm").exists());
+}
+
+/// References that a collector may clear are never cleared here; dates are in UTC.
+const REFERENCES: &str = "\
+import java.lang.ref.*;
+import java.util.*;
+
+public class References {
+    public static void main(String[] a) {
+        ReferenceQueue<Object> queue = new ReferenceQueue<>();
+        WeakReference<Object> weak = new WeakReference<>(new int[5], queue);
+        SoftReference<Object> soft = new SoftReference<>(\"soft\");
+        Map<Object, String> map = new WeakHashMap<>();
+        map.put(new StringBuilder(\"key\"), \"value\");
+        for (int i = 0; i < 200; i++) {
+            map.put(new byte[100_000], \"large\");
+        }
+        System.out.println(((int[]) weak.get()).length + \" \" + soft.get() + \" \" + map.size() + \" \" + queue.poll());
+        weak.clear();
+        System.out.println(weak.get() + \" \" + (new String(new char[] {'x'}).intern() == \"x\"));
+        Date date = new Date(100, 1, 28, 23, 59, 61);
+        System.out.println(date + \" \" + date.getYear() + \" \" + date.getMonth() + \" \" + date.getDate() + \" \" + date.getHours()
+                + \" \" + date.getDay());
+        date.setMonth(13);
+        date.setHours(-1);
+        System.out.println(date + \" \" + date.toGMTString() + \" \" + Date.UTC(70, 0, 1, 0, 0, 1));
+    }
+}
+";
+
+#[test]
+fn weak_references_and_dates_are_there() {
+    if !can_build() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write(at, &[("References.java", REFERENCES)]);
+    varve_in(at, &["build", "References.java"]).well();
+    assert_eq!(
+        run(at, "References.wasm", &[]).well().out,
+        "5 soft 201 null
+null true
+Tue Feb 29 00:00:01 UTC 2000 100 1 29 0 2
+Wed Feb 28 23:00:01 UTC 2001 28 Feb 2001 23:00:01 GMT 1000
+"
+    );
+}
+
+/// A module that could not start is not left.
+#[test]
+fn threads_are_refused_by_the_method_that_starts_one() {
+    if !can_build() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let source = "package p;
+public class Service {
+    static class Worker extends Thread {
+        public void run() { System.out.println(\"works\"); }
+    }
+    static void begin(int n) {
+        for (int i = 0; i < n; i++) new Worker().start();
+    }
+    public static void main(String[] a) {
+        if (a.length > 5) begin(a.length);
+    }
+}";
+    write(at, &[("Service.java", source)]);
+    let said = varve_in(at, &["build", "Service.java"]);
+    said.refuses(
+        2,
+        &[
+            "Service.java: p.Service",
+            "java.lang.Thread.start",
+            "threads",
+            "one thread",
+        ],
+    );
+    assert!(!at.join("Service.wasm").exists() && !at.join("Service.wasm.map").exists());
 }
 
 #[test]

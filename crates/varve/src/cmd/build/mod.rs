@@ -5,6 +5,7 @@ mod maven;
 mod project;
 mod region;
 mod said;
+mod startable;
 
 use crate::args::BuildArgs;
 use crate::ui::{self, Done, Failure, failed, wrong};
@@ -39,6 +40,7 @@ pub fn build(a: &BuildArgs) -> Done {
         &program.shown(scratch.path()),
     )?;
     let built = app.join("target/wasm");
+    startable::check(&built.join(&file_name), &a.input[0])?;
     let map = PathBuf::from(format!("{}.map", output.display()));
     copy(&built.join(&file_name), &output)?;
     copy(&built.join(format!("{file_name}.map")), &map)?;
