@@ -244,6 +244,69 @@ impl Image {
         Ok(())
     }
 
+    /// Gives the blocks of whole pages back to the file system: they are zero from now on. Whether it does that. What was written to them is in the
+    /// file, and nobody needs it.
+    pub(crate) fn punch(&mut self, from: u64, to: u64) -> bool {
+        use std::os::fd::AsRawFd;
+        // Whoever copies the image has what is there before.
+        let at = self.place_to_write(from, to - from);
+        let Backing::Mapped { file, mapping } = &self.backing else {
+            return false;
+        };
+        // SAFETY: a call without memory.
+        let failed = unsafe {
+            libc::fallocate(
+                file.as_raw_fd(),
+                libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+                from as libc::off_t,
+                (to - from) as libc::off_t,
+            )
+        };
+        if failed != 0 {
+            return false;
+        }
+        if let Mapping::Private = mapping {
+            // SAFETY: whole pages of a private mapping of the file: whoever reads them next finds the file's zeroes.
+            unsafe { libc::madvise(at.cast(), (to - from) as usize, libc::MADV_DONTNEED) };
+        }
+        true
+    }
+
+    /// Gives bytes of a hole blocks.
+    ///
+    /// # Errors
+    /// If the medium is full.
+    pub(crate) fn fill(&self, from: u64, to: u64) -> io::Result<()> {
+        match &self.backing {
+            Backing::Mapped { file, .. } => reserve(file, from, to),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the file has no blocks, or none that were ever written: from and to.
+    pub(crate) fn holes(&self) -> Vec<(u64, u64)> {
+        use std::os::fd::AsRawFd;
+        let Some(file) = self.file() else {
+            return Vec::new();
+        };
+        // SAFETY: a call without memory. Nobody reads or writes by the descriptor's place.
+        let seek =
+            |at: u64, whence| unsafe { libc::lseek(file.as_raw_fd(), at as libc::off_t, whence) };
+        let (mut holes, mut at) = (Vec::new(), 0);
+        while at < self.len {
+            let Ok(hole) = u64::try_from(seek(at, libc::SEEK_HOLE)) else {
+                break;
+            };
+            // Behind the last data there is none.
+            let end = u64::try_from(seek(hole, libc::SEEK_DATA)).unwrap_or(self.len);
+            if hole < self.len {
+                holes.push((hole, end.min(self.len)));
+            }
+            at = end.max(hole + 1);
+        }
+        holes
+    }
+
     /// Makes the image shorter.
     pub(crate) fn shrink(&mut self, len: u64) -> io::Result<()> {
         if len < self.len {

@@ -3,13 +3,13 @@
 //! What was reachable when marking began stays, and so does all that was made since. For that, references that are stored over are followed
 //! too ([`Marker::stored_over`]); nothing else of what the program does matters, for all that it can get hold of was reachable then, or is new.
 
-use crate::alloc::Allocator;
+use crate::alloc::{Allocator, set};
 use crate::image::Image;
 use crate::layout::*;
 use crate::types::Info;
 use crate::walk::object_at;
 use std::collections::VecDeque;
-use varve_heap::layout::{ARRAY_LENGTH, LINE_SIZE};
+use varve_heap::layout::ARRAY_LENGTH;
 use varve_heap::{Header, Ref};
 
 /// Slots of an array that are looked at together: longer ones are looked at in turns.
@@ -31,9 +31,10 @@ pub(crate) struct View<'a> {
 /// What was found so far, and what is still to be followed.
 #[derive(Default)]
 pub(crate) struct Marker {
-    marked: Bits,
-    /// One bit for each line: some object that was found is in it.
-    lines: Vec<u64>,
+    /// One bit for each granule: some object that was found is in it. Where its first granule is, an object was found.
+    granules: Vec<u64>,
+    /// Bytes of a granule: what objects are aligned to.
+    granule: u64,
     /// References to be followed.
     pending: Vec<Ref>,
     /// The next of them, whose objects are being fetched.
@@ -47,10 +48,11 @@ pub(crate) struct Marker {
 }
 
 impl Marker {
-    /// For a file of so many bytes.
-    pub fn new(bytes: u64) -> Marker {
+    /// For a file of so many bytes, where objects are at multiples of `granule`.
+    pub fn new(bytes: u64, granule: u64) -> Marker {
         Marker {
-            lines: vec![0; (bytes / LINE_SIZE).div_ceil(64) as usize],
+            granules: vec![0; (bytes / granule).div_ceil(64) as usize],
+            granule,
             ..Marker::default()
         }
     }
@@ -87,7 +89,7 @@ impl Marker {
                 return 0;
             }
         };
-        if self.marked.has(at) || view.alloc.is_recent(at) {
+        if self.has(at) || view.alloc.is_recent(at) {
             return 0;
         }
         let found = object_at(view.image, view.infos, view.addresses.0, view.first, at);
@@ -98,8 +100,7 @@ impl Marker {
                 return 0;
             }
         };
-        self.marked.set(at);
-        self.take_lines(at, bytes);
+        self.take(at, bytes);
         self.bytes += bytes;
         match view.infos[ty as usize].refs.is_empty() {
             true => 0,
@@ -107,15 +108,20 @@ impl Marker {
         }
     }
 
-    fn take_lines(&mut self, at: u64, bytes: u64) {
-        let (from, to) = (at / LINE_SIZE, (at + bytes).div_ceil(LINE_SIZE));
+    #[inline]
+    fn has(&self, at: u64) -> bool {
+        let at = at / self.granule;
+        let word = self.granules.get((at / 64) as usize).copied();
+        word.unwrap_or(0) >> (at % 64) & 1 != 0
+    }
+
+    fn take(&mut self, at: u64, bytes: u64) {
+        let (from, to) = (at / self.granule, (at + bytes).div_ceil(self.granule));
         let words = to.div_ceil(64) as usize;
-        if self.lines.len() < words {
-            self.lines.resize(words, 0);
+        if self.granules.len() < words {
+            self.granules.resize(words, 0);
         }
-        for line in from..to {
-            self.lines[(line / 64) as usize] |= 1 << (line % 64);
-        }
+        set(&mut self.granules, from, to);
     }
 
     /// References of an object are about to be stored over: those that are there are followed.
@@ -180,43 +186,8 @@ impl Marker {
         nothing || self.damage.is_some()
     }
 
-    /// One bit for each line with something that was found.
-    pub fn lines(&self) -> &[u64] {
-        &self.lines
-    }
-}
-
-/// Bytes of the file that a piece of [`Bits`] is about.
-const PIECE: u64 = 256 << 10;
-const WORDS: usize = (PIECE / 8 / 64) as usize;
-
-/// A bit for each 8 bytes of the file, in pieces that are there where a bit is set.
-#[derive(Default)]
-struct Bits(Vec<Option<Box<[u64; WORDS]>>>);
-
-impl Bits {
-    #[inline]
-    fn place(at: u64) -> (usize, usize, u64) {
-        let within = at % PIECE / 8;
-        let bit = 1 << (within % 64);
-        ((at / PIECE) as usize, (within / 64) as usize, bit)
-    }
-
-    #[inline]
-    fn has(&self, at: u64) -> bool {
-        let (piece, word, bit) = Bits::place(at);
-        match self.0.get(piece) {
-            Some(Some(piece)) => piece[word] & bit != 0,
-            _ => false,
-        }
-    }
-
-    fn set(&mut self, at: u64) {
-        let (piece, word, bit) = Bits::place(at);
-        if self.0.len() <= piece {
-            self.0.resize_with(piece + 1, || None);
-        }
-        let piece = self.0[piece].get_or_insert_with(|| Box::new([0; WORDS]));
-        piece[word] |= bit;
+    /// One bit for each granule with something that was found.
+    pub fn granules(&self) -> &[u64] {
+        &self.granules
     }
 }

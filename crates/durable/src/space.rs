@@ -2,6 +2,7 @@
 
 mod commits;
 mod garbage;
+mod holes;
 mod persist;
 mod records;
 mod regions;
@@ -66,7 +67,14 @@ pub struct Recovered {
 }
 
 /// Garbage that is not worth looking for: so many bytes.
-const MOST_GARBAGE: u64 = 16 << 20;
+const LEAST_GARBAGE: u64 = 8 << 20;
+
+/// A file grows by one part in this many of what it has, but by no less than [`LEAST_GROWTH`] bytes.
+const GROWS_BY: u64 = 10;
+const LEAST_GROWTH: u64 = 1 << 20;
+
+/// Bytes of the shortest run that is set aside: what few stores need must fit.
+const LEAST_ASIDE: u64 = 1 << 10;
 
 /// Regions of at most so many bytes are checked and followed before they are used; of larger ones, pages are checked behind.
 pub const CHECKED_FIRST: u64 = 32 << 20;
@@ -119,6 +127,8 @@ pub struct Space {
     cycle: Option<garbage::Cycle>,
     /// Room that is kept for when there is no other: from and to.
     aside: Vec<(u64, u64)>,
+    /// Free pages of which the file has no blocks.
+    holes: holes::Holes,
     /// Where marks of pages are, by group.
     pub(crate) tables_at: Vec<u64>,
     /// Pages that are open, in the order in which they were opened.
@@ -158,7 +168,7 @@ impl Space {
         space.first = objects_after(bytes.len() as u64);
         let size = (space.first + GROUP_MARKS + GROWTH).next_multiple_of(GROWTH);
         space.grow_to(size)?;
-        space.alloc = Allocator::new(space.first);
+        space.alloc = Allocator::new(space.first, align.bytes());
         space.alloc.grow(size);
         space.mark_groups()?;
         let room = tables_room(bytes.len() as u64);
@@ -231,7 +241,7 @@ impl Space {
         }
         space.recovered.closed = space.commit.closed;
         space.recover_log()?;
-        space.alloc = Allocator::new(space.first);
+        space.alloc = Allocator::new(space.first, align.bytes());
         space.alloc.grow(space.image.len());
         space.mark_groups()?;
         if space.image.len() <= checked_first {
@@ -246,6 +256,7 @@ impl Space {
             space.not_damaged(space.wrong_named())?;
         }
         space.find_open();
+        space.find_holes();
         space.reopen()?;
         Ok(space)
     }
@@ -310,7 +321,7 @@ impl Space {
             addresses: Addresses(align),
             infos: tables.infos(align),
             tables,
-            alloc: Allocator::default(),
+            alloc: Allocator::new(0, align.bytes()),
             stats: Stats::default(),
             records: Records {
                 end: CLASS_DATA,
@@ -333,6 +344,7 @@ impl Space {
             threshold: 0,
             cycle: None,
             aside: Vec::new(),
+            holes: holes::Holes::default(),
             tables_at: Vec::new(),
             opened: VecDeque::new(),
             last_opened: u64::MAX,
@@ -516,7 +528,7 @@ impl Space {
         if bytes > PAGE {
             self.make_room_to_commit(bytes)?;
         }
-        match self.alloc.allocate(bytes) {
+        match self.alloc.allocate(bytes, self.depth > 0) {
             Some(at) if self.alloc.fresh.is_none() => Ok(at),
             found => self.allocate_slowly(bytes, found),
         }
@@ -541,12 +553,16 @@ impl Space {
                 continue;
             };
             if let Some((from, to)) = self.alloc.fresh.take() {
+                if let Err(e) = self.fill_holes(from, to) {
+                    self.alloc.free_fresh(from, to);
+                    return Err(e);
+                }
                 match self.open_pages(from, to - from) {
                     Ok(()) => {}
                     Err(Error::Damaged { .. }) => {
                         // Its lines stay taken: nothing is lost that was there.
                         self.alloc.abandon(bytes);
-                        found = self.alloc.allocate(bytes);
+                        found = self.alloc.allocate(bytes, self.depth > 0);
                         continue;
                     }
                     Err(e) => return Err(e),
@@ -562,11 +578,13 @@ impl Space {
     /// Where nothing is free for so many bytes: the file grows, or what was found to be garbage makes room.
     fn allocate_more(&mut self, bytes: u64) -> Result<Option<u64>> {
         match self.grow_for(bytes) {
-            Ok(()) => Ok(self.alloc.allocate(bytes)),
-            Err(e) if e.is_full() && self.finish_collection() => match self.alloc.allocate(bytes) {
-                None => Err(e),
-                at => Ok(at),
-            },
+            Ok(()) => Ok(self.alloc.allocate(bytes, self.depth > 0)),
+            Err(e) if e.is_full() && self.finish_collection() => {
+                match self.alloc.allocate(bytes, self.depth > 0) {
+                    None => Err(e),
+                    at => Ok(at),
+                }
+            }
             Err(e) => Err(e),
         }
     }
@@ -579,14 +597,14 @@ impl Space {
         if !self.aside.is_empty() {
             return Ok(());
         }
-        self.aside = self.alloc.take_free(bytes);
+        self.aside = self.alloc.take_free(bytes, LEAST_ASIDE);
         let taken: u64 = self.aside.iter().map(|(from, to)| to - from).sum();
         if taken == bytes {
             return Ok(());
         }
         self.use_aside();
         self.grow_for(bytes)?;
-        self.aside = self.alloc.take_free(bytes);
+        self.aside = self.alloc.take_free(bytes, LEAST_ASIDE);
         Ok(())
     }
 
@@ -597,7 +615,7 @@ impl Space {
         }
     }
 
-    /// Has the file grow, so that there are so many bytes in one piece: by as much as it has, or where the medium has no room for that, by
+    /// Has the file grow, so that there are so many bytes in one piece: by a part of what it has, or where the medium has no room for that, by
     /// what is needed.
     fn grow_for(&mut self, bytes: u64) -> Result<()> {
         let len = self.image.len();
@@ -616,7 +634,8 @@ impl Space {
         if least > most {
             return Err(self.full(bytes));
         }
-        let wanted = least.max((len + len.min(MOST_GROWTH)).min(most));
+        let more = (len / GROWS_BY).clamp(LEAST_GROWTH, MOST_GROWTH);
+        let wanted = least.max((len + more / GROWTH * GROWTH).min(most));
         match self.grow_to(wanted) {
             Err(e) if wanted > least && e.is_full() => self.grow_to(least)?,
             done => done?,

@@ -212,17 +212,15 @@ proptest! {
         changes in proptest::collection::vec((any::<u32>(), any::<u8>(), 0..3), 1..12),
         cut in (0..4, any::<u32>()),
     ) {
-        static LEFT: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
-        let whole = LEFT.get_or_init(|| {
+        static LEFT: std::sync::OnceLock<(Vec<u8>, usize)> = std::sync::OnceLock::new();
+        let (whole, journal) = LEFT.get_or_init(|| {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.region");
             left(&path);
-            let mut bytes = std::fs::read(&path).unwrap();
-            let begin = Inspection::of_file(&path).unwrap().image.len() as usize;
-            bytes.truncate(begin + (16 << 20));
-            bytes
+            let journal = Inspection::of_file(&path).unwrap().image.len() as usize;
+            (std::fs::read(&path).unwrap(), journal)
         });
-        let journal = whole.len() - (16 << 20);
+        let journal = *journal;
         let mut bytes = whole.clone();
         for (at, value, which) in changes {
             let at = match which {

@@ -117,6 +117,10 @@ pub struct Config {
     pub nursery: u64,
     /// Bytes that the nursery may grow to while much of it survives; no less than it begins with.
     pub nursery_max: u64,
+    /// Everything is collected when survivors take this many times what was live the last time: more than 1.
+    pub heap_growth: f64,
+    /// Nothing is collected but the nursery while survivors take less than so many bytes.
+    pub heap_initial: u64,
     /// Bytes of the stack on which compiled code and the host functions that it calls run.
     pub stack: usize,
     /// Which memory objects are in: a plan of [`varve_heap::plans`], `name` or `name:key=value,...`. Without one there is one memory.
@@ -190,6 +194,8 @@ impl Default for Config {
             linear_max: 4 << 30,
             nursery: 4 << 20,
             nursery_max: 32 << 20,
+            heap_growth: 2.0,
+            heap_initial: 64 << 20,
             stack: 8 << 20,
             plan: None,
             fast_max: None,

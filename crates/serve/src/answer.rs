@@ -1,5 +1,6 @@
 //! Requests of the classic commands to answers.
 
+use crate::binary;
 use crate::cache::{Cache, Counted, Stored};
 use crate::changes::{NOT_NUMBER, Put, count, store, text};
 use crate::meta;
@@ -174,6 +175,10 @@ fn carry_out<S: Store>(
         // Whoever has all shards begins a list.
         Request::List { .. } => {}
         Request::ListPart { part } => return Ok(After::Listed(cache.list_some(part, out)?)),
+        Request::Binary { opcode, opaque } => {
+            binary::refuse(opcode, opaque, out);
+            return Ok(After::Close);
+        }
         Request::Lost { answer } => {
             line(out, false, answer);
             return Ok(After::Close);

@@ -100,7 +100,8 @@ fn store<'a>(
     };
     // A word that is neither the number nor `noreply` is let through, as memcached has it.
     let (cas, quiet) = match (with_cas, more) {
-        (true, []) => return refused(FORMAT, false),
+        // As of all lines with too few words, nobody knows which of them is a length.
+        (true, []) => return refused_quietly(UNKNOWN, false),
         (true, [cas] | [cas, _]) => (Some(*cas), more.last()),
         (false, [] | [_]) => (None, more.last()),
         _ => return refused(UNKNOWN, false),

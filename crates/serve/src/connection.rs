@@ -29,11 +29,16 @@ pub(crate) struct Connection {
     /// The answers of other shards that this waits for: meanwhile nothing is read, sent or closed.
     pub round: Option<Box<Round>>,
     pub retrieval: Retrieval,
+    /// All was said. Since when what the client still sends is thrown away, and how many bytes that were.
+    pub draining: Option<(Instant, usize)>,
     /// When it last got on.
     pub active: Instant,
     /// Bytes read and sent since.
     pub moved: usize,
 }
+
+/// Most bytes that are read away at the end of a conversation.
+const MOST_DRAINED: usize = 1 << 20;
 
 /// A retrieval whose keys are answered one by one. One that failed has an error in the place of its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +72,7 @@ impl Connection {
             held: None,
             round: None,
             retrieval: Retrieval::None,
+            draining: None,
             active: now,
             moved: 0,
         }
@@ -134,6 +140,31 @@ impl Connection {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(Got::Bytes(0)),
             Err(e) => Err(e),
         }
+    }
+
+    /// After all was said: ends what the client is sent, and reads away what it still sends. If it were closed with bytes that nobody read, the
+    /// system would reset the connection, and the client might not see the answer. Whether there may be more.
+    pub fn drain(&mut self, buffer: &mut [u8], now: Instant) -> io::Result<bool> {
+        let (since, mut bytes) = match self.draining {
+            Some(draining) => draining,
+            None => {
+                self.input = Vec::new();
+                self.readable = true;
+                self.stream.end()?;
+                (now, 0)
+            }
+        };
+        while self.readable && bytes < MOST_DRAINED {
+            match self.stream.read(buffer) {
+                Ok(0) => return Ok(false),
+                Ok(n) => bytes += n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.readable = false,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        self.draining = Some((since, bytes));
+        Ok(bytes < MOST_DRAINED)
     }
 
     /// What it does, in memcached's words.

@@ -17,6 +17,7 @@
 
 mod access;
 mod answer;
+mod binary;
 mod cache;
 mod changes;
 mod command;
@@ -53,7 +54,7 @@ pub use answer::{After, Stats, VERSION, answer};
 pub use cache::{Cache, Counted, Limits, OVERHEAD, Stored};
 pub use counters::Counters;
 pub use list::{ENOUGH, List, Listed, Lists};
-pub use managed::{Kind, Managed};
+pub use managed::{Kind, Managed, served};
 pub use parser::{MOST_LINE, Parsed, Parser};
 pub use passwords::Passwords;
 pub use reference::Reference;

@@ -1,5 +1,6 @@
 //! Bytes of a client to requests: a state machine that sees each byte once, in whatever pieces they come.
 
+use crate::binary;
 use crate::command::{Command, Pending, UNKNOWN, What, command};
 use crate::flags::stored_key;
 use crate::request::{Mode, Request, Retrieve, Unread, Verb};
@@ -71,8 +72,11 @@ impl Parser {
             let rest = &input[used..];
             match self.state {
                 State::Line => {
-                    if rest.first() == Some(&0x80) {
-                        return (used, lost(rest));
+                    if rest.first() == Some(&binary::REQUEST) {
+                        return match binary::request(rest) {
+                            Some(request) => (used, Parsed::Request(request)),
+                            None => (used, Parsed::More(binary::HEADER - rest.len())),
+                        };
                     }
                     let end = memchr::memchr(b'\n', &rest[..rest.len().min(MOST_LINE)]);
                     if end.is_none() && rest.len() < MOST_LINE {
@@ -90,7 +94,8 @@ impl Parser {
                         continue;
                     }
                     let Some(end) = end else {
-                        return (used, lost(rest));
+                        // As memcached has it, a line that never ends is not worth a word.
+                        return (used, Parsed::Request(Request::Quit));
                     };
                     used += end + 1;
                     match command(without_return(&rest[..end]), self.most_value) {
@@ -331,16 +336,6 @@ fn missing_word(rest: &[u8]) -> Option<usize> {
 /// A key that is too long, in a line so long that keys before it were answered. A client that reads on would take what follows for something else.
 fn too_late() -> Parsed<'static> {
     Parsed::Request(Request::Lost { answer: FORMAT })
-}
-
-/// A line that is too long, or another protocol. As memcached has it, a line that never ends is not worth a word.
-fn lost(rest: &[u8]) -> Parsed<'static> {
-    Parsed::Request(match rest[0] {
-        0x80 => Request::Lost {
-            answer: "CLIENT_ERROR the binary protocol is not spoken here, use text",
-        },
-        _ => Request::Quit,
-    })
 }
 
 /// The beginning of a retrieval's line: its bytes, and what comes next.

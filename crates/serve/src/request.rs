@@ -147,6 +147,13 @@ pub enum Request<'a> {
         /// Which.
         part: Part,
     },
+    /// A request of the binary protocol: the answer says in that protocol that it is not spoken, and the end.
+    Binary {
+        /// What the client asked for.
+        opcode: u8,
+        /// The client's own, which the answer has too.
+        opaque: [u8; 4],
+    },
     /// Something after which nothing can be understood: the answer is an error, and the end.
     Lost {
         /// The answer, without the end of its line.

@@ -136,6 +136,7 @@ pub(crate) fn with_parts<'a>(
         Request::MemoryLimit { megabytes, quiet } => Request::MemoryLimit { megabytes, quiet },
         Request::List { listing } => Request::List { listing },
         Request::ListPart { part } => Request::ListPart { part },
+        Request::Binary { opcode, opaque } => Request::Binary { opcode, opaque },
         Request::Lost { answer } => Request::Lost { answer },
     }
 }

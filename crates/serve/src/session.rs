@@ -1,6 +1,7 @@
 //! One client's conversation: bytes in, bytes out.
 
 use crate::answer::{After, answer};
+use crate::binary;
 use crate::cache::Cache;
 use crate::list::{ENOUGH, List, Listed, Lists};
 use crate::parser::{Parsed, Parser};
@@ -51,6 +52,8 @@ pub struct Session {
     door: Option<Arc<Passwords>>,
     /// Keys that are being listed.
     list: Option<List>,
+    /// It ended with something that cannot be understood.
+    lost: bool,
 }
 
 impl Session {
@@ -61,6 +64,7 @@ impl Session {
             most_value,
             door: None,
             list: None,
+            lost: false,
         }
     }
 
@@ -71,12 +75,18 @@ impl Session {
             most_value,
             door: Some(door),
             list: None,
+            lost: false,
         }
     }
 
     /// Whether the next byte begins a request.
     pub fn between_requests(&self) -> bool {
         self.parser.between_requests()
+    }
+
+    /// Whether it ended with something that cannot be understood, so that the client may be sending more of it.
+    pub fn is_lost(&self) -> bool {
+        self.lost
     }
 
     /// Hands the requests in `input` to `answer`, which appends to `out`; how many bytes of it are done with, and what comes next.
@@ -105,6 +115,7 @@ impl Session {
                 Parsed::More(bytes) => return Ok((used, Pause::Input(bytes))),
                 Parsed::Request(request) => request,
             };
+            let lost = matches!(request, Request::Lost { .. } | Request::Binary { .. });
             let next = match &self.door {
                 None => answer(request, out)?,
                 Some(door) => {
@@ -123,7 +134,10 @@ impl Session {
                     self.list = Some(list);
                     return Ok((used, Pause::Output));
                 }
-                Next::End => return Ok((used, Pause::End)),
+                Next::End => {
+                    self.lost = lost;
+                    return Ok((used, Pause::End));
+                }
             }
         }
         Ok((used, Pause::Output))
@@ -158,6 +172,10 @@ fn knock(door: &Passwords, request: &Request<'_>, out: &mut Vec<u8>) -> (bool, N
         },
         // Each key of a retrieval is a request, and its line has one answer.
         Request::Get { .. } => (false, ""),
+        Request::Binary { opcode, opaque } => {
+            binary::refuse(*opcode, *opaque, out);
+            return (false, Next::End);
+        }
         Request::Quit | Request::Lost { .. } => return (false, Next::End),
         _ => (false, "CLIENT_ERROR unauthenticated\r\n"),
     };

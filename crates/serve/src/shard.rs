@@ -37,7 +37,8 @@ const TURNS: usize = 4;
 const SWEEP: (Duration, usize) = (Duration::from_millis(100), 1000);
 /// Longest wait: after it the clock and the flag are looked at.
 const TICK: Duration = Duration::from_millis(500);
-/// Longest time that answers are sent for after the server was asked to stop.
+/// Longest time that answers are sent for after the server was asked to stop, and that a client is heard after it was told that it is not
+/// understood.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub(crate) struct Shard<'a, H: Host> {
@@ -388,7 +389,8 @@ impl<'a, H: Host> Shard<'a, H> {
         }
         let more = match connection.pause {
             Pause::Input(_) => connection.readable || connection.ended,
-            Pause::Output | Pause::End => true,
+            Pause::Output => true,
+            Pause::End => connection.draining.is_none() || connection.readable,
         };
         let again = goes_on && free && !owes && more;
         if again && !std::mem::replace(&mut connection.queued, true) {
@@ -414,6 +416,9 @@ impl<'a, H: Host> Shard<'a, H> {
                 }
             }
             match connection.pause {
+                Pause::End if connection.session.is_lost() => {
+                    return Ok(connection.drain(&mut self.read, self.now)?);
+                }
                 Pause::End => return Ok(false),
                 Pause::Output => self.converse(token, connection, 0)?,
                 Pause::Input(_) if connection.ended => return Ok(false),
@@ -473,7 +478,8 @@ impl<'a, H: Host> Shard<'a, H> {
             ..
         } = connection;
         let list = |out: &mut Vec<u8>| {
-            let (client, idle) = (shared.client_number(*number, token), *now - *active);
+            let client = shared.client_number(*number, token);
+            let idle = shared.seconds_between(*active, *now);
             put_client(client, stream, "conn_parse_cmd", idle, &shared.places, out);
             put_clients(connections, shared, *now, *number, out);
         };
@@ -592,6 +598,12 @@ impl<'a, H: Host> Shard<'a, H> {
             let Some(connection) = &self.connections[token] else {
                 continue;
             };
+            if let Some((since, _)) = connection.draining {
+                if self.now - since >= LAST_WORDS {
+                    self.close(token);
+                }
+                continue;
+            }
             if connection.waits_for_us() {
                 continue;
             }
@@ -645,7 +657,7 @@ fn put_clients(
                 number,
                 &c.stream,
                 c.state(),
-                now - c.active,
+                shared.seconds_between(c.active, now),
                 &shared.places,
                 out,
             );

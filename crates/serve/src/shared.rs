@@ -59,6 +59,13 @@ impl Shared<'_> {
         self.places.len() + token * self.settings.shards + shard
     }
 
+    /// Seconds from one time to another by a clock that ticks once a second, as memcached's does: so a client that waited for a second was idle for
+    /// one.
+    pub fn seconds_between(&self, from: Instant, to: Instant) -> u64 {
+        let tick = |at: Instant| at.saturating_duration_since(self.since).as_secs();
+        tick(to).saturating_sub(tick(from))
+    }
+
     pub fn world(&self) -> World<'_> {
         World {
             settings: self.settings,

@@ -108,7 +108,7 @@ pub(crate) fn put_client(
     number: usize,
     stream: &Stream,
     state: &str,
-    idle: Duration,
+    idle: u64,
     [network, socket]: &[Option<String>; 2],
     out: &mut Vec<u8>,
 ) {
@@ -122,7 +122,7 @@ pub(crate) fn put_client(
     put("addr", &peer.unwrap_or_else(|_| "tcp:gone".into()));
     put("listen_addr", &place.as_deref().unwrap_or(""));
     put("state", &state);
-    put("secs_since_last_cmd", &idle.as_secs());
+    put("secs_since_last_cmd", &idle);
 }
 
 fn stat(out: &mut Vec<u8>, name: &str, value: impl Display) {

@@ -55,6 +55,13 @@ impl Source for Stream {
     }
 }
 
+impl Stream {
+    /// Has the client see the end of what it is sent, while it may still send.
+    pub fn end(&mut self) -> io::Result<()> {
+        either!(self, Stream, s => s.shutdown(std::net::Shutdown::Write))
+    }
+}
+
 /// Where a server waits for clients.
 #[derive(Debug)]
 pub(crate) enum Listener {

@@ -236,8 +236,19 @@ fn a_line_without_end_and_the_binary_protocol_end_the_conversation() {
         // As memcached has it: what never ends is not worth a word.
         (&b""[..], true)
     );
-    let (answer, ended) = converse(&mut reference(), &[b"\x80\x00"]);
-    assert!(answer.starts_with(b"CLIENT_ERROR the binary protocol") && ended);
+    // In pieces, and with a key behind the header.
+    let get =
+        b"\x80\x0c\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01abcd\x00\x00\x00\x00\x00\x00\x00\x00k";
+    let (answer, ended) = converse(&mut reference(), &[&get[..7], &get[7..]]);
+    assert!(answer.starts_with(b"\x81\x0c\x00\x00\x00\x00\x00\x81") && ended);
+    let (header, text) = answer.split_at(24);
+    assert_eq!(header[8..12], (text.len() as u32).to_be_bytes());
+    assert_eq!(&header[12..16], b"abcd");
+    let text = str::from_utf8(text).unwrap();
+    assert!(
+        text.contains("does not speak the binary protocol"),
+        "{text}"
+    );
 }
 
 /// libFuzzer's find: a time longer than any key was no key when it came in pieces, and no number when it came whole.

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::cell::RefCell;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use varve_durable::Inspection;
 use varve_runtime::{Config, DurableFile, Medium};
 use varve_serve::{Cache, Cursor, Kind, Limits, Managed, Meta, Reference, Store};
 
@@ -78,6 +80,95 @@ fn a_region_file_does_not_grow_with_what_was_written() {
         let file = folder.path().join(format!("{kind}.region"));
         let bytes = file.metadata().unwrap().len();
         assert!(bytes < 64 << 20, "{kind}: {bytes} bytes");
+    }
+}
+
+/// The file of a store that is served takes little more than what lives, and gives back what it took for values that are gone.
+#[test]
+fn a_file_stays_near_what_lives_while_it_is_served() {
+    const VALUES: u64 = 50_000;
+    let folder = tempfile::tempdir().unwrap();
+    for kind in [Kind::FhMap, Kind::PbTree, Kind::HbTree] {
+        let file = folder.path().join(format!("{kind}.region"));
+        let blocks = || file.metadata().unwrap().blocks() * 512;
+        let mut store = durable(kind, folder.path(), false);
+        let put = |store: &mut Managed, i: u64| {
+            let key = format!("key {i}");
+            let put = store.put(key.as_bytes(), Meta::default(), &[i as u8; 1000]);
+            put.unwrap();
+        };
+        (0..VALUES).for_each(|i| put(&mut store, i));
+        let mut random = 1u64;
+        for _ in 0..2 * VALUES {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
+            put(&mut store, (random >> 33) % VALUES);
+        }
+        let taken = blocks();
+        for i in (0..VALUES).filter(|i| i % 10 > 0) {
+            store.remove(format!("key {i}").as_bytes()).unwrap();
+        }
+        // Until garbage was looked for.
+        for i in 0..2 * VALUES {
+            put(&mut store, i / 10 * 10 % VALUES);
+        }
+        let (few, length) = (blocks(), file.metadata().unwrap().len());
+        drop(store);
+        let live = Inspection::of_file(&file).unwrap().walk.bytes;
+        assert!(
+            taken <= 10 * live * 14 / 10,
+            "{kind}: {taken} for ten times {live}"
+        );
+        if few == length {
+            eprintln!("skipped: the file system makes no holes");
+            continue;
+        }
+        // So much garbage is not looked for, and is found by then.
+        assert!(
+            few <= live * 14 / 10 + (24 << 20),
+            "{kind}: {few} for {live}"
+        );
+    }
+}
+
+/// Long values are in pieces.
+#[test]
+fn values_of_any_length_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in Kind::ALL {
+        for mut store in [managed(kind), durable(kind, folder.path(), false)] {
+            let lengths = [
+                4095,
+                4096,
+                8184,
+                8185,
+                8192,
+                8193,
+                12_288,
+                12_289,
+                300_000,
+                1 << 20,
+            ];
+            let value = |n: usize| -> Vec<u8> { (0..n).map(|i| (i * 7 + i / 251) as u8).collect() };
+            for n in lengths {
+                let key = n.to_string();
+                store
+                    .put(key.as_bytes(), Meta::default(), &value(n))
+                    .unwrap();
+            }
+            for n in lengths {
+                let (key, meta) = (
+                    n.to_string(),
+                    Meta {
+                        flags: 3,
+                        ..Meta::default()
+                    },
+                );
+                store.mark(key.as_bytes(), meta).unwrap();
+                assert_eq!(store.find(key.as_bytes()).unwrap(), Some((meta, n)));
+                let found = store.get(key.as_bytes()).unwrap();
+                assert!(found == Some((meta, &value(n)[..])), "{kind}: {n}");
+            }
+        }
     }
 }
 

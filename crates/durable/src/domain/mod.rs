@@ -105,6 +105,14 @@ pub trait Domain: Send {
         Ok(())
     }
 
+    /// Has all that was written back be in its own place in the medium, and nothing in a journal.
+    ///
+    /// # Errors
+    /// As [`Domain::fence`].
+    fn settle(&mut self) -> io::Result<()> {
+        self.commit()
+    }
+
     /// Whether anything was written back that may not be there yet, and needs [`Domain::commit`].
     fn uncommitted(&self) -> bool {
         false

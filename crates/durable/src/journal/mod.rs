@@ -70,6 +70,10 @@ impl Default for Limits {
 /// Bytes that are written with zeroes ahead of transactions. To overwrite takes a file system less than to fill what it only reserved.
 const PREPARED: u64 = 256 << 10;
 
+/// A journal has at most one part in this many of what its region has, but at least [`LEAST_USUAL`] where there is room.
+const REGION_PARTS: u64 = 16;
+const LEAST_USUAL: u64 = 2 << 20;
+
 /// Bytes that a journal has at least.
 pub(crate) const LEAST: u64 = 64 << 10;
 
@@ -338,6 +342,12 @@ pub(crate) fn free_bytes(file: &File) -> u64 {
     }
 }
 
+/// Bytes of the usual journal beside a region: it makes the file longer by a small part, and is emptied seldom.
+fn beside(region: u64) -> u64 {
+    let part = region / REGION_PARTS / LEAST * LEAST;
+    part.clamp(LEAST_USUAL, Limits::default().journal)
+}
+
 impl Journal<File> {
     /// For a region's file that is mapped privately at `base`.
     ///
@@ -351,7 +361,7 @@ impl Journal<File> {
         let usual = Limits::default();
         let part = free_bytes(&file) / 8 / LEAST * LEAST;
         let limits = Limits {
-            journal: part.clamp(LEAST, usual.journal),
+            journal: part.clamp(LEAST, beside(file.metadata()?.len())),
             ..usual
         };
         // SAFETY: as this function.
@@ -382,9 +392,19 @@ impl<D: Disk> Domain for Journal<D> {
     }
 
     fn make_room(&mut self, bytes: u64) -> io::Result<()> {
+        let before = self.limits.journal;
+        if self.mapped {
+            self.limits.journal = before.max(beside(bytes));
+        }
         let journal = self.place.map_or(0, |_| self.limits.journal);
         // A medium that is full has not failed: all is as it was.
-        self.reserve(bytes + journal)?;
+        if let Err(e) = self.reserve(bytes + journal) {
+            self.limits.journal = before;
+            match self.place {
+                Some(_) if before < journal => self.reserve(bytes + before)?,
+                _ => return Err(e),
+            }
+        }
         self.guarded(|journal| journal.move_to(bytes))?;
         self.region = bytes;
         Ok(())
@@ -416,6 +436,13 @@ impl<D: Disk> Domain for Journal<D> {
 
     fn commit(&mut self) -> io::Result<()> {
         self.guarded(Journal::append)
+    }
+
+    fn settle(&mut self) -> io::Result<()> {
+        self.guarded(|journal| {
+            journal.append()?;
+            journal.checkpoint()
+        })
     }
 
     fn uncommitted(&self) -> bool {

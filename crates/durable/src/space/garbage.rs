@@ -9,11 +9,14 @@
 //!
 //! Nothing moves and nothing is written: which lines are free is not in the file, but for what the marks of pages say once they are sealed.
 
-use super::{MOST_GARBAGE, Space};
+use super::{LEAST_GARBAGE, Space};
 use crate::mark::{Marker, View};
 use crate::walk::{Walk, Walker};
 use varve_heap::Ref;
 
+/// Garbage is looked for when one part in this many of what lives was allocated since, and found by when half as much more was. So a file has a
+/// quarter more than what lives, and each byte that becomes durable has four to six followed.
+const GARBAGE: u64 = 6;
 /// Fewest bytes that are marked at a time, so that it is worth beginning.
 const LEAST_STEP: u64 = 32 << 10;
 /// Most references that are followed at a time: some tenths of a millisecond.
@@ -54,7 +57,7 @@ impl Space {
         let room = self.image.capacity().saturating_sub(used);
         let until = self.new_until(used).min(room / 2).max(1);
         let mut cycle = Cycle {
-            marker: Marker::new(self.image.len()),
+            marker: Marker::new(self.image.len(), self.addresses.0.bytes()),
             moved: self.stats.moved_bytes,
             pace: used as f64 / until as f64,
         };
@@ -71,8 +74,8 @@ impl Space {
     }
 
     /// When so much is in use as marking begins: how much may become durable until it is done.
-    fn new_until(&self, used: u64) -> u64 {
-        (used / 4).max(MOST_GARBAGE / 2)
+    pub(super) fn new_until(&self, used: u64) -> u64 {
+        (used / (2 * GARBAGE)).max(LEAST_GARBAGE / 2)
     }
 
     /// Bytes that are to be looked for by now, by what has become durable since that began; none if it is not worth it yet.
@@ -121,7 +124,7 @@ impl Space {
     fn end_collection(&mut self, marker: Marker) {
         match &marker.damage {
             None => {
-                self.alloc.end_cycle(self.first, Some(marker.lines()));
+                self.alloc.end_cycle(self.first, Some(marker.granules()));
                 self.take_marks();
                 for &(from, to) in &self.aside {
                     self.alloc.take_object(from, to - from);
@@ -129,6 +132,7 @@ impl Space {
                 self.commit.alive = marker.bytes;
                 self.threshold = self.threshold_for(self.alloc.used());
                 self.stats.collections += 1;
+                self.holes.due = true;
             }
             // All stays as it is, for whoever opens the file next to see; not to be looked at again at each allocation.
             Some(what) => {
@@ -187,7 +191,7 @@ impl Space {
     /// When so much is alive: how much may be in use before garbage is looked for. Less where not as much again has room.
     pub(super) fn threshold_for(&self, alive: u64) -> u64 {
         let room = self.image.capacity().saturating_sub(alive);
-        (alive + alive / 2).max(MOST_GARBAGE).min(alive + room / 2)
+        alive + (alive / GARBAGE).max(LEAST_GARBAGE).min(room / 2)
     }
 
     /// Follows all references from the roots and those that the program holds.

@@ -46,7 +46,7 @@ impl Space {
 
     /// A page's mark, and where it is.
     #[inline]
-    fn mark_of(&self, page: u64) -> (u64, Mark) {
+    pub(super) fn mark_of(&self, page: u64) -> (u64, Mark) {
         let at = self.tables_at[(page / GROUP_PAGES) as usize] + page % GROUP_PAGES * 8;
         (at, Mark::of(self.image.u64(at)))
     }
@@ -115,13 +115,17 @@ impl Space {
         }
     }
 
-    /// Where many pages are open, seals some of those that have been so longest: a bounded share of the cost of a store.
+    /// After an operation: where many pages are open, seals some of those that have been so longest, a bounded share of the cost of a store. After
+    /// garbage was collected, gives free pages back.
     #[inline]
     pub(crate) fn seal_if_many(&mut self) -> Result<()> {
         if self.opened.len() as u64 > MOST_OPEN && self.depth == 0 {
             self.seal_some();
         }
-        Ok(())
+        match self.holes.due && self.depth == 0 {
+            true => self.give_back_pages(),
+            false => Ok(()),
+        }
     }
 
     #[cold]

@@ -199,6 +199,16 @@ impl World {
             .unwrap()
     }
 
+    /// A volatile array of so many bytes, all the same.
+    pub fn bytes(&mut self, length: u32, byte: u8) -> Ref {
+        let r = self
+            .heap
+            .alloc_array(&mut self.mutator, BYTES, 0, length, &mut self.held)
+            .unwrap();
+        self.heap.write(r, 12, &vec![byte; length as usize]);
+        r
+    }
+
     pub fn persist(&mut self, r: Ref) -> Result<Ref> {
         let volatile = self.volatile();
         let mut classes = Vec::new();

@@ -219,6 +219,8 @@ pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
         max: config.heap_max,
         nursery: config.nursery,
         nursery_max: config.nursery_max.max(config.nursery),
+        growth: config.heap_growth,
+        initial: config.heap_initial,
         stress: if config.gc_stress {
             Stress::Full(1)
         } else {

@@ -174,7 +174,7 @@ fn configs(
 ) -> Result<Vec<Config>, Failure> {
     let files = regions.map(Regions::files).unwrap_or_default();
     let config = |shard| {
-        let mut config = Config::default();
+        let mut config = varve_serve::served(Config::default());
         let (mut region, medium) = a.durable.of_run();
         region.durable = files.get(shard).cloned();
         match a.store {

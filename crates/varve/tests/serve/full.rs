@@ -92,6 +92,39 @@ fn a_full_disk_refuses_stores_and_there_is_room_after_removals() {
     }
 }
 
+/// What was deleted is room for as much again, and free room in pieces is room for a long value.
+#[test]
+fn what_was_deleted_is_room_again() {
+    for domain in ["memory", "file"] {
+        let Some(disk) = SmallDisk::new(24 << 10) else {
+            return;
+        };
+        let file = disk.path().join("values");
+        let file = file.to_str().expect("a name in UTF-8");
+        let server = Server::start(&["--store", "hbtree", "--durable", file, "--domain", domain]);
+        let mut client = server.connect();
+        let set = |client: &mut Client, key: &str, bytes: usize| {
+            client.send(&format!("set {key} 0 0 {bytes}\r\n{:bytes$}\r\n", key));
+            client.line().as_deref() == Some("STORED")
+        };
+        let all = (0..).find(|i| !set(&mut client, &format!("a{i}"), 10_000));
+        let all = all.expect("the disk is small");
+        assert!(all > 1500, "{domain}: {all}");
+        for i in (0..all).step_by(2) {
+            client.ask(&format!("delete a{i}\r\n"), "DELETED\r\n");
+        }
+        assert!(set(&mut client, "long", 300_000), "{domain}");
+        client.ask("delete long\r\n", "DELETED\r\n");
+        let again = (0..).find(|i| !set(&mut client, &format!("b{i}"), 10_000));
+        let again = again.expect("the disk is small");
+        assert!(
+            20 * again > 19 * all / 2,
+            "{domain}: {again} of {}",
+            all / 2
+        );
+    }
+}
+
 /// Somebody else's file takes the room, and gives it back: the server uses it without being started again.
 #[test]
 fn a_disk_that_has_room_again_is_used() {

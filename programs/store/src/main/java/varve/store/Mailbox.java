@@ -59,13 +59,24 @@ final class Mailbox {
 
     static Value value() {
         int length = BOX.add(8).getInt();
-        return new Value(load(buffer(), length + 7 >>> 3), length, BOX.add(12).getInt(), BOX.add(16).getLong(),
+        int count = length + 7 >>> 3;
+        Address from = buffer();
+        long[][] rest = null;
+        if (count >= 2 * Value.PIECE) {
+            rest = new long[(count - 1) / Value.PIECE][];
+            for (int i = 0; i < rest.length; i++) {
+                int at = (i + 1) * Value.PIECE;
+                rest[i] = load(from.add(8 * at), Math.min(Value.PIECE, count - at));
+            }
+            count = Value.PIECE;
+        }
+        return new Value(load(from, count), rest, length, BOX.add(12).getInt(), BOX.add(16).getLong(),
                 BOX.add(24).getLong());
     }
 
     /** The bytes of a value, with what else is in the box. */
     static Value head(Value value) {
-        return new Value(value.words, value.length, BOX.add(12).getInt(), BOX.add(16).getLong(), BOX.add(24).getLong());
+        return new Value(value.words, value.rest, value.length, BOX.add(12).getInt(), BOX.add(16).getLong(), BOX.add(24).getLong());
     }
 
     /** All of a value but its bytes. */
@@ -86,7 +97,18 @@ final class Mailbox {
 
     static void putBytes(Value value) {
         reserve(value.length);
-        store(buffer(), value.words);
+        putWords(buffer(), value);
+    }
+
+    /** Writes all words of a value. */
+    static void putWords(Address to, Value value) {
+        store(to, value.words);
+        if (value.rest != null) {
+            for (long[] piece : value.rest) {
+                to = to.add(8 * Value.PIECE);
+                store(to, piece);
+            }
+        }
     }
 
     private static long[] load(Address from, int count) {

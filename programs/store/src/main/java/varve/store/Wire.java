@@ -53,7 +53,7 @@ final class Wire {
         head.add(4).putInt(value.length);
         head.add(8).putLong(value.expiry);
         head.add(16).putLong(value.unique);
-        store(buffer.add(VALUE), value.words);
+        Mailbox.putWords(buffer.add(VALUE), value);
     }
 
     static Value value() {
