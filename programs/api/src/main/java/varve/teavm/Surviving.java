@@ -8,7 +8,7 @@ import org.teavm.model.FieldReader;
 
 /**
  * Which classes' objects can be in a durable region: all but those that are something only while a program runs, and those that the compiler
- * made for lambdas. The runtime refuses objects of any other class, so that what it lets into a region is whole in each later version.
+ * made for lambdas of the program. The runtime refuses objects of any other class, so that what it lets into a region is whole in each later version.
  */
 final class Surviving {
     /** Their objects belong to one run: to its files, threads and stack, or to a computation that is under way. */
@@ -28,7 +28,9 @@ final class Surviving {
     }
 
     static boolean canBeIn(ClassReader cls, DependencyAgent agent) {
-        if (cls.hasModifier(ElementModifier.INTERFACE) || cls.getName().contains("$lambda$")) {
+        // Lambdas of the library have the same numbers until the compiler is another one.
+        boolean closure = cls.getName().contains("$lambda$") && !cls.getName().startsWith("java.");
+        if (cls.hasModifier(ElementModifier.INTERFACE) || closure) {
             return false;
         }
         for (ClassReader c = cls; c != null; c = c.getParent() == null ? null : agent.getClassSource().get(c.getParent())) {
