@@ -132,7 +132,7 @@ impl Opened {
         self.prepare(tables)?.open()
     }
 
-    /// The same up to the point where the file changes. A new region or a rewritten one is in a draft beside the file, opened and checked; one that
+    /// The same up to the point where the file changes. A new region or a rewritten one is in a draft beside the file, and has been opened in memory; one that
     /// stays as it is has been checked where opening it would write before it checks.
     ///
     /// # Errors
@@ -192,26 +192,18 @@ impl Opened {
             drop(old);
             return place.drafted(draft, tables);
         }
-        if matches!(place.medium, Medium::Dax) {
-            place.mapped(&owned.file)?;
-        }
+        place.fits(&owned.file)?;
         let late = Records::read(&image).late;
         // What was closed in order is checked before the first byte is written; recovery writes first, so that it is tried here.
         if journal || !held.commit.closed {
-            Space::open_checked(
-                path,
-                image,
-                Box::new(Later),
-                Some(tables),
-                place.checked_first,
-            )?;
+            open_in_memory(path, image, tables, place.checked_first)?;
         }
-        Ok(Prepared(Ready::AsItIs {
-            owned,
+        Ok(Prepared {
+            ready: Ready::AsItIs(owned),
             late,
             place,
             tables: tables.clone(),
-        }))
+        })
     }
 
     /// Whether there is no region yet.
@@ -221,27 +213,24 @@ impl Opened {
 }
 
 /// A region that can be opened: all that could refuse it has been asked, and the file is as it was. Dropped, it leaves the file so.
-pub struct Prepared(Ready);
+pub struct Prepared {
+    ready: Ready,
+    late: Vec<Late>,
+    place: Placed,
+    tables: Tables,
+}
 
 enum Ready {
     /// In a file that is to take the name: it is new, or replaces the old one.
-    Drafted { space: Box<Space>, draft: Draft },
+    Drafted(Draft),
     /// In the file as it is.
-    AsItIs {
-        owned: Owned,
-        late: Vec<Late>,
-        place: Placed,
-        tables: Tables,
-    },
+    AsItIs(Owned),
 }
 
 impl Prepared {
     /// Class data that programs made while they ran, which the program must be able to make again.
     pub fn late(&self) -> &[Late] {
-        match &self.0 {
-            Ready::Drafted { space, .. } => space.late(),
-            Ready::AsItIs { late, .. } => late,
-        }
+        &self.late
     }
 
     /// Has the region be in use: a draft takes the file's name, or what a crash left in the file is recovered.
@@ -249,20 +238,20 @@ impl Prepared {
     /// # Errors
     /// If the system refuses.
     pub fn open(self) -> Result<Space> {
-        let (mut space, owned, checked) = match self.0 {
-            Ready::Drafted { space, draft } => (*space, draft.publish()?, u64::MAX),
-            Ready::AsItIs {
-                owned,
-                place,
-                tables,
-                ..
-            } => {
+        let place = self.place;
+        let owned = match self.ready {
+            Ready::Drafted(draft) => draft.publish()?,
+            Ready::AsItIs(owned) => {
                 recovered(&owned.file, &place.path)?;
-                let checked = place.checked_first;
-                (place.open(&owned.file, &tables)?, owned, checked)
+                owned
             }
         };
-        let unchecked = space.image().len() > checked;
+        // Mapped under its own name: tools that watch a program know the file's bytes by it.
+        let (image, own) = place.mapped(&owned.file)?;
+        let unchecked = image.len() > place.checked_first;
+        let domain = place.handed_in.unwrap_or(own);
+        let (path, tables) = (&place.path, Some(&self.tables));
+        let mut space = Space::open_checked(path, image, domain, tables, place.checked_first)?;
         space.keep(owned, unchecked)?;
         Ok(space)
     }
@@ -287,29 +276,41 @@ impl Placed {
         mapped(file, self.medium, self.at, self.most, &self.path)
     }
 
-    fn open(self, file: &File, tables: &Tables) -> Result<Space> {
-        let (image, own) = self.mapped(file)?;
-        let domain = self.handed_in.unwrap_or(own);
-        Space::open_checked(&self.path, image, domain, Some(tables), self.checked_first)
+    /// That the medium is one that the file can be on: the others take any file.
+    fn fits(&self, file: &File) -> Result<()> {
+        match self.medium {
+            Medium::Dax => self.mapped(file).map(drop),
+            _ => Ok(()),
+        }
     }
 
-    /// Opens what is in a draft, which is as it will be under the file's name.
+    /// Opens what is in a draft, in memory alone, as it will be opened under the file's name.
     fn drafted(self, draft: Draft, tables: &Tables) -> Result<Prepared> {
-        let path = self.path.clone();
-        let space = self.open(draft.file(), tables).map_err(|e| match e {
+        self.fits(draft.file())?;
+        let path = &self.path;
+        let image = Image::private(draft.file()).map_err(io_error(path, CANNOT_MAP))?;
+        let space = open_in_memory(path, image, tables, self.checked_first);
+        let space = space.map_err(|e| match e {
             Error::Damaged { what, .. } | Error::Lost { what, .. } => Error::OtherProgram {
-                path,
+                path: path.clone(),
                 what: format!(
                     "its objects cannot be copied for this version of the program: {what}"
                 ),
             },
             other => other,
         })?;
-        Ok(Prepared(Ready::Drafted {
-            space: Box::new(space),
-            draft,
-        }))
+        Ok(Prepared {
+            late: space.late().to_vec(),
+            ready: Ready::Drafted(draft),
+            place: self,
+            tables: tables.clone(),
+        })
     }
+}
+
+/// Opens a region so that nothing of it is written to its file: to see whether it can be opened.
+fn open_in_memory(path: &str, image: Image, tables: &Tables, checked_first: u64) -> Result<Space> {
+    Space::open_checked(path, image, Box::new(Later), Some(tables), checked_first)
 }
 
 /// Most bytes of any region file: of address range for one that is being written, whose kind is not known yet.

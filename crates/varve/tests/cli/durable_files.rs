@@ -409,7 +409,7 @@ fn a_file_system_that_is_only_read_is_named() {
         return;
     };
     let region = small.path().join("a.region");
-    let before = varve(&run(&region, &["10"])).well().out;
+    varve(&run(&region, &["10"])).well();
     let path = region.to_str().unwrap();
     let remounted = std::process::Command::new("mount")
         .args(["-o", "remount,ro"])
@@ -424,6 +424,5 @@ fn a_file_system_that_is_only_read_is_named() {
     let copy = folder.path().join("copy.region");
     varve(&["durable", "backup", path, copy.to_str().unwrap()]).well();
     let after = varve(&run(&copy, &["0"])).well().out;
-    let sums = |said: &str| said.split(" after ").next().map(str::to_string);
-    assert_eq!(sums(&before), sums(&after));
+    assert!(after.contains("990 + 1010"), "{after}");
 }
