@@ -102,6 +102,8 @@ pub struct Space {
     pub(crate) named_end: u64,
     commit: Commit,
     recovered: Recovered,
+    /// By type: whether there were objects of it when the region was opened; none if that was not looked for.
+    alive: Option<Vec<bool>>,
     /// Offset of the first object.
     pub(crate) first: u64,
     log: Log,
@@ -284,6 +286,7 @@ impl Space {
         self.not_damaged(walk.damages.first().map(|d| d.to_string()))?;
         self.not_damaged(self.wrong_named())?;
         self.adopt(&walk);
+        self.alive = Some(walk.by_type.iter().map(|count| count.0 > 0).collect());
         self.recovered.objects = Some(walk.objects.len() as u64);
         self.recovered.bytes = walk.bytes;
         Ok(())
@@ -331,6 +334,7 @@ impl Space {
             moving: Moving::default(),
             commit,
             recovered: Recovered::default(),
+            alive: None,
             first: 0,
             log: Log::default(),
             depth: 0,
@@ -655,6 +659,12 @@ impl Space {
         if let Some(info) = self.infos.get_mut(ty as usize) {
             info.forgets.push(offset);
         }
+    }
+
+    /// Whether there may have been objects of a type when the region was opened. Of large regions that is not known.
+    pub fn may_have_had(&self, ty: u32) -> bool {
+        let alive = self.alive.as_ref();
+        alive.is_none_or(|a| a.get(ty as usize).copied().unwrap_or(false))
     }
 
     /// The region's types and constants.

@@ -4,6 +4,7 @@
 //! | import | type | what it does |
 //! |---|---|---|
 //! | `durable` | `-> i32` | asks whether a region file is open |
+//! | `class_lives` | `i32 -> i32` | asks whether the region may have objects of a class, by its number in the section `varve.classes` |
 //! | `root_unit` | `i32 ->` | adds a unit to the name that the next call is about |
 //! | `root` | `-> (ref null T)` | what the name stands for |
 //! | `set_root` | `(ref null T) ->` | has the name stand for an object |
@@ -19,6 +20,9 @@ type C<'a, T> = Caller<'a, T>;
 pub fn link<T: 'static>(linker: &mut Linker<T>) {
     linker.func_wrap(MODULE, "durable", |mut c: C<'_, T>| {
         i32::from(c.as_context_mut().vm().is_durable())
+    });
+    linker.func_wrap(MODULE, "class_lives", |mut c: C<'_, T>, number: i32| {
+        i32::from(c.as_context_mut().vm().class_lives(number as u32))
     });
     linker.func_wrap(MODULE, "root_unit", |mut c: C<'_, T>, unit: i32| {
         c.as_context_mut().vm().spell_root(unit as u32)

@@ -41,6 +41,8 @@ pub(crate) struct Durable {
     renamed: Vec<varve_durable::Renamed>,
     /// Enumerations of the program, whose constants are the same objects in each run.
     pub enumeration: Option<types::Enumeration>,
+    /// Types of classes by their numbers in the module: the program asks which of them the region has objects of.
+    kept: Vec<Option<TypeIndex>>,
     /// Other objects that are the same in each run.
     pub canonical: canonical::Canonical,
     /// The name of a root while the program spells it, in UTF-16.
@@ -115,6 +117,7 @@ impl Durable {
             heap_base,
             file_start,
             enumeration: None,
+            kept: Vec::new(),
             canonical: canonical::Canonical::default(),
             name: Vec::new(),
             told: [0; 3],
@@ -209,12 +212,14 @@ impl Vm {
         let enumeration = self.enumeration(instance);
         let module = self.instances[instance as usize].module.clone();
         let class_objects = self.class_objects(instance);
+        let kept = self.kept_classes(instance);
         let durable = self.durable.as_mut().expect("looked at above");
         durable.class_types.extend(class_objects);
         durable.class_objects = class_objects;
         let fields = tables.renamed.iter().filter(|r| r.field.is_some());
         durable.renamed = fields.cloned().collect();
         durable.enumeration = enumeration;
+        durable.kept = kept;
         durable.canonical = canonical::Canonical::of(&module, &tables);
         let opened = durable.opened.take().expect("opened with the store");
         // The file changes only once nothing can refuse the program any more.
@@ -427,6 +432,13 @@ impl Vm {
         if let Some(d) = &mut self.durable {
             d.name.push(unit as u16);
         }
+    }
+
+    /// Whether the region may have objects of a class, by its number in the module.
+    pub(crate) fn class_lives(&self, number: u32) -> bool {
+        let durable = self.durable.as_ref();
+        let found = durable.and_then(|d| Some((d.space()?, d.kept.get(number as usize)?)));
+        found.is_some_and(|(space, ty)| ty.is_some_and(|ty| space.may_have_had(ty)))
     }
 
     fn spelled(&mut self) -> String {

@@ -33,6 +33,8 @@ pub(super) struct Classes {
     names: HashMap<String, String>,
     /// Classes of which all is there that can be called on their objects; empty if the module does not say.
     keeps: HashSet<String>,
+    /// The same in their order.
+    pub kept: Vec<String>,
 }
 
 impl Classes {
@@ -74,7 +76,10 @@ impl Classes {
                         classes.add_renamed(&class, words.map(|was| (Some(field), was)));
                     }
                 }
-                "keeps" => drop(classes.keeps.insert(class)),
+                "keeps" => {
+                    classes.kept.push(class.clone());
+                    classes.keeps.insert(class);
+                }
                 "line" => drop(
                     words
                         .next()

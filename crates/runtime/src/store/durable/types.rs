@@ -211,6 +211,17 @@ impl Vm {
         found.map(|(&i, _)| module.types[i as usize])
     }
 
+    /// Types of the classes that a module says it keeps, in its order.
+    pub(super) fn kept_classes(&self, instance: u32) -> Vec<Option<TypeIndex>> {
+        let module = &self.instances[instance as usize].module;
+        let by_name: HashMap<String, TypeIndex> = names(module)
+            .into_iter()
+            .map(|(ty, (name, _))| (name, ty))
+            .collect();
+        let kept = Classes::of(module).kept;
+        kept.iter().map(|name| by_name.get(name).copied()).collect()
+    }
+
     /// The region's tables for an instance: all types, and its class data.
     pub(super) fn durable_tables(&self, instance: u32) -> Tables {
         let module = &self.instances[instance as usize].module;

@@ -30,6 +30,8 @@ const LIBRARY: &[(&str, &str)] = sources! {
     "api/src/main/java/varve/teavm/EnumMapTransformer.java"
     "api/src/main/java/varve/teavm/EnumMaps.java"
     "api/src/main/java/varve/teavm/Imports.java"
+    "api/src/main/java/varve/teavm/Initializers.java"
+    "api/src/main/java/varve/teavm/InitializersMethod.java"
     "api/src/main/java/varve/teavm/MarkTransformer.java"
     "api/src/main/java/varve/teavm/MarkedSites.java"
     "api/src/main/java/varve/teavm/MonitorTransformer.java"

@@ -107,6 +107,13 @@ final class DurableClasses extends AbstractDependencyListener {
         }
     }
 
+    @Override
+    public void completing(DependencyAgent agent) {
+        if (found != null) {
+            InitializersMethod.submit(agent, kept);
+        }
+    }
+
     private void note(DependencyAgent agent, String className) {
         ClassReader cls = agent.getClassSource().get(className);
         if (cls == null) {
@@ -122,6 +129,7 @@ final class DurableClasses extends AbstractDependencyListener {
             }
         }
         if (survives) {
+            InitializersMethod.reach(agent, className);
             ValueType type = ValueType.object(className);
             found.propagate(agent.getType(ValueType.arrayOf(type)));
             if (!cls.hasModifier(ElementModifier.ABSTRACT)) {

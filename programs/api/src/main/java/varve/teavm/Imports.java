@@ -32,6 +32,14 @@ final class Imports {
     @Import(module = MODULE, name = "durable")
     private static native int open();
 
+    static boolean lives(int number) {
+        return objects(number) != 0;
+    }
+
+    /** Whether the region may have objects of a class, by its number among those of the module's section. */
+    @Import(module = MODULE, name = "class_lives")
+    private static native int objects(int number);
+
     @Import(module = MODULE, name = "root_unit")
     static native void unit(int unit);
 

@@ -17,7 +17,7 @@ final class Surviving {
         "java.util.stream.", "org.teavm.", "varve.host.", "varve.teavm."
     };
     private static final Set<String> CLASSES = Set.of("java.lang.Thread", "java.lang.ThreadLocal", "java.lang.ClassLoader",
-            "java.lang.Runtime", "java.lang.System", "java.util.Timer", "java.util.TimerTask", "java.util.GenericEnumSet");
+            "java.lang.Runtime", "java.lang.System", "java.util.Timer", "java.util.TimerTask", "java.util.GenericEnumSet", "java.util.Currency");
     /** What the compiler's library is made of beside the classes that programs name. */
     private static final String LIBRARY = "org.teavm.classlib.impl.";
     /** Values of those packages all the same. */

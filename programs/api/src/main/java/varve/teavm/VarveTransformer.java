@@ -30,6 +30,7 @@ final class VarveTransformer implements ClassHolderTransformer {
         ProgramEmitter unit = emitter(cls, context, "unit", int.class, void.class);
         unit.invoke(Imports.class, "unit", unit.var(1, int.class)).exit();
         ProgramEmitter found = emitter(cls, context, "found", Object.class);
+        found.invoke(Initializers.class, "run");
         found.invoke(Boxes.class, "fill");
         found.invoke(Imports.class, "found", Object.class).returnValue();
         ProgramEmitter keep = emitter(cls, context, "keep", Object.class, void.class);
