@@ -41,6 +41,11 @@ pub(crate) enum Command<'a> {
         quiet: bool,
         swallow: Option<u64>,
     },
+    /// A `cas` without its number, of a value of so many bytes. memcached 1.6.18 takes the value for a command, so that there are two errors. Here
+    /// there are as many, and the value is no command.
+    Missing {
+        bytes: u64,
+    },
     /// A value that is too large, and whether the one that is there is out of date with it.
     TooLarge {
         key: Cow<'a, [u8]>,
@@ -100,8 +105,12 @@ fn store<'a>(
     };
     // A word that is neither the number nor `noreply` is let through, as memcached has it.
     let (cas, quiet) = match (with_cas, more) {
-        // As of all lines with too few words, nobody knows which of them is a length.
-        (true, []) => return refused_quietly(UNKNOWN, false),
+        (true, []) => {
+            return match bytes {
+                Some(bytes) => Command::Missing { bytes },
+                None => refused(UNKNOWN, false),
+            };
+        }
         (true, [cas] | [cas, _]) => (Some(*cas), more.last()),
         (false, [] | [_]) => (None, more.last()),
         _ => return refused(UNKNOWN, false),

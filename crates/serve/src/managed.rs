@@ -65,10 +65,9 @@ impl Kind {
 /// An engine's settings for a store that is served: its memory stays near what its values take. Programs that end soon have other ones.
 pub fn served(config: Config) -> Config {
     Config {
-        nursery: 2 << 20,
-        nursery_max: 2 << 20,
+        nursery_max: config.nursery,
         heap_growth: 1.3,
-        heap_initial: 4 << 20,
+        heap_initial: 8 << 20,
         ..config
     }
 }

@@ -27,10 +27,13 @@ enum State {
     Value(Pending),
     /// The same, once there is no room to wait in.
     Refused(Pending),
-    /// The rest of a value that nobody wants, and of its line.
-    Swallow { bytes: u64 },
-    /// The end of a line that nobody wants.
-    Skip,
+    /// The rest of a value that nobody wants, and of its line, and what is answered then.
+    Swallow {
+        bytes: u64,
+        then: Option<&'static str>,
+    },
+    /// The end of a line that nobody wants, and what is answered then.
+    Skip { then: Option<&'static str> },
 }
 
 /// What came of looking at the input.
@@ -111,11 +114,17 @@ impl Parser {
                             swallow,
                         } => {
                             if let Some(bytes) = swallow {
-                                self.state = State::Swallow { bytes };
+                                self.state = State::Swallow { bytes, then: None };
                             }
                             if !quiet {
                                 return (used, Parsed::Request(Request::Refused { answer }));
                             }
+                        }
+                        Command::Missing { bytes } => {
+                            let then = Some(UNKNOWN);
+                            self.state = State::Swallow { bytes, then };
+                            let request = Request::Refused { answer: UNKNOWN };
+                            return (used, Parsed::Request(request));
                         }
                         Command::TooLarge {
                             key,
@@ -123,7 +132,7 @@ impl Parser {
                             quiet,
                             bytes,
                         } => {
-                            self.state = State::Swallow { bytes };
+                            self.state = State::Swallow { bytes, then: None };
                             self.line.clear();
                             self.line.extend_from_slice(&key);
                             let request = Request::Unread {
@@ -190,28 +199,31 @@ impl Parser {
                         return self.value(used, input);
                     }
                     let quiet = matches!(what, What::Store { quiet: true, .. });
-                    self.state = State::Skip;
+                    self.state = State::Skip { then: None };
                     used += bytes;
                     if !quiet {
                         return (used, Parsed::Request(Request::Refused { answer: CHUNK }));
                     }
                 }
                 State::Refused(_) => return (used, Parsed::Request(self.unread())),
-                State::Swallow { bytes } => {
+                State::Swallow { bytes, then } => {
                     let now = (rest.len() as u64).min(bytes);
                     used += now as usize;
                     self.state = match bytes - now {
-                        0 => State::Skip,
-                        bytes => State::Swallow { bytes },
+                        0 => State::Skip { then },
+                        bytes => State::Swallow { bytes, then },
                     };
                     if now < bytes {
                         return (used, Parsed::More(1));
                     }
                 }
-                State::Skip => match memchr::memchr(b'\n', rest) {
+                State::Skip { then } => match memchr::memchr(b'\n', rest) {
                     Some(end) => {
                         used += end + 1;
                         self.state = State::Line;
+                        if let Some(answer) = then {
+                            return (used, Parsed::Request(Request::Refused { answer }));
+                        }
                     }
                     None => return (input.len(), Parsed::More(1)),
                 },
@@ -234,6 +246,7 @@ impl Parser {
         };
         self.state = State::Swallow {
             bytes: pending.bytes as u64,
+            then: None,
         };
         let (key, forget, quiet) = match pending.what {
             What::Store {
@@ -274,7 +287,7 @@ impl Parser {
 
     /// Refuses, and goes on with the next line.
     fn skip<'a>(&mut self, used: usize, answer: &'static str) -> (usize, Parsed<'a>) {
-        self.state = State::Skip;
+        self.state = State::Skip { then: None };
         (used, Parsed::Request(Request::Refused { answer }))
     }
 

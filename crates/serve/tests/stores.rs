@@ -104,19 +104,19 @@ fn a_file_stays_near_what_lives_while_it_is_served() {
             put(&mut store, (random >> 33) % VALUES);
         }
         let taken = blocks();
-        for i in (0..VALUES).filter(|i| i % 10 > 0) {
+        for i in (0..VALUES).filter(|i| i % 100 > 0) {
             store.remove(format!("key {i}").as_bytes()).unwrap();
         }
         // Until garbage was looked for.
         for i in 0..2 * VALUES {
-            put(&mut store, i / 10 * 10 % VALUES);
+            put(&mut store, i / 100 * 100 % VALUES);
         }
         let (few, length) = (blocks(), file.metadata().unwrap().len());
         drop(store);
         let live = Inspection::of_file(&file).unwrap().walk.bytes;
         assert!(
-            taken <= 10 * live * 14 / 10,
-            "{kind}: {taken} for ten times {live}"
+            taken <= 100 * live * 14 / 10,
+            "{kind}: {taken} for a hundred times {live}"
         );
         if few == length {
             eprintln!("skipped: the file system makes no holes");

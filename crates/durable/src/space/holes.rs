@@ -18,8 +18,10 @@ use crate::layout::*;
 use crate::pages::{Mark, is_marked};
 use std::collections::BTreeMap;
 
-/// Fewest bytes that are worth a hole, and that a hole is filled by at a time.
-const LEAST_HOLE: u64 = 256 << 10;
+/// Fewest bytes that are worth a hole.
+const LEAST_HOLE: u64 = 32 << 10;
+/// Bytes of a hole that are filled at a time, if it has as many.
+const FILLED: u64 = 256 << 10;
 /// Fewest bytes of all holes together that are worth making any: the medium is waited for.
 const LEAST_HOLES: u64 = 4 << 20;
 
@@ -75,7 +77,7 @@ impl Space {
     pub(super) fn fill_holes(&mut self, from: u64, to: u64) -> Result<()> {
         while let Some((hole, end)) = self.holes.meeting(from, to) {
             let first = from.max(hole) / PAGE * PAGE;
-            let last = to.max(first + LEAST_HOLE).next_multiple_of(PAGE).min(end);
+            let last = to.max(first + FILLED).next_multiple_of(PAGE).min(end);
             // On a medium that is nearly full there is room for less.
             let filled = match self.image.fill(first, last) {
                 Ok(()) => last,
@@ -108,6 +110,10 @@ impl Space {
         let ranges = self.free_ranges();
         let bytes: u64 = ranges.iter().map(|(from, to)| to - from).sum();
         if self.holes.refused || bytes < LEAST_HOLES {
+            return Ok(());
+        }
+        // A mark is eight bytes, and a medium without room for them has not failed.
+        if self.domain.make_room_to_commit(bytes / PAGE * 16).is_err() {
             return Ok(());
         }
         let mut opened = std::mem::take(&mut self.opened);
