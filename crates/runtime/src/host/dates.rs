@@ -106,6 +106,9 @@ fn of_parts(parts: &[Val]) -> i64 {
     civil.millis() + ((part(3) * 60 + part(4)) * 60 + part(5)) * 1000
 }
 
+type Get = fn(Civil) -> i64;
+type Set = fn(&mut Civil, i64);
+
 pub fn link(linker: &mut Linker<State>) {
     let m = "teavmDate";
     linker.func_any(m, "currentTimeMillis", (0, 1), |c: C<'_>, _, r| {
@@ -123,7 +126,7 @@ pub fn link(linker: &mut Linker<State>) {
         r[0] = Js::String(text.encode_utf16().collect()).put(c)?;
         Ok(())
     });
-    let getters: [(&str, fn(Civil) -> i64); 3] = [
+    let getters: [(&str, Get); 3] = [
         ("getYear", |c| c.year),
         ("getMonth", |c| c.month),
         ("getDate", |c| c.day),
@@ -134,7 +137,7 @@ pub fn link(linker: &mut Linker<State>) {
             Ok(())
         });
     }
-    let setters: [(&str, fn(&mut Civil, i64)); 3] = [
+    let setters: [(&str, Set); 3] = [
         ("setYear", |c, n| c.year = n),
         ("setMonth", |c, n| c.month = n),
         ("setDate", |c, n| c.day = n),

@@ -232,8 +232,8 @@ public class Service {
         2,
         &[
             "Service.java: p.Service",
-            "java.lang.Thread.start",
             "threads",
+            "Thread.start",
             "one thread",
         ],
     );

@@ -52,9 +52,10 @@ fn problem(bytes: &[u8]) -> Result<Option<String>, Error> {
     let Some((from, name, (caller, callee))) = place else {
         return Ok(Some(reason(first.0, first.1)));
     };
-    let place = match is_users(&callee) {
-        true => java(&caller),
-        false => format!("{} needs {}", java(&caller), java(&callee)),
+    // The compiler may have put Java's own method into its caller.
+    let place = match callee.starts_with("java.") {
+        true => format!("{} needs {}", java(&caller), java(&callee)),
+        false => java(&caller),
     };
     let reason = reason(from, name);
     Ok(Some(format!("{place}: {reason}")))

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Programs that share a build: more would take longer to compile.
 const PROGRAMS: usize = 8;
+/// Versions of each when there is time; else the first two.
 const VERSIONS: usize = 3;
 /// Whether a version may leave out what makes objects of a class that the region has objects of.
 const FORGETS: bool = false;
@@ -48,7 +49,7 @@ fn generated_programs_keep_their_objects_through_versions_and_kills() {
     let mut counts = Counts::default();
     loop {
         println!("VARVE_SEED={seed}");
-        chunk(seed, &mut counts);
+        chunk(seed, if seconds == 0 { 2 } else { VERSIONS }, &mut counts);
         println!(
             "{} programs, {} versions with {} changes of classes, {} steps, {} kills",
             counts.programs, counts.versions, counts.changes, counts.steps, counts.kills
@@ -70,7 +71,7 @@ struct Program {
     usual: Duration,
 }
 
-fn chunk(seed: u64, counts: &mut Counts) {
+fn chunk(seed: u64, versions: usize, counts: &mut Counts) {
     let mut rng = SmallRng::seed_from_u64(seed);
     // Left there if something is wrong.
     let folder = tempfile::tempdir().unwrap().keep();
@@ -83,7 +84,7 @@ fn chunk(seed: u64, counts: &mut Counts) {
         })
         .collect();
     counts.programs += PROGRAMS;
-    for version in 0..VERSIONS {
+    for version in 0..versions {
         if version > 0 {
             for program in &mut programs {
                 counts.changes += program.model.evolve(FORGETS, &mut rng);

@@ -182,9 +182,7 @@ pub fn write_all(folder: &Path, models: &[Model]) {
         put("Node", ENTITY.into());
         put(
             "Start",
-            format!(
-                "public final class Start {{\n    public static void run(String[] a) {{ Run.run(a); }}\n}}\n"
-            ),
+            "public final class Start {\n    public static void run(String[] a) { Run.run(a); }\n}\n".to_string(),
         );
         put("R", record(model));
         let mut make = String::new();
