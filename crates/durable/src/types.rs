@@ -280,7 +280,9 @@ impl Tables {
             Heap::Struct => matches!(kind, Some(Kind::Struct { .. })),
             Heap::Array => matches!(kind, Some(Kind::Array(_))),
             Heap::Type(other) => self.extends(ty, other),
-            Heap::I31 | Heap::None | Heap::Foreign => false,
+            // A program may hand any of its objects to the host and have it back.
+            Heap::Foreign => !matches!(kind, Some(Kind::Opaque) | None),
+            Heap::I31 | Heap::None => false,
         }
     }
 

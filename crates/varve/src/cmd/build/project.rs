@@ -26,6 +26,7 @@ const LIBRARY: &[(&str, &str)] = sources! {
     "api/src/main/java/varve/Varve.java"
     "api/src/main/java/varve/teavm/Boxes.java"
     "api/src/main/java/varve/teavm/ClassesSection.java"
+    "api/src/main/java/varve/teavm/CurrencyTransformer.java"
     "api/src/main/java/varve/teavm/DurableClasses.java"
     "api/src/main/java/varve/teavm/EnumMapTransformer.java"
     "api/src/main/java/varve/teavm/EnumMaps.java"

@@ -13,13 +13,15 @@ import org.teavm.model.FieldReader;
 final class Surviving {
     /** Their objects belong to one run: to its files, threads and stack, or to a computation that is under way. */
     private static final String[] PACKAGES = {
-        "java.io.", "java.lang.invoke.", "java.lang.ref.", "java.lang.reflect.", "java.net.", "java.nio.", "java.util.logging.",
+        "java.io.", "java.lang.invoke.", "java.lang.reflect.", "java.net.", "java.nio.", "java.util.logging.",
         "java.util.stream.", "org.teavm.", "varve.host.", "varve.teavm."
     };
     private static final Set<String> CLASSES = Set.of("java.lang.Thread", "java.lang.ThreadLocal", "java.lang.ClassLoader",
-            "java.lang.Runtime", "java.lang.System", "java.util.Timer", "java.util.TimerTask", "java.util.GenericEnumSet", "java.util.Currency");
+            "java.lang.Runtime", "java.lang.System", "java.util.Timer", "java.util.TimerTask", "java.util.GenericEnumSet");
     /** What the compiler's library is made of beside the classes that programs name. */
     private static final String LIBRARY = "org.teavm.classlib.impl.";
+    /** Character sets, each of which is one object. */
+    private static final String CHARSETS = "java.nio.charset.";
     /** Values of those packages all the same. */
     private static final Set<String> VALUES = Set.of("java.io.File", "java.net.URI", "java.io.IOException", "java.io.UncheckedIOException",
             "java.io.FileNotFoundException", "java.io.EOFException");
@@ -42,7 +44,7 @@ final class Surviving {
     }
 
     private static boolean isOfARun(String name) {
-        if (VALUES.contains(name) || name.startsWith(LIBRARY)) {
+        if (VALUES.contains(name) || name.startsWith(LIBRARY) || name.startsWith(CHARSETS)) {
             return false;
         }
         for (String prefix : PACKAGES) {

@@ -12,6 +12,7 @@ public final class VarvePlugin implements TeaVMPlugin {
         host.add(new MarkTransformer(host.getResourceProvider()));
         host.add(new EnumMapTransformer());
         host.add(new MonitorTransformer());
+        host.add(new CurrencyTransformer());
         DurableClasses classes = new DurableClasses(new ProgramClasses(host.getProperties().getProperty(ProgramClasses.PROPERTY, "")));
         host.add(classes);
         TeaVMWasmGCHost wasm = host.getExtension(TeaVMWasmGCHost.class);
