@@ -338,7 +338,9 @@ pub(crate) fn gone(old: &Tables, new: &Tables) -> Result<Gone, String> {
     };
     Ok(Gone {
         constants: types().map(is_gone).collect(),
-        classes: types().map(|(ty, _)| names.new_type(ty).is_none()).collect(),
+        classes: types()
+            .map(|(ty, _)| names.new_type(ty).is_none())
+            .collect(),
     })
 }
 

@@ -94,6 +94,6 @@ pub use records::Named;
 pub use rewrite::rewritten;
 pub use roots::Root;
 pub use salvage::{Salvaged, salvage};
-pub use space::{CHECKED_FIRST, Canonical, Recovered, Space, Stats, Volatile};
+pub use space::{CHECKED_FIRST, Canonical, Known, Recovered, Space, Stats, Volatile};
 pub use types::{Constant, Field, Heap, Kind, Renamed, Storage, Tables, Target, Type, difference};
 pub use walk::{Damage, Walk};

@@ -22,6 +22,9 @@ pub(crate) enum Record {
         named: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<String>,
+        /// More objects that are the same.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        more: Vec<u32>,
     },
 }
 
@@ -32,6 +35,11 @@ pub struct Named {
     pub object: Ref,
     /// What it is in the program, such as the static field that holds it. None if its type says so: see [`Type::named_by`](crate::Type::named_by).
     pub of: Option<String>,
+}
+
+impl Named {
+    /// What a literal of the program is: its text says which one.
+    pub const LITERAL: &str = "literal";
 }
 
 /// All records.
@@ -53,10 +61,13 @@ impl Records {
         while let Some(bytes) = read_record(image, all.end, DIRECTORY.saturating_sub(all.end)) {
             match serde_json::from_slice(&bytes) {
                 Ok(Record::Late(late)) => all.late.push(late),
-                Ok(Record::Named { named, of }) => all.named.push(Named {
-                    object: Ref(named),
-                    of,
-                }),
+                Ok(Record::Named { named, of, more }) => {
+                    all.named
+                        .extend([named].into_iter().chain(more).map(|r| Named {
+                            object: Ref(r),
+                            of: of.clone(),
+                        }));
+                }
                 Err(_) => break,
             }
             all.end = (all.end + 8 + bytes.len() as u64).next_multiple_of(8);

@@ -10,7 +10,7 @@ mod roots;
 mod sealing;
 mod stores;
 
-pub use persist::{Canonical, Volatile};
+pub use persist::{Canonical, Known, Volatile};
 
 use crate::alloc::Allocator;
 use crate::domain::{Domain, Fence};
@@ -96,6 +96,8 @@ pub struct Space {
     pub(crate) records: Records,
     /// Objects that are the same in each run, became durable, and are not recorded yet: their offsets, and what they are.
     pub(crate) new_named: Vec<(u64, Option<String>)>,
+    /// Arrays of which elements became durable.
+    pub(crate) wanted: Vec<u32>,
     /// What objects are moved with.
     pub(crate) moving: Moving,
     /// Bytes of constants that the tables name.
@@ -331,6 +333,7 @@ impl Space {
                 ..Records::default()
             },
             new_named: Vec::new(),
+            wanted: Vec::new(),
             moving: Moving::default(),
             commit,
             recovered: Recovered::default(),

@@ -14,7 +14,16 @@ use varve_heap::layout::*;
 use varve_heap::{Header, ObjectAlign, Ref};
 
 /// Objects that the program makes in each run and means the same ones, by their references now: what each is.
-pub type Canonical = FxHashMap<u32, Arc<str>>;
+pub type Canonical = FxHashMap<u32, Known>;
+
+/// What a volatile object is that the program makes in each run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// What has this name.
+    Itself(Arc<str>),
+    /// An element of the array that has this number to the caller: see [`Space::take_wanted`].
+    In(u32),
+}
 
 /// A heap of objects that do not survive, reached as its compiled code does.
 pub struct Volatile {
@@ -75,6 +84,12 @@ impl Volatile {
 }
 
 impl Space {
+    /// Arrays of which elements became durable since this was asked: whoever moves objects makes them durable too, so that their elements are
+    /// known by them.
+    pub fn take_wanted(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.wanted)
+    }
+
     /// Makes an object durable with all that it reaches, and gives its place. Outside of regions all of it is in the medium then.
     ///
     /// # Errors
@@ -238,7 +253,7 @@ impl Moving {
             element => info.align.array_size(element, heap.length(r)),
         };
         let (refers, named) = (!info.refs.is_empty(), info.named);
-        let of = heap.canonical.get(&r.0).map(|of| of.to_string());
+        let of = heap.canonical.get(&r.0).cloned();
         let at = space.allocate(bytes)?;
         let to = space.image.place_to_write(at, bytes);
         // SAFETY: the object has `bytes` bytes in the heap, and so has its new place in the image; they do not overlap.
@@ -254,8 +269,11 @@ impl Moving {
         if refers {
             self.pending.push(at);
         }
-        if named || of.is_some() {
-            space.new_named.push((at, of));
+        match of {
+            Some(Known::Itself(of)) => space.new_named.push((at, Some(of.to_string()))),
+            Some(Known::In(array)) => space.wanted.push(array),
+            None if named => space.new_named.push((at, None)),
+            None => {}
         }
         Ok(new)
     }

@@ -7,9 +7,12 @@ use crate::error::{Error, Result};
 use crate::header::record;
 use crate::layout::DIRECTORY;
 use crate::records::{Named, Record};
+use varve_heap::Ref;
 
-/// Where records of objects end that the program can do without: what must be recorded has room behind it.
-const NAMED_END: u64 = DIRECTORY - (20 << 10);
+/// Where records of literals end: what more is at stake has room behind them.
+const LITERALS_END: u64 = DIRECTORY - (24 << 10);
+/// Where records of other objects end that the program can do without: what must be recorded has the rest.
+const NAMED_END: u64 = DIRECTORY - (8 << 10);
 
 impl Space {
     /// Class data that programs made while they ran, to be made again before they run.
@@ -46,16 +49,32 @@ impl Space {
 
     /// Records objects that are the same in each run, which became durable.
     pub(crate) fn add_named(&mut self) -> Result<()> {
-        for (at, of) in std::mem::take(&mut self.new_named) {
-            if of.is_some() && self.records.end > NAMED_END {
+        let all = std::mem::take(&mut self.new_named);
+        for alike in all.chunk_by(|a, b| a.1.is_some() && a.1 == b.1) {
+            let of = alike[0].1.clone();
+            let objects: Vec<Ref> = alike
+                .iter()
+                .map(|(at, _)| self.addresses.reference(*at))
+                .collect();
+            let bytes =
+                64 + 12 * objects.len() as u64 + of.as_ref().map_or(0, |of| of.len() as u64);
+            let end = match of.as_deref() {
+                Some(Named::LITERAL) => LITERALS_END,
+                _ => NAMED_END,
+            };
+            if of.is_some() && self.records.end + bytes > end {
                 continue;
             }
-            let object = self.addresses.reference(at);
             self.add_record(&Record::Named {
-                named: object.0,
+                named: objects[0].0,
                 of: of.clone(),
+                more: objects[1..].iter().map(|r| r.0).collect(),
             })?;
-            self.records.named.push(Named { object, of });
+            let named = objects.into_iter().map(|object| Named {
+                object,
+                of: of.clone(),
+            });
+            self.records.named.extend(named);
         }
         Ok(())
     }

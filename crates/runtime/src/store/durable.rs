@@ -339,6 +339,7 @@ impl Vm {
         if !classes.is_empty() {
             self.record_class_data(classes)?;
         }
+        self.persist_wanted()?;
         self.look_for_garbage();
         Ok(placed.0)
     }

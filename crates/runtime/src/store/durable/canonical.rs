@@ -9,17 +9,17 @@
 use crate::error::Result;
 use crate::module::ModuleInner;
 use crate::store::Vm;
-use crate::types::{Composite, TypeIndex};
+use crate::types::{Composite, HeapType, TypeIndex, ValType};
 use std::collections::HashMap;
 use std::sync::Arc;
-use varve_durable::{Named, Tables};
+use varve_durable::{Known, Named, Tables};
 use varve_heap::{Header, Ref, layout};
-
-/// What a literal is recorded as: its text says which one it is.
-const LITERAL: &str = "literal";
 
 /// How the compiler's globals with literals begin.
 const LITERALS: &str = "teavm@string<";
+
+/// How names of the language's library begin.
+const LIBRARY: &str = "java.";
 
 /// Most elements of an array that are looked at: caches are short.
 const MOST_ELEMENTS: u32 = 1024;
@@ -124,43 +124,74 @@ impl Vm {
             Some(d) => d.canonical.fields[&global].clone(),
             None => return Ok(()),
         };
+        let recorded = self.named_objects().iter().rev();
+        let mut recorded = recorded.filter(|n| n.of.as_deref() == Some(&name));
+        let known = recorded.next().map(|n| n.object.0);
         let Some(object) = self.canonical_at(Place::Global(global)) else {
-            return Ok(());
+            return match known {
+                Some(known) => self.restore_field(global, known),
+                None => Ok(()),
+            };
         };
-        for i in 0..self.elements_of(object).unwrap_or_default() {
-            let place = Place::Element(global, i);
-            if let Some(element) = self.canonical_at(place) {
-                self.settle(place, element, format!("{name}[{i}]").into())?;
-            }
-        }
-        self.settle(Place::Global(global), object, name)
-    }
-
-    fn settle(&mut self, place: Place, object: u32, name: Arc<str>) -> Result<()> {
         if !self.may_be_canonical(object, &name) {
             return Ok(());
         }
-        let ty = self.type_of(object);
-        let found = self.named_objects().iter().rev();
-        let mut found = found.filter(|n| n.of.as_deref() == Some(&name));
-        match found.next().map(|n| n.object.0) {
-            Some(found) if self.type_of(found) == ty => self.become_durable(object, found),
+        match known {
+            Some(known) if self.type_of(known) == self.type_of(object) => {
+                for i in 0..self.elements_of(object).unwrap_or_default() {
+                    let new = self.element(object, i).filter(|r| !Ref(*r).is_durable());
+                    if let (Some(new), Some(old)) = (new, self.element(known, i))
+                        && self.type_of(new) == self.type_of(old)
+                    {
+                        self.become_durable(new, old)?;
+                    }
+                }
+                self.become_durable(object, known)
+            }
             // Another object has the name already.
             Some(_) => Ok(()),
             None => {
-                self.add_canonical(place, name);
+                for i in 0..self.elements_of(object).unwrap_or_default() {
+                    self.add_canonical(Place::Element(global, i), &name);
+                }
+                self.add_canonical(Place::Global(global), &name);
                 Ok(())
             }
         }
     }
 
+    /// What the library makes when it is asked for first is there already: it asks whether the field is null.
+    fn restore_field(&mut self, global: u32, known: u32) -> Result<()> {
+        let place = self.instances[0].globals[global as usize];
+        let ty = self.instances[0].module.globals[global as usize].0.ty;
+        let fits = match ty {
+            ValType::Ref(r) => {
+                let types = self.engine.types();
+                match r.heap {
+                    HeapType::Concrete(to, _) => types.is_subtype_index(self.type_of(known), to),
+                    _ => false,
+                }
+            }
+            _ => false,
+        };
+        let is_library = self
+            .durable
+            .as_ref()
+            .is_some_and(|d| d.canonical.fields[&global].starts_with(LIBRARY));
+        if fits && is_library && self.global_bits(place) as u32 == 0 {
+            self.begin_to_check()?;
+            self.set_global_bits(place, ty, known.into());
+        }
+        Ok(())
+    }
+
     fn settle_literals(&mut self, literals: &[u32]) -> Result<()> {
         let recorded = self.named_objects().iter();
-        let recorded = recorded.filter(|n| n.of.as_deref() == Some(LITERAL));
+        let recorded = recorded.filter(|n| n.of.as_deref() == Some(Named::LITERAL));
         let recorded: Vec<u32> = recorded.map(|n| n.object.0).collect();
         let known: HashMap<Vec<u8>, u32> =
             recorded.into_iter().map(|r| (self.text_of(r), r)).collect();
-        let name: Arc<str> = LITERAL.into();
+        let name: Arc<str> = Named::LITERAL.into();
         for &global in literals {
             let place = Place::Global(global);
             let Some(literal) = self.canonical_at(place) else {
@@ -174,7 +205,7 @@ impl Vm {
                 Some(found) if self.type_of(found) == self.type_of(literal) => {
                     self.become_durable(literal, found)?;
                 }
-                _ => self.add_canonical(place, name.clone()),
+                _ => self.add_canonical(place, &name),
             }
         }
         Ok(())
@@ -201,7 +232,11 @@ impl Vm {
         let places = durable.canonical.places.iter();
         let now = places.filter_map(|(place, name)| {
             let object = self.canonical_at(*place)?;
-            Some((object, name.clone()))
+            let known = match place {
+                Place::Global(_) => Known::Itself(name.clone()),
+                Place::Element(global, _) => Known::In(*global),
+            };
+            Some((object, known))
         });
         let now = Arc::new(now.collect::<varve_durable::Canonical>());
         if let Some(durable) = self.durable.as_mut() {
@@ -218,10 +253,23 @@ impl Vm {
         }
     }
 
-    fn add_canonical(&mut self, place: Place, name: Arc<str>) {
+    fn add_canonical(&mut self, place: Place, name: &Arc<str>) {
         if let Some(durable) = self.durable.as_mut() {
-            durable.canonical.places.insert(place, name);
+            durable.canonical.places.insert(place, name.clone());
         }
+    }
+
+    /// Makes arrays durable of which elements became durable: these are known by where they are in them.
+    pub(super) fn persist_wanted(&mut self) -> Result<()> {
+        let Some(space) = self.region_in_use() else {
+            return Ok(());
+        };
+        for global in space.take_wanted() {
+            if let Some(array) = self.canonical_at(Place::Global(global)) {
+                self.persist(array)?;
+            }
+        }
+        Ok(())
     }
 
     fn named_objects(&self) -> &[Named] {
@@ -238,13 +286,7 @@ impl Vm {
             }
             Place::Element(global, i) => {
                 let array = self.canonical_at(Place::Global(global))?;
-                let elements = self.array_in(array)?;
-                let array = self.array(elements);
-                if i >= array.len {
-                    return None;
-                }
-                // SAFETY: an element of a live array of references.
-                unsafe { array.address(i).cast::<u32>().read() }
+                self.element(array, i)?
             }
         };
         if raw == 0 || raw & layout::I31_TAG != 0 {
@@ -252,6 +294,18 @@ impl Vm {
         }
         let object = self.resolve(raw);
         (!Ref(object).is_durable()).then_some(object)
+    }
+
+    /// An element of an array of the program, resolved, if it is there.
+    fn element(&self, object: u32, i: u32) -> Option<u32> {
+        let elements = self.array_in(object)?;
+        let array = self.array(elements);
+        if i >= array.len {
+            return None;
+        }
+        // SAFETY: an element of a live array of references.
+        let raw = unsafe { array.address(i).cast::<u32>().read() };
+        (raw != 0 && raw & layout::I31_TAG == 0).then(|| self.resolve(raw))
     }
 
     /// Elements of an object that is an array of objects to the program; none of others.
@@ -305,6 +359,6 @@ impl Vm {
         !constant
             && !durable.is_class_data(ty)
             && types.is_subtype_index(ty, root)
-            && (name.starts_with("java.") || fields == inherited)
+            && (name.starts_with(LIBRARY) || fields == inherited)
     }
 }

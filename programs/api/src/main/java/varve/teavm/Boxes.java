@@ -18,6 +18,7 @@ final class Boxes {
         Boolean.valueOf(false);
         for (int i = -128; i < 128; i++) {
             Integer.valueOf(i);
+            Short.valueOf((short) i);
             Character.valueOf((char) (i & 127));
         }
     }
