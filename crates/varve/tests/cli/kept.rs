@@ -17,38 +17,6 @@ use std::time::{Duration, Instant};
 const KEPT: &str = "programs/dist/kept.wasm";
 const STEPS: usize = 4;
 
-/// Cases that are not right yet. They are left out, and a line says so if one is.
-const PENDING: &[&str] = &[
-    "Vector",
-    "Stack",
-    "Hashtable",
-    "Properties",
-    "WeakHashMap",
-    "synchronizedList",
-    "synchronized method",
-    "synchronized block",
-    "Charset",
-    "LocalTime",
-    "DateTimeFormatter",
-    "OptionalInt, OptionalLong and OptionalDouble",
-    "Currency",
-    "Exceptions as values",
-    "Exceptions with causes and fields",
-    "A region within a region throws",
-    "HashMap by class",
-    "HashSet of classes",
-    "Records of classes as keys",
-    "LinkedHashMap by class",
-    "Boolean is the same",
-    "Small boxes are the same",
-    "Optional.empty is the same",
-    "Empty collections are the same",
-    "The natural order is the same",
-    "A literal is the same",
-    "Constants of the library are the same",
-    "standard input",
-];
-
 /// What must be printed, by step and case.
 fn expected() -> Vec<BTreeMap<String, String>> {
     let text = std::fs::read_to_string(home().join("programs/expected/kept.out")).unwrap();
@@ -81,13 +49,6 @@ fn rounds(otherwise: usize) -> usize {
 fn names(which: &str) -> Vec<String> {
     let out = varve(&["run", KEPT, "--", which]).well().out;
     out.lines().map(str::to_string).collect()
-}
-
-/// How many of some cases are left out.
-fn pending(all: &[String]) -> usize {
-    all.iter()
-        .filter(|name| PENDING.contains(&&name[..]))
-        .count()
 }
 
 /// Lines that are not as expected.
@@ -138,12 +99,8 @@ fn kept_objects_are_what_a_jvm_has() {
             .all(|step| step.keys().collect::<BTreeSet<_>>() == listed),
         "programs/check --accept writes expected/kept.out"
     );
-    let without = PENDING.join(";");
     let mut wrong = Vec::new();
-    for options in [
-        &["--without", &without][..],
-        &["--regions", "--without", &without],
-    ] {
+    for options in [&[][..], &["--regions"]] {
         let folder = tempfile::tempdir().unwrap();
         let region = folder.path().join("all.region");
         for (step, expected) in expected.iter().enumerate() {
@@ -153,7 +110,7 @@ fn kept_objects_are_what_a_jvm_has() {
                 &[options, &["all", &step.to_string()]].concat(),
             );
             compare(&said.out, expected, &mut wrong);
-            if said.code != 0 || said.out.lines().count() != all.len() - pending(&all) {
+            if said.code != 0 || said.out.lines().count() != all.len() {
                 let last = said.out.lines().last().unwrap_or_default();
                 wrong.push(format!(
                     "step {step} ended with {} after {last:?}: {}",
@@ -164,18 +121,8 @@ fn kept_objects_are_what_a_jvm_has() {
         }
         varve(&["durable", "check", region.to_str().unwrap()]).well();
     }
-    println!("{} cases, {STEPS} steps each", all.len() - pending(&all));
+    println!("{} cases, {STEPS} steps each", all.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    for name in PENDING
-        .iter()
-        .filter(|name| listed.contains(&name.to_string()))
-    {
-        let wrong = alone(name, &expected, &[]);
-        match wrong.is_empty() {
-            true => println!("{name} is right now: remove it from PENDING"),
-            false => println!("left out: {name}:\n{}", wrong.join("\n")),
-        }
-    }
 }
 
 /// Some of the cases, each alone in its region: with VARVE_TORTURE, all.
@@ -183,7 +130,6 @@ fn kept_objects_are_what_a_jvm_has() {
 fn kept_objects_do_not_need_one_another() {
     let expected = expected();
     let mut all = names("list");
-    all.retain(|name| !PENDING.contains(&&name[..]));
     let mut rng = SmallRng::seed_from_u64(seed());
     all.shuffle(&mut rng);
     let some = if rounds(0) > 0 { all.len() } else { 12 };
@@ -214,11 +160,9 @@ fn killed(region: &Path, words: &[&str], options: &[&str], moment: Duration) -> 
 #[test]
 fn kept_objects_survive_kill_9() {
     let expected = expected();
-    let all = names("list");
-    let count = all.len() - pending(&all);
+    let count = names("list").len();
     let mut rng = SmallRng::seed_from_u64(seed());
     let folder = tempfile::tempdir().unwrap();
-    let without = PENDING.join(";");
     let kinds = [
         "quick", "profiled", "deopt", "unlikely", "unbiased", "likely",
     ];
@@ -229,7 +173,7 @@ fn kept_objects_survive_kill_9() {
         let mut kills = 0;
         for (step, expected) in expected.iter().enumerate() {
             let step = step.to_string();
-            let words = ["--regions", "--without", &without, "all", &step];
+            let words = ["--regions", "all", &step];
             let domain = match rng.random_range(0..3) {
                 0 => &["--domain", "file", "--sync", "5ms"][..],
                 1 => &["--domain", "file", "--sync", "commit"],
@@ -262,7 +206,7 @@ fn kept_objects_survive_kill_9() {
             wrong.join("\n")
         );
         // All is as in the last step, which is done already.
-        let said = on(&region, KEPT, &["--without", &without, "all", "3"]).well();
+        let said = on(&region, KEPT, &["all", "3"]).well();
         assert_eq!(said.out.lines().count(), count);
         std::fs::remove_file(&region).unwrap();
     }
@@ -271,9 +215,7 @@ fn kept_objects_survive_kill_9() {
 /// What cannot survive is refused with a line, and nothing of it is left.
 #[test]
 fn what_cannot_be_kept_is_refused() {
-    let mut all = names("refused");
-    all.retain(|name| !PENDING.contains(&&name[..]));
-    for name in all {
+    for name in names("refused") {
         let folder = tempfile::tempdir().unwrap();
         let region = folder.path().join("refused.region");
         let said = on(&region, KEPT, &[&name, "0"]);

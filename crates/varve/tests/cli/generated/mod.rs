@@ -20,8 +20,6 @@ use std::time::{Duration, Instant};
 const PROGRAMS: usize = 8;
 /// Versions of each when there is time; else the first two.
 const VERSIONS: usize = 3;
-/// Whether a version may leave out what makes objects of a class that the region has objects of.
-const FORGETS: bool = false;
 
 #[derive(Default)]
 struct Counts {
@@ -87,7 +85,7 @@ fn chunk(seed: u64, versions: usize, counts: &mut Counts) {
     for version in 0..versions {
         if version > 0 {
             for program in &mut programs {
-                counts.changes += program.model.evolve(FORGETS, &mut rng);
+                counts.changes += program.model.evolve(&mut rng);
             }
         }
         let sources = folder.join(format!("version{version}"));

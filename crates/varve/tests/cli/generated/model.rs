@@ -328,7 +328,7 @@ impl Model {
     }
 
     /// The next version of the classes: how many things changed.
-    pub fn evolve(&mut self, forgets: bool, rng: &mut SmallRng) -> usize {
+    pub fn evolve(&mut self, rng: &mut SmallRng) -> usize {
         let mut changed = 0;
         self.drop_old_names(rng);
         // A field that went and one that came could be one under another name: a version has one kind only.
@@ -354,7 +354,7 @@ impl Model {
         for class in self.living() {
             // What objects do may change too.
             self.classes[class].weight = rng.random_range(1..1000);
-            self.classes[class].made = !forgets || rng.random_range(0..4) != 0;
+            self.classes[class].made = rng.random_range(0..4) != 0;
             self.classes[class].fields.shuffle(rng);
         }
         changed

@@ -37,13 +37,8 @@ public final class Main {
             regions = true;
             first = 1;
         }
-        String without = "";
-        if (arguments.length > first + 1 && arguments[first].equals("--without")) {
-            without = ";" + arguments[first + 1] + ";";
-            first += 2;
-        }
         if (arguments.length == first) {
-            System.err.println("usage: kept [--regions] [--without CASE;CASE...] CASE|all STEP...; kept list; kept refused");
+            System.err.println("usage: kept [--regions] CASE|all STEP...; kept list; kept refused");
             System.exit(2);
         }
         String which = arguments[first];
@@ -62,7 +57,7 @@ public final class Main {
         for (int i = first + 1; i < arguments.length; i++) {
             int n = Integer.parseInt(arguments[i]);
             for (Suite.Case one : suite.cases) {
-                if (which.equals("all") && !without.contains(";" + one.name + ";") || which.equals(one.name)) {
+                if (which.equals("all") || which.equals(one.name)) {
                     run(one, n);
                     found = true;
                 }
