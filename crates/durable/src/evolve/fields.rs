@@ -77,10 +77,11 @@ fn pair(old: &mut [Declared<'_>], new: &mut [Declared<'_>], names: &Names) {
     };
     let of_one_class = |o: &Declared<'_>, n: &Declared<'_>| class(o) == n.class;
     // What the program says comes first, then what stands in the same class, then what moved to another class.
-    let rules: [(Same<'_>, bool); 5] = [
+    let rules: [(Same<'_>, bool); 6] = [
         (&|o, n| of_one_class(o, n) && renamed(o, n), false),
         (&|o, n| of_one_class(o, n) && named(o, n), false),
         (&|o, n| of_one_class(o, n) && numbered(o, n), false),
+        (&|o, n| renamed(o, n), true),
         (&|o, n| named(o, n), true),
         (&|o, n| numbered(o, n), true),
     ];

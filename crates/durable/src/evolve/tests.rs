@@ -168,6 +168,23 @@ fn a_superclass_may_come_in_between_and_take_fields_along() {
     );
 }
 
+/// A program says in the class where a field is now what it was called, wherever it was.
+#[test]
+fn a_field_may_be_renamed_and_move_to_another_class_at_once() {
+    let int = Storage::I32;
+    let old = tables(&[
+        ("Top", None, &[]),
+        ("Sub", Some(0), &[("a", int.clone()), ("b", int.clone())]),
+    ]);
+    let mut new = tables(&[
+        ("Top", None, &[]),
+        ("Mid", Some(0), &[("c", int.clone())]),
+        ("Sub", Some(1), &[("b", int)]),
+    ]);
+    new.renamed = vec![renamed("Mid", Some("c"), "a")];
+    assert_eq!(pairs(&old, &new), both(&[("a", "c"), ("b", "b")]));
+}
+
 #[test]
 fn renamed_classes_and_fields_are_found_by_their_old_names() {
     let int = Storage::I32;
@@ -728,6 +745,7 @@ fn class_data_of_one_name_that_are_two_stay_two() {
     let live = Live {
         types: vec![false],
         constants: [32].into(),
+        ..Live::default()
     };
     // Made on demand before, and at the beginning now.
     let mut new = old.clone();

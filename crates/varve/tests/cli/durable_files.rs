@@ -317,7 +317,7 @@ fn a_full_disk_loses_nothing() {
         let path = region.to_str().unwrap();
         let durable = "programs/dist/durable.wasm";
         let begin = ["run", durable, "--durable", path, "--domain", domain, "--"];
-        let said = varve(&[&begin[..], &["farray", "--size", "20000"]].concat());
+        let said = varve(&[&begin[..], &["farray", "--size", "40000"]].concat());
         assert_eq!(said.code, 1, "{}", said.err);
         assert!(
             said.err.contains("a.region") && said.err.contains("make room"),
