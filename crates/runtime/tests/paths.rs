@@ -71,6 +71,8 @@ const TRUTH: &str = r#"(module
             (i32.const 7)))
     (func (export "number") (param $x i32) (result i32)
         (i32.add (call $is (local.get $x)) (i32.mul (i32.const 10) (i32.eqz (call $passes (local.get $x))))))
+    (func (export "twice") (param $x i32) (result i32)
+        (i32.add (i32.const 20) (i32.eqz (i32.eqz (call $is (local.get $x))))))
     (func (export "always") (param $x i32) (result i32)
         (if (result i32) (call $always (local.get $x)) (then (i32.const 1)) (else (unreachable))))
     (func (export "passed") (param $x i32) (result i32) (return (i32.eqz (call $passes (local.get $x)))))
@@ -136,6 +138,7 @@ fn truth_values_mean_the_same_however_they_are_asked() {
                     },
                 ),
                 ("number", is(x) + 10 * i32::from(passes(x) == 0)),
+                ("twice", 20 + i32::from(is(x) != 0)),
                 ("always", 1),
                 ("passed", i32::from(passes(x) == 0)),
                 ("local", local(x)),

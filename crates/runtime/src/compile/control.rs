@@ -130,13 +130,39 @@ pub(super) struct Path {
     pub facts: Facts,
 }
 
+/// What has been asked of a value that control brings: a branch asks the same of all three, but as numbers they differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Nothing: it is what was left, which may be any number.
+    Itself,
+    /// Whether it is 0, as 1 or 0.
+    IsZero,
+    /// Whether it is not 0, as 1 or 0.
+    IsNotZero,
+}
+
+impl Asked {
+    /// After one more `i32.eqz`.
+    pub fn is_zero(self) -> Asked {
+        match self {
+            Asked::IsZero => Asked::IsNotZero,
+            Asked::Itself | Asked::IsNotZero => Asked::IsZero,
+        }
+    }
+
+    /// Whether 0 is meant where another number is left, and the other way around.
+    pub fn negates(self) -> bool {
+        self == Asked::IsZero
+    }
+}
+
 /// A truth value that is the topmost operand, or in the local that becomes it next, on paths of which each has a block of its own.
 pub(super) struct Truth {
     pub paths: Vec<(Path, Left)>,
     /// Whether it is in a local: then the next operator reads that, and a branch comes soon.
     pub in_local: bool,
-    /// Whether 0 is meant where 1 is left, and the other way around.
-    pub negated: bool,
+    /// What has been asked of it since.
+    pub asked: Asked,
     /// Where all of them meet if no branch follows.
     pub join: Block,
 }

@@ -5,7 +5,7 @@
 //! after the block's end is known. If that is a branch, each goes where it leads; what is known on them stays known there. If it is
 //! anything else, they meet after all.
 
-use super::control::{Decided, Frame, FrameKind, Left, Path, Truth};
+use super::control::{Asked, Decided, Frame, FrameKind, Left, Path, Truth};
 use super::facts::{Facts, meet};
 use super::isa::Level;
 use super::translate::{Operand, Translator, args, broken};
@@ -86,14 +86,14 @@ impl Translator<'_, '_> {
                     let value = self.i32(i64::from(left));
                     self.b.def_var(local, value);
                 }
-                _ => self.set_left(left, false),
+                _ => self.set_left(left, Asked::Itself),
             }
             return;
         }
         self.truth = Some(Truth {
             paths,
             in_local: tested.is_some(),
-            negated: false,
+            asked: Asked::Itself,
             join,
         });
     }
@@ -120,7 +120,7 @@ impl Translator<'_, '_> {
                 true
             }
             Operator::I32Eqz => {
-                truth.negated = !truth.negated;
+                truth.asked = truth.asked.is_zero();
                 self.truth = Some(truth);
                 true
             }
@@ -179,7 +179,7 @@ impl Translator<'_, '_> {
         for (path, left) in truth.paths {
             self.b.switch_to_block(path.block);
             match left {
-                Left::Decided(left) if left != truth.negated => {
+                Left::Decided(left) if left != truth.asked.negates() => {
                     self.ins().jump(yes, &[]);
                     meet(&mut yes_facts, &path.facts);
                 }
@@ -188,7 +188,10 @@ impl Translator<'_, '_> {
                     meet(&mut no_facts, &path.facts);
                 }
                 Left::Open(value) => {
-                    let (then, otherwise) = if truth.negated { (no, yes) } else { (yes, no) };
+                    let (then, otherwise) = match truth.asked.negates() {
+                        true => (no, yes),
+                        false => (yes, no),
+                    };
                     self.ins().brif(value, then, &[], otherwise, &[]);
                     meet(&mut yes_facts, &path.facts);
                     meet(&mut no_facts, &path.facts);
@@ -209,17 +212,17 @@ impl Translator<'_, '_> {
     fn leave_apart(&mut self, mut truth: Truth, leave: impl Fn(&mut Self)) {
         let last = truth.paths.pop();
         for (path, left) in truth.paths {
-            self.begin_with(path, left, truth.negated);
+            self.begin_with(path, left, truth.asked);
             leave(self);
         }
         let (path, left) = last.expect("paths lead here");
-        self.begin_with(path, left, truth.negated);
+        self.begin_with(path, left, truth.asked);
     }
 
     fn meet_again(&mut self, truth: Truth) {
         let mut known = None;
         for (path, left) in truth.paths {
-            self.begin_with(path, left, truth.negated);
+            self.begin_with(path, left, truth.asked);
             let value = self.stack.last().expect("the truth value").value;
             self.ins().jump(truth.join, &args(&[value]));
             meet(&mut known, &self.facts);
@@ -228,7 +231,7 @@ impl Translator<'_, '_> {
         let value = self.b.block_params(truth.join)[0];
         let facts = known.unwrap_or_default();
         let block = truth.join;
-        self.begin_with(Path { block, facts }, Left::Open(value), false);
+        self.begin_with(Path { block, facts }, Left::Open(value), Asked::Itself);
     }
 
     fn begin(&mut self, path: Path) {
@@ -239,20 +242,25 @@ impl Translator<'_, '_> {
     }
 
     /// Goes on on one path, with what it leaves as the topmost operand.
-    fn begin_with(&mut self, path: Path, left: Left, negated: bool) {
+    fn begin_with(&mut self, path: Path, left: Left, asked: Asked) {
         self.begin(path);
-        self.set_left(left, negated);
+        self.set_left(left, asked);
     }
 
-    fn set_left(&mut self, left: Left, negated: bool) {
-        let value = match left {
-            Left::Decided(left) => self.i32(i64::from(left != negated)),
-            Left::Open(value) if negated => {
-                let zero = self.ins().icmp_imm_s(IntCC::Equal, value, 0);
-                self.ins().uextend(types::I32, zero)
+    fn set_left(&mut self, left: Left, asked: Asked) {
+        let value = match (left, asked) {
+            (Left::Decided(left), _) => self.i32(i64::from(left != asked.negates())),
+            (Left::Open(value), Asked::Itself) => value,
+            // It may be any number, and what was asked of it is 0 or 1.
+            (Left::Open(value), _) => {
+                let condition = match asked.negates() {
+                    true => IntCC::Equal,
+                    false => IntCC::NotEqual,
+                };
+                let truth = self.ins().icmp_imm_s(condition, value, 0);
+                self.ins().uextend(types::I32, truth)
             }
-            Left::Open(value) => value,
-            Left::InLocal => unreachable!("the local was read"),
+            (Left::InLocal, _) => unreachable!("the local was read"),
         };
         let top = self.stack.last_mut().expect("the truth value");
         *top = Operand {
