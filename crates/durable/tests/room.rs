@@ -152,7 +152,10 @@ fn free_pages_go_back_to_the_file_system_and_are_used_again() {
             values.world.space().commit_now().unwrap();
             std::fs::copy(&path, &copy).unwrap();
             let region = Inspection::of_file(&copy).unwrap();
-            assert_eq!(region.walk.damages, []);
+            // It is a copy of a region that is open, which is said, and nothing else is wrong.
+            let wrong = region.walk.damages.iter().map(ToString::to_string);
+            let wrong: Vec<String> = wrong.filter(|d| !d.contains("this is a copy")).collect();
+            assert_eq!(wrong, [""; 0]);
         };
         let mut values = Values::of(World::on_file(&path, medium).unwrap(), 4000);
         let all = |values: &mut Values| {

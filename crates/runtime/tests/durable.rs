@@ -325,10 +325,11 @@ const COUNTER: &str = r#"(module
 fn grouped_stores_survive_from_the_next_commit_on() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| Config {
-        durable: Some(DurableFile::new(
-            folder.path().join(name),
-            Medium::File(None),
-        )),
+        // A copy of a region that is open is refused otherwise.
+        durable: Some(DurableFile {
+            verify: name == "copy",
+            ..DurableFile::new(folder.path().join(name), Medium::File(None))
+        }),
         checks: Some(Checks::Quick),
         ..Config::default()
     };

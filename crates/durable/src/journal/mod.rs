@@ -396,14 +396,15 @@ impl<D: Disk> Domain for Journal<D> {
         if self.mapped {
             self.limits.journal = before.max(beside(bytes));
         }
-        let journal = self.place.map_or(0, |_| self.limits.journal);
-        // A medium that is full has not failed: all is as it was.
-        if let Err(e) = self.reserve(bytes + journal) {
-            self.limits.journal = before;
-            match self.place {
-                Some(_) if before < journal => self.reserve(bytes + before)?,
-                _ => return Err(e),
+        let has_journal = self.place.is_some();
+        let with = |journal: u64| bytes + if has_journal { journal } else { 0 };
+        while let Err(e) = self.reserve(with(self.limits.journal)) {
+            // On a medium that is nearly full a shorter journal does. One that is full has not failed: all is as it was.
+            if !has_journal || self.limits.journal <= LEAST || !is_full(&e) {
+                self.limits.journal = before;
+                return Err(e);
             }
+            self.limits.journal = (self.limits.journal / 4).max(LEAST);
         }
         self.guarded(|journal| journal.move_to(bytes))?;
         self.region = bytes;

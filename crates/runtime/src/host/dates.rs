@@ -2,8 +2,8 @@
 //! the library (`TimeZone.getDefault()` is GMT).
 
 use super::State;
+use super::arguments::{C, number, result, unsupported};
 use super::js::Js;
-use super::teavm::{C, number, result, unsupported};
 use crate::{Linker, Result, Val};
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -1,5 +1,6 @@
 //! What programs of known toolchains import, and how their main functions are called.
 
+mod arguments;
 mod console;
 mod dates;
 pub mod durable;

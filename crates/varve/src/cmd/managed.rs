@@ -75,7 +75,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
                 .for_each(|p| log.line(&format!("{} {p}", spec.plan)));
         }
     }
-    let ended = ended_well(specs, results);
+    let ended = ended_well(specs, results, &request.plans().map_err(wrong)?);
     let (results, refused) = ended.inspect_err(|_| sandbox::tell(&specs[0].program, &[]))?;
     let few = (wanted.is_none() && !colours).then(|| {
         let all = plans::list("all", specs[0].config.profile.as_deref(), colours);
@@ -178,20 +178,26 @@ impl Runs<'_> {
     }
 }
 
-/// What came out; why plans did not run comes as lines, if others did.
+/// What came out; why plans did not run comes as lines, if others of those that were asked for did.
 fn ended_well(
     specs: &[ManagedSpec],
     results: Vec<Result<PlanResult, Error>>,
+    asked: &[String],
 ) -> Result<(Vec<PlanResult>, Vec<String>), Failure> {
     let (mut done, mut errors) = (Vec::new(), Vec::new());
+    // What the others are compared with is no answer by itself.
+    let mut answered = false;
     for (spec, result) in specs.iter().zip(results) {
         match result {
-            Ok(result) => done.push(result),
+            Ok(result) => {
+                answered |= asked.contains(&spec.plan);
+                done.push(result);
+            }
             Err(e) => errors.push((spec, e)),
         }
     }
     let interrupt = errors.iter().find(|(_, e)| e.is_interrupt());
-    match interrupt.or(errors.first().filter(|_| done.is_empty())) {
+    match interrupt.or(errors.first().filter(|_| !answered)) {
         Some((spec, e)) => Err(failure(spec, e)),
         None => {
             let line = |(spec, e): &(&ManagedSpec, Error)| {

@@ -320,11 +320,19 @@ fn a_share_of_fast_memory_is_of_what_the_program_takes() {
     let without = json(&["--plan", "dram,hints,kg-n"]);
     assert_eq!(runs[0], without["runs"][0], "the baseline has no limit");
     assert_ne!(runs[2], without["runs"][2], "and kg-n has one");
-    // A share that leaves no room for the nursery that was asked for is refused plan by plan; the baseline stands.
-    let said = on_model(&["--plan", "kg-n", "--fast", "1%"]).well();
+    // A share that leaves no room for the nursery that was asked for is refused plan by plan.
+    let said = on_model(&["--plan", "slow,kg-n", "--fast", "1%"]).well();
     let text = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("Not run: kg-n:"), "{text}");
     assert!(text.contains("make the nursery smaller"), "{text}");
+    // The baseline is no answer where nothing else was run.
+    let said = on_model(&["--plan", "kg-n", "--fast", "1%"]);
+    assert_eq!(said.code, 1);
+    assert!(
+        said.err.contains("make the nursery smaller"),
+        "{}",
+        said.err
+    );
     for wrong in ["0%", "101%", "much"] {
         let said = on_model(&["--fast", wrong]);
         assert_eq!(said.code, 2);

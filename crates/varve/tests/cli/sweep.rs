@@ -1,6 +1,6 @@
 //! Sweeps: points that are kept, resumed, shared out, merged; and a run with several seeds.
 
-use crate::common::{Said, TINY, command, varve, varve_in};
+use crate::common::{Said, TINY, command, home, varve, varve_in};
 use crate::stop::{signal, works};
 use serde_json::Value;
 use std::fs;
@@ -31,6 +31,43 @@ fn left(folder: &Path) -> u64 {
     let list: Value =
         serde_json::from_str(&sweep(folder, &["--list", "--json"]).well().out).unwrap();
     list["left"].as_u64().unwrap()
+}
+
+/// A plan that has no room in a share of fast memory has failed there. The run that it is compared with is not its result.
+#[test]
+fn a_plan_that_was_not_run_has_no_row_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = home().join("programs/dist/graph.wasm");
+    let text = format!(
+        "work = \"{}\"\narguments = \"pagerank --scale 10 --iterations 2 --top 1\"\nmachine = \"optane-6242\"\nfast = [\"5%\", \"40%\"]\nplan = [\"dram\", \"kg-w\"]\n",
+        graph.display()
+    );
+    fs::write(folder.path().join("four.toml"), text).unwrap();
+    let said = sweep(folder.path(), &[]);
+    assert_eq!(said.code, 1, "{}", said.err);
+    for word in ["1 of 4 points failed", "fast=5% plan=kg-w", "fast memory"] {
+        assert!(said.err.contains(word), "{}", said.err);
+    }
+    // The run by itself says the same.
+    let run = [
+        "run",
+        graph.to_str().unwrap(),
+        "--machine",
+        "optane-6242",
+        "--fast",
+        "5%",
+        "--plan",
+        "kg-w",
+        "--",
+        "pagerank",
+        "--scale",
+        "10",
+        "--iterations",
+        "2",
+    ];
+    let said = varve(&run);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("fast memory"), "{}", said.err);
 }
 
 #[test]

@@ -104,7 +104,8 @@ fn what_was_deleted_is_room_again() {
         let server = Server::start(&["--store", "hbtree", "--durable", file, "--domain", domain]);
         let mut client = server.connect();
         let set = |client: &mut Client, key: &str, bytes: usize| {
-            client.send(&format!("set {key} 0 0 {bytes}\r\n{:bytes$}\r\n", key));
+            let value = "v".repeat(bytes);
+            client.send(&format!("set {key} 0 0 {bytes}\r\n{value}\r\n"));
             client.line().as_deref() == Some("STORED")
         };
         let all = (0..).find(|i| !set(&mut client, &format!("a{i}"), 10_000));
