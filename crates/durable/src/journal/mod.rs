@@ -397,14 +397,16 @@ impl<D: Disk> Domain for Journal<D> {
             self.limits.journal = before.max(beside(bytes));
         }
         let has_journal = self.place.is_some();
+        let least = (bytes / REGION_PARTS / LEAST * LEAST).max(LEAST);
         let with = |journal: u64| bytes + if has_journal { journal } else { 0 };
         while let Err(e) = self.reserve(with(self.limits.journal)) {
-            // On a medium that is nearly full a shorter journal does. One that is full has not failed: all is as it was.
-            if !has_journal || self.limits.journal <= LEAST || !is_full(&e) {
+            // On a medium that is nearly full a shorter journal does, which a long value still fits into. One that is full has not failed: all
+            // is as it was.
+            if !has_journal || self.limits.journal <= least || !is_full(&e) {
                 self.limits.journal = before;
                 return Err(e);
             }
-            self.limits.journal = (self.limits.journal / 4).max(LEAST);
+            self.limits.journal = (self.limits.journal / 4).max(least);
         }
         self.guarded(|journal| journal.move_to(bytes))?;
         self.region = bytes;

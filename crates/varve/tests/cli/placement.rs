@@ -327,7 +327,7 @@ fn a_share_of_fast_memory_is_of_what_the_program_takes() {
     assert!(text.contains("make the nursery smaller"), "{text}");
     // The baseline is no answer where nothing else was run.
     let said = on_model(&["--plan", "kg-n", "--fast", "1%"]);
-    assert_eq!(said.code, 1);
+    assert_eq!(said.code, 2);
     assert!(
         said.err.contains("make the nursery smaller"),
         "{}",

@@ -66,7 +66,7 @@ fn a_plan_that_was_not_run_has_no_row_of_another() {
         "2",
     ];
     let said = varve(&run);
-    assert_eq!(said.code, 1);
+    assert_eq!(said.code, 2);
     assert!(said.err.contains("fast memory"), "{}", said.err);
 }
 
