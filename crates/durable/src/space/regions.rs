@@ -72,7 +72,7 @@ impl Space {
             _ => {
                 self.depth -= 1;
                 if let Some(outer) = self.outer.pop() {
-                    self.into_outer(outer.fresh);
+                    self.add_to_outer(outer.fresh);
                     merge(&mut self.logged, outer.logged);
                 }
                 if self.outer.is_empty() {
@@ -84,7 +84,7 @@ impl Space {
     }
 
     /// What was made in a region is fresh for the one around it too.
-    fn into_outer(&mut self, fresh: BTreeMap<u64, u64>) {
+    fn add_to_outer(&mut self, fresh: BTreeMap<u64, u64>) {
         let inner = std::mem::replace(&mut self.fresh, fresh);
         // A gap of the outer region may have been used up to the inner one's: it stays as it was.
         for (from, to) in inner {
@@ -141,7 +141,7 @@ impl Space {
         self.log.go_back(outer.log);
         self.logged = outer.logged;
         self.last_logged = u64::MAX;
-        self.into_outer(outer.fresh);
+        self.add_to_outer(outer.fresh);
         self.stats.taken_back += 1;
         Ok(())
     }
