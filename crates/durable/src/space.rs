@@ -121,7 +121,7 @@ pub struct Space {
     logged: FxHashSet<u64>,
     /// The one that was logged last.
     last_logged: u64,
-    /// Where objects are made in the innermost region, from and to, which is not logged: nothing refers to them if it is taken back.
+    /// Where objects are made in the innermost region, from and to, which is not logged: nothing refers to them if it is rolled back.
     fresh: BTreeMap<u64, u64>,
     /// Whether any was made.
     pub(crate) made: bool,

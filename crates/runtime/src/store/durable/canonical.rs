@@ -1,11 +1,13 @@
 //! Objects that each run of a program makes and means the same ones, other than constants of enumerations: what static fields of the language's
 //! library hold (`Boolean.TRUE`, an empty list, a sentinel), elements of its caches, string literals, and objects without fields that the
-//! program's own static fields hold. If one becomes durable, the region records what it is. In the next run the object that has that name is the
+//! program's own final static fields hold. If one becomes durable, the region records what it is. In the next run the object that has that name is the
 //! durable one: its original forwards to it, as that of any object that became durable.
 //!
-//! All of them are known by globals of the module: `Class#field` holds a static field, `teavm@string<N>...` a literal. Before the program has
-//! its first root, all that is there is looked through; from then on each assignment of such a global.
+//! All of them are known by globals of the module: `Class#field` holds a static field, `teavm@string<N>...` a literal. Each
+//! assignment of such a global is looked at, and before the program has its first root all that is there, since caches are filled and literals
+//! get their texts after they are assigned.
 
+use super::classes::Classes;
 use crate::error::Result;
 use crate::module::ModuleInner;
 use crate::store::Vm;
@@ -20,6 +22,9 @@ const LITERALS: &str = "teavm@string<";
 
 /// How names of the language's library begin.
 const LIBRARY: &str = "java.";
+
+/// How names of what belongs to the runtime begin.
+const OTHERS: [&str; 3] = ["org.teavm.", "varve.host.", "varve.teavm."];
 
 /// Most elements of an array that are looked at: caches are short.
 const MOST_ELEMENTS: u32 = 1024;
@@ -64,6 +69,7 @@ impl Canonical {
             _ => 0,
         };
         all.object = Some((object, fields));
+        let finals = Classes::of(module).finals;
         for (&index, name) in &module.global_names {
             let ty = module.globals.get(index as usize).map(|g| g.0.ty);
             if ty.is_none_or(|ty| !ty.is_managed()) {
@@ -72,10 +78,10 @@ impl Canonical {
             if name.starts_with(LITERALS) {
                 all.literals.push(index);
             } else if let Some((class, field)) = name.split_once('#')
-                && !class.starts_with("org.teavm.")
-                && !class.starts_with("varve.")
-                // What is chosen anew in each run.
-                && !field.starts_with("default")
+                // The library makes some when they are asked for first. What it calls a default is chosen anew in each run.
+                && (finals.contains(name)
+                    || (class.starts_with(LIBRARY) && !field.starts_with("default")))
+                && !OTHERS.iter().any(|other| class.starts_with(other))
             {
                 all.fields.insert(index, name.as_str().into());
             }
@@ -112,10 +118,8 @@ impl Vm {
 
     /// A static field has another object.
     pub(crate) fn canonical_set(&mut self, global: u32) -> Result<()> {
-        if self.durable.as_ref().is_some_and(|d| d.canonical.settled) {
-            self.settle_field(global)?;
-            self.forget_canonical();
-        }
+        self.settle_field(global)?;
+        self.forget_canonical();
         Ok(())
     }
 
@@ -133,12 +137,17 @@ impl Vm {
                 None => Ok(()),
             };
         };
-        if !self.may_be_canonical(object, &name) {
+        if !self.may_be_canonical(object, &name) || !self.is_full(object) {
             return Ok(());
         }
+        let elements = self.elements_of(object);
         match known {
-            Some(known) if self.type_of(known) == self.type_of(object) => {
-                for i in 0..self.elements_of(object).unwrap_or_default() {
+            Some(known)
+                if self.type_of(known) == self.type_of(object)
+                    && self.elements_of(known) == elements
+                    && self.is_full(known) =>
+            {
+                for i in 0..elements.unwrap_or_default() {
                     let new = self.element(object, i).filter(|r| !Ref(*r).is_durable());
                     if let (Some(new), Some(old)) = (new, self.element(known, i))
                         && self.type_of(new) == self.type_of(old)
@@ -151,7 +160,7 @@ impl Vm {
             // Another object has the name already.
             Some(_) => Ok(()),
             None => {
-                for i in 0..self.elements_of(object).unwrap_or_default() {
+                for i in 0..elements.unwrap_or_default() {
                     self.add_canonical(Place::Element(global, i), &name);
                 }
                 self.add_canonical(Place::Global(global), &name);
@@ -313,6 +322,16 @@ impl Vm {
         let elements = self.array_in(object)?;
         let len = self.array(elements).len;
         (len <= MOST_ELEMENTS).then_some(len)
+    }
+
+    /// Whether all elements of an array are there: a cache that is filled after it was made is none yet, and what is stored into it must not
+    /// replace those of the region. What is no array is full; one too long to be a cache is not.
+    fn is_full(&self, object: u32) -> bool {
+        match (self.array_in(object), self.elements_of(object)) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(_), Some(count)) => (0..count).all(|i| self.element(object, i).is_some()),
+        }
     }
 
     /// The array of references that an object of the program wraps: its only own field.

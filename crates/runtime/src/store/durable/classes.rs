@@ -7,6 +7,7 @@
 //! field  TYPE  FIELD OLD...   what a field was called before
 //! line   TYPE  FILE:LINE      where a closure stands
 //! name   TYPE  NAME           what a class is known by that has a number for a name
+//! final  TYPE  FIELD...       static fields that are never assigned again
 //! keeps  TYPE                 objects of the class can be in a region: all is there that can be called on them
 //! ```
 //!
@@ -31,6 +32,8 @@ pub(super) struct Classes {
     pub renamed: Vec<Renamed>,
     lines: HashMap<String, String>,
     names: HashMap<String, String>,
+    /// Static fields that are never assigned again, as `TYPE#FIELD`.
+    pub finals: HashSet<String>,
     /// Classes of which all is there that can be called on their objects; empty if the module does not say.
     keeps: HashSet<String>,
     /// The same in their order.
@@ -76,6 +79,9 @@ impl Classes {
                         classes.add_renamed(&class, words.map(|was| (Some(field), was)));
                     }
                 }
+                "final" => classes
+                    .finals
+                    .extend(words.map(|field| format!("{class}#{field}"))),
                 "keeps" => {
                     classes.kept.push(class.clone());
                     classes.keeps.insert(class);

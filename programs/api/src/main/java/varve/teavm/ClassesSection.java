@@ -24,6 +24,7 @@ import org.teavm.model.ValueType;
  * field  TYPE  FIELD OLD...   what a field was called before
  * line   TYPE  FILE:LINE      where a closure stands
  * name   TYPE  NAME           what a class is known by that has a number for a name
+ * final  TYPE  FIELD...       static fields that are never assigned again
  * keeps  TYPE                 objects of the class can be in a region: all is there that can be called on them
  * </pre>
  *
@@ -69,6 +70,16 @@ final class ClassesSection {
         }
         if (!fields.isEmpty()) {
             line("class", type, fields);
+        }
+        List<String> constants = new ArrayList<>();
+        for (FieldReader field : cls.getFields()) {
+            if (field.hasModifier(ElementModifier.STATIC) && field.hasModifier(ElementModifier.FINAL)
+                    && !(field.getType() instanceof ValueType.Primitive)) {
+                constants.add(WasmGCNameProvider.sanitize(field.getName()));
+            }
+        }
+        if (!constants.isEmpty()) {
+            line("final", type, constants);
         }
         List<String> old = old(cls.getAnnotations());
         if (!old.isEmpty()) {

@@ -29,7 +29,7 @@ import org.teavm.model.util.ProgramUtils;
  * <li>Fields that no code of this version uses stay, or durable objects would lose them.
  * <li>An object of any class that can be in a region may be in any field, array and root that its class fits: {@link #found} flows there. So
  * all methods stay that can be called on it, and no cast and no call is decided by what this version stores.
- * <li>Classes of the program, and those that whoever builds it names, are there even if this version makes no object of them.
+ * <li>Classes of the program, and those that the build names, are there even if this version makes no object of them.
  * </ul>
  *
  * Notes what only sources and class files say of classes, for {@link ClassesSection}.

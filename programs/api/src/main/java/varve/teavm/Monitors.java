@@ -41,7 +41,7 @@ final class Monitors {
         return last(object) >= 0;
     }
 
-    /** Nobody waits. */
+    /** No thread waits: there is only one. */
     static void notified(Object object) {
         if (!holds(object)) {
             throw new IllegalMonitorStateException();

@@ -1,6 +1,7 @@
 package varve.teavm;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.URI;
 import java.net.URL;
 import java.nio.file.Files;
@@ -14,7 +15,7 @@ import org.teavm.dependency.DependencyAgent;
 
 /**
  * The classes that a program with durable roots has even if it makes no objects of them: those of the program's own folder of classes, and
- * those that whoever builds it names, such as the classes of a region that it is to open.
+ * those that the build names, such as the classes of a region that it is to open.
  */
 final class ProgramClasses {
     /** A property of the compiler: names of classes, with commas between them. */
@@ -59,7 +60,8 @@ final class ProgramClasses {
                     .map(name -> name.substring(0, name.length() - ".class".length()).replace('/', '.'))
                     .collect(Collectors.toList());
         } catch (IOException e) {
-            return List.of();
+            // Without its classes a region might be refused later, for no reason that anyone could see.
+            throw new UncheckedIOException(e);
         }
     }
 }

@@ -6,7 +6,14 @@ import java.util.Optional;
 
 /** Objects that a virtual machine has once: {@code ==} must hold in each run. */
 final class Sentinels {
+    private static final Object NONE = new Mark();
+    private static Object mark;
+
     private Sentinels() {
+    }
+
+    /** Nothing but itself. */
+    private static final class Mark {
     }
 
     static void add(Suite suite) {
@@ -21,6 +28,15 @@ final class Sentinels {
         suite.<Object[]>change("The natural order is the same", () -> new Object[] {Comparator.naturalOrder()}, (all, s) ->
             s.say(all[0] == Comparator.<String>naturalOrder()));
         suite.<Object[]>change("A literal is the same", () -> new Object[] {"literal"}, (all, s) -> s.say(all[0] == "literal", all[0] == ((String) all[0]).intern()));
+        suite.<Object[]>change("A sentinel of the program is the same", () -> new Object[] {NONE}, (all, s) -> s.say(all[0] == NONE, all[0] == new Mark()));
+        suite.<Object[]>change("A field that is assigned again holds another object", () -> {
+            mark = new Mark();
+            return new Object[] {mark};
+        }, (all, s) -> {
+            s.say(all[0] == mark);
+            mark = new Mark();
+            s.say(all[0] == mark);
+        });
         suite.<Object[]>change("Constants of the library are the same", () -> new Object[] {java.math.BigInteger.ONE, java.time.LocalTime.MIDNIGHT, java.time.ZoneOffset.UTC,
             String.CASE_INSENSITIVE_ORDER, java.util.Locale.ROOT}, (all, s) -> s.say(all[0] == java.math.BigInteger.ONE, all[1] == java.time.LocalTime.MIDNIGHT,
                 all[2] == java.time.ZoneOffset.UTC, all[3] == String.CASE_INSENSITIVE_ORDER, all[4] == java.util.Locale.ROOT));
