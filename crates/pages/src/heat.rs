@@ -46,6 +46,11 @@ impl Heat {
         }
     }
 
+    /// When pages are hot and cooled.
+    pub fn thresholds(&self) -> Thresholds {
+        self.thresholds
+    }
+
     /// Counts of the page in `frame`: loads and stores.
     #[inline]
     pub fn counts(&self, frame: u32) -> (u32, u32) {

@@ -102,6 +102,9 @@ pub enum Error {
     /// A Java virtual machine of which too little is known, or that does not go with what is asked for.
     #[error("{0}")]
     Java(String),
+    /// A command that was to start a Java virtual machine has started none.
+    #[error("{0}")]
+    NoJava(String),
     /// A managed program failed.
     #[error("{file}: {error}")]
     Managed {

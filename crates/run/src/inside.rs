@@ -41,7 +41,7 @@ impl PlacedMember {
     /// # Errors
     /// The trace cannot be read, or is none of a Java program whose generations are known.
     pub fn java(trace: &Path, plan: &str) -> Result<PlacedMember, Error> {
-        let (_, by) = jvm::plan(plan)?;
+        let by = jvm::PLANS.find(plan)?.by;
         let Some(recorded) = Recorded::open(trace)? else {
             let trace = trace.display();
             return Err(Error::Java(format!(
@@ -50,7 +50,7 @@ impl PlacedMember {
         };
         Ok(PlacedMember {
             program: Box::new(TraceProgram::open(trace)?),
-            is_fast: Box::new(move |address| recorded.is_fast(by, address)),
+            is_fast: Box::new(move |address| recorded.is_fast(&by, address)),
         })
     }
 
@@ -66,8 +66,7 @@ impl PlacedMember {
         fast: u64,
         bytes: u64,
     ) -> Result<PlacedMember, Error> {
-        let plan = objects::live::site_plan(plan)
-            .map_err(|why| Error::Asked(format!("plan {plan}: {why}")))?;
+        let plan = objects::live::site_plan(plan)?;
         let all: u64 = profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
         let ratio = bytes as f64 / all.max(1) as f64;
         let known: Vec<Counts> = profile
@@ -78,7 +77,7 @@ impl PlacedMember {
                 ..site.counts.clone()
             })
             .collect();
-        let quotas = objects::quotas(plan, &known, &known, fast).unwrap_or_default();
+        let quotas = plan.by.quotas(&known, &known, fast).unwrap_or_default();
         let program = objects::placed(trace, profile, quotas, fast)?;
         Ok(PlacedMember {
             program,

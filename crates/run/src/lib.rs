@@ -15,6 +15,8 @@
 //! # Ok::<(), varve_run::Error>(())
 //! ```
 
+pub mod advice;
+pub mod catalogue;
 mod compare;
 pub mod dimm_map;
 mod dimms;
@@ -28,9 +30,12 @@ mod measured;
 pub mod membench;
 mod nodes;
 pub mod objects;
+pub mod pipeline;
+pub mod registry;
 pub mod request;
 mod result;
 mod room;
+mod scaled_policy;
 mod seen;
 mod source_map;
 mod spec;
@@ -54,6 +59,7 @@ pub use managed::{
 };
 pub use measured::{Measured, StallShares};
 pub use nodes::OnNodes;
+pub use pipeline::{Compared, Comparison, Facts, Of, Role, answer, candidates};
 pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, SampledRun};
 pub use seen::{Heat, HeatCell, HeatRange, Lane, LaneSpan, Rate, RateKind, Seen, Wait};
 pub use source_map::SourceMap;

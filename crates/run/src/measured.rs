@@ -84,6 +84,12 @@ pub struct Measured {
     /// use. None if the machine has no data for it.
     #[serde(default)]
     pub energy_j: Option<f64>,
+    /// As many times as often as its settings say a policy has looked, for a program as many times as large: see its parameter `scale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_scale: Option<u64>,
+    /// Why a policy that goes by samples has not decided anything, and what it would take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<String>,
 }
 
 impl Measured {

@@ -1,6 +1,6 @@
 //! What a run measured, at full size.
 
-use crate::{Measured, RunSpec, Seen, StallShares};
+use crate::{Compared, Measured, RunSpec, Seen, StallShares};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use varve_machine::energy::{CpuEnergy, Energy};
@@ -126,6 +126,24 @@ impl Deref for RunResult {
     }
 }
 
+impl Compared for RunResult {
+    fn name(&self) -> &str {
+        &self.policy
+    }
+
+    fn rename(&mut self, name: &str) {
+        self.policy = name.into();
+    }
+
+    fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
+    fn seen(&self) -> Option<&Seen> {
+        self.seen.as_deref()
+    }
+}
+
 /// A run that was seen in windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledRun {
@@ -222,6 +240,12 @@ impl RunResult {
                 moved_bytes: last.moves.bytes * f,
                 stalls: StallShares::of(&last.stalls, last.ns() as f64 * threads),
                 energy_j: energy.as_ref().map(|e| e.total() * f as f64),
+                undecided: crate::scaled_policy::undecided(
+                    &spec.policy,
+                    placement,
+                    out.pages,
+                    out.pages - in_fast,
+                ),
                 ..Measured::of(last, f, 1)
             },
             policy: spec.policy.clone(),

@@ -6,7 +6,7 @@ use varve_machine::{Machine, Op};
 use varve_run::TrayOptions;
 use varve_run::objects::{
     By, Groups, ObjectResult, ObjectSpec, PLANS, Placed, Quotas, TraceSites, check_trays, colours,
-    keys, quotas, run_objects, truth,
+    keys, run_objects, truth,
 };
 use varve_sites::Counts;
 use varve_sites::native::Key;
@@ -148,13 +148,12 @@ fn a_quarter_of_memory_is_enough_for_what_is_hot() {
     let (groups, worth, fast) = replay.worth();
     let budget = fast.most_bytes / 4;
     let mut seconds = std::collections::HashMap::new();
-    for plan in PLANS {
-        let placed = match plan.by {
-            By::Fast | By::Slow | By::Colours => continue,
-            By::Pages(policy) => Placed::Pages(policy.into()),
-            By::Sites(_) | By::Truth => {
-                let quotas = quotas(plan, &worth, &worth, budget).unwrap();
-                Placed::Sites(groups.clone(), quotas)
+    for plan in PLANS.list("all", |_| true).unwrap() {
+        let placed = match &plan.by {
+            By::Fast | By::Slow | By::Colours(_) => continue,
+            By::Pages(policy) => Placed::Pages(policy.clone()),
+            By::Sites(choose) | By::Truth(choose) => {
+                Placed::Sites(groups.clone(), choose.quotas(&worth, budget))
             }
         };
         let result = replay.run(placed, Some(budget), false);

@@ -96,15 +96,15 @@ pub enum Command {
         varve jobs profile examples/group1.toml --live --demands here.json\n  \
         varve jobs run examples/group1.toml --live --demands here.json")]
     Jobs(JobsArgs),
-    /// Explain a heap plan, page policy, machine or workload, with a picture
+    /// Explain a plan, page policy, machine or workload, with a picture
     #[command(
-        after_help = "Examples:\n  varve explain plan pima\n  varve explain policy static\n  varve explain machine cxl-spr"
+        after_help = "Examples:\n  varve explain pima\n  varve explain plan kg-n:outside=slow\n  varve explain machine cxl-spr"
     )]
     Explain(ExplainArgs),
     /// List the page policies and their parameters
     #[command(after_help = "Examples:\n  varve policy\n  varve policy dynamic")]
     Policy(ListArgs),
-    /// List the heap plans of managed programs and their parameters
+    /// List the plans for WebAssembly, native and Java programs, and their parameters
     #[command(after_help = "Examples:\n  varve plan\n  varve plan pima")]
     Plan(ListArgs),
     /// List the workloads and their parameters
@@ -595,11 +595,10 @@ pub enum Explained {
 
 #[derive(clap::Args, Debug)]
 pub struct ExplainArgs {
-    /// What kind of thing it is
-    #[arg(value_enum)]
-    pub what: Explained,
-    /// Its name, with parameters if it has some, such as kg-w:old=kept
-    pub name: String,
+    /// Its name, with parameters if it has some, such as kg-w:old=kept; before it, if it is more than one thing, what kind it is:
+    /// plan, policy, machine or workload
+    #[arg(required = true, num_args = 1..=2, value_names = ["KIND", "NAME"])]
+    pub words: Vec<String>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -5,6 +5,7 @@ use super::{Live, Modelled};
 use crate::inside::{Inside, Told};
 use crate::kinds::Memory;
 use std::path::{Path, PathBuf};
+use varve_run::catalogue::Live as PlanLive;
 use varve_run::jvm;
 use varve_run::objects::live::{USUAL, site_plan};
 
@@ -78,20 +79,20 @@ fn wrong(told: Told, plan: &str) -> Option<(String, &'static str)> {
         Told::Heap => None,
         Told::Sites => {
             let remedy = "for a Java virtual machine leave `sites` out";
-            Some((site_plan(plan).err()?, remedy))
+            Some((site_plan(plan).err()?.to_string(), remedy))
         }
         Told::Generations => {
             let remedy = "take kg-n or slow-scan; for a native program add `sites`";
-            let found = match jvm::plan(plan) {
-                Ok((found, _)) => found,
+            let found = match jvm::PLANS.find(plan) {
+                Ok(found) => found,
                 Err(e) => return Some((e.to_string(), remedy)),
             };
             let what = match found.by {
-                _ if found.is_live() => {
+                _ if matches!(found.live, PlanLive::Only(..)) => {
                     "takes whatever fast memory it finds, which the group's plan gives away"
                 }
                 jvm::By::Pages(_) => "goes by page, and no generation is told apart",
-                _ if !found.by_generation() => {
+                _ if !found.by.by_generation() => {
                     "has all in one memory, which is what `memory` is for"
                 }
                 _ => return None,

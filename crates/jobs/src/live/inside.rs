@@ -57,8 +57,10 @@ pub fn prepare(
     match inside.told {
         Told::Heap => Ok(Prepared::Heap(log.into())),
         Told::Generations => {
-            let (_, by) = jvm::plan(&inside.plan).map_err(|e| failed(e.to_string()))?;
-            let placing = by
+            let plan = jvm::PLANS.find(&inside.plan);
+            let plan = plan.map_err(|e| failed(e.to_string()))?;
+            let placing = plan
+                .by
                 .placing()
                 .ok_or_else(|| failed(format!("{} is not there on a machine", inside.plan)))?;
             let prepared = java::Prepared::new(command, placing, kinds);
@@ -68,10 +70,10 @@ pub fn prepare(
         }
         Told::Sites => {
             let profile = profile(program, inside)?;
-            let plan = site_plan(&inside.plan).map_err(failed)?;
+            let plan = site_plan(&inside.plan).map_err(|e| failed(e.to_string()))?;
             let (map, _) = site_map(
                 &profile,
-                plan,
+                &plan,
                 part.fast.unwrap_or(0),
                 Some(part.takes),
                 kinds.clone(),

@@ -9,14 +9,15 @@ use varve_heap::{Pima, PimaSettings, Room, Tier};
 use varve_live::java::{Decide, Interval, Moved, Placing};
 
 impl By {
-    /// Where a plan has the memory of a virtual machine in the beginning; `None` if it moves pages, which is done on a model alone.
-    pub fn placing(self) -> Option<Placing> {
+    /// Where a plan has the memory of a virtual machine in the beginning; `None` if a page policy decides, which `varve tier`
+    /// follows on this machine.
+    pub fn placing(&self) -> Option<Placing> {
         let generations = |young, old, outside| Placing::Generations {
             young,
             old,
             outside,
         };
-        match self {
+        match *self {
             By::Fast => Some(generations(true, true, true)),
             By::Ranges {
                 young,
@@ -25,7 +26,7 @@ impl By {
             } => Some(generations(young, old, outside)),
             // The default phase: as kg-n.
             By::Sampled(_) => Some(generations(true, false, true)),
-            By::Pages("interleave") => Some(Placing::Interleaved),
+            By::Pages(ref policy) if policy == "interleave" => Some(Placing::Interleaved),
             By::Pages(_) => None,
         }
     }
@@ -54,7 +55,7 @@ pub struct LiveMove {
 }
 
 impl Sampler {
-    /// In the default phase. Settings come from [`super::plan`], which has checked them; others are the paper's.
+    /// In the default phase. Settings come from [`super::PLANS`], which has checked them; others are the paper's.
     pub fn new(sampled: &Sampled) -> Sampler {
         let pima = Pima::new(sampled.settings).or_else(|_| Pima::new(PimaSettings::default()));
         Sampler {
@@ -115,12 +116,12 @@ impl Decide for Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jvm::{By, plan};
+    use crate::jvm::{By, PLANS};
 
     /// A program whose intervals take 30 ms in slow and 10 ms in fast memory, with room for its old objects or without.
     fn run(alpha: &str, free_bytes: u64) -> Sampler {
-        let (_, by) = plan(&format!("pima:alpha={alpha}")).unwrap();
-        let By::Sampled(sampled) = by else {
+        let plan = PLANS.find(&format!("pima:alpha={alpha}")).unwrap();
+        let By::Sampled(sampled) = plan.by else {
             panic!("pima samples")
         };
         let mut sampler = Sampler::new(&sampled);

@@ -9,13 +9,14 @@ mod ranges;
 mod result;
 
 pub use live::{LiveMove, Sampler};
-pub use plans::{By, OUTSIDE, PLANS, Plan, SAMPLING, Sampled, plan};
+pub use plans::{By, PLANS, Plan, Sampled};
 pub use result::{JavaResult, UseOfMemory};
 
+use crate::catalogue::Live;
 use crate::seen::{self, Eye, Lane, Wait};
-use crate::{Error, InStep, Numa, Replayed, Seen, Spec, has_one_memory};
+use crate::{Error, InStep, Numa, Replayed, Seen, Spec, has_one_memory, scaled_policy};
 use place::{ByRange, Counted, Peak};
-use program::{JavaProgram, Live};
+use program::JavaProgram;
 use ranges::Ranges;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,8 +81,8 @@ impl Recorded {
 
 impl Recorded {
     /// Does a plan have what is at an address in fast memory?
-    pub fn is_fast(&self, by: By, address: u64) -> bool {
-        plans::is_fast(by, self.ranges.at(address))
+    pub fn is_fast(&self, by: &By, address: u64) -> bool {
+        by.is_fast(self.ranges.at(address))
     }
 }
 
@@ -116,7 +117,7 @@ pub struct JavaSpec {
     pub machine: Machine,
     /// The recorded program.
     pub recorded: Arc<Recorded>,
-    /// The plan, `name` or `name:outside=slow`; what its result is called.
+    /// The plan, `name` or `name:outside=slow`.
     pub plan: String,
     /// Fast memory of an instance, bytes; None: its part of what the socket has.
     pub budget: Option<u64>,
@@ -187,20 +188,35 @@ impl JavaSpec {
         }
     }
 
+    /// DRAM of a socket that each instance may take, bytes.
+    fn share(&self) -> u64 {
+        dram_bytes(&self.machine) / u64::from(self.instances.max(1))
+    }
+
+    /// Fast memory of an instance under a plan, bytes.
+    fn fast_bytes(&self, by: &By) -> u64 {
+        match (by, self.budget) {
+            (By::Fast, _) | (_, None) => self.share(),
+            (_, Some(budget)) => budget.min(self.share()),
+        }
+    }
+
     /// The machine of the run: what an instance has of the DRAM of a socket; one socket unless distance matters.
-    fn own_machine(&self, by: By) -> Machine {
+    fn own_machine(&self, by: &By) -> Machine {
         let mut m = self.machine.clone();
         if self.numa == Numa::Local {
             m.sockets = 1;
         }
-        let share = dram_bytes(&m) / u64::from(self.instances.max(1));
-        let bytes = match (by, self.budget) {
-            (By::Fast, _) | (_, None) => share,
-            (_, Some(budget)) => budget.min(share),
-        };
         let dimms = u64::from(m.dram.channels * m.dram.dimms_per_channel).max(1);
-        let each = bytes.div_ceil(dimms).next_multiple_of(PAGE).max(PAGE);
+        let each = self
+            .fast_bytes(by)
+            .div_ceil(dimms)
+            .next_multiple_of(PAGE)
+            .max(PAGE);
         m.dram.dimm_bytes = Bytes(each.min(m.dram.dimm_bytes.0));
+        if let By::Pages(policy) = by {
+            scaled_policy::machine_for(policy, &mut m);
+        }
         m
     }
 
@@ -265,30 +281,20 @@ fn seen_of(machine: &Machine, outcome: &Outcome, eye: &Eye) -> Seen {
     seen
 }
 
-/// Replays a recorded Java program. `watch` is called now and then and ends the run by returning `false`.
-///
-/// # Errors
-/// A machine without two memories, more instances than it has room for, a plan that does not go with the collector, a trace that
-/// cannot be read, a program that does not fit; one line each.
-pub fn run_java(
-    spec: &JavaSpec,
-    watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<JavaResult, Error> {
-    run_in_step(spec, &InStep::default(), watch)
-}
-
 fn run_in_step(
     spec: &JavaSpec,
     in_step: &InStep,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<JavaResult, Error> {
-    let name = spec.plan.split(" at ").next().unwrap_or_default();
-    let (plan, by) = plans::plan(name)?;
+    let plan = PLANS.find(&spec.plan)?;
     let recorded = &spec.recorded;
-    if let Some(why) = plan.not_on_a_model() {
-        return Err(Error::Java(why));
+    if let Live::Only(_, why) = plan.live {
+        return Err(Error::Java(format!(
+            "--plan {}: {why}: take it with --live",
+            plan.name
+        )));
     }
-    if plan.by_generation() && !recorded.java.collector.has_generations() {
+    if plan.by.by_generation() && !recorded.java.collector.has_generations() {
         return Err(Error::Java(format!(
             "--plan {}: parts of the heap of {} change their role, so that no generation has a place: this plan is for Serial and \
              Parallel (-XX:+UseSerialGC, -XX:+UseParallelGC)",
@@ -296,7 +302,14 @@ fn run_in_step(
             recorded.java.collector.name()
         )));
     }
-    let machine = spec.own_machine(by);
+    let by = match plan.by {
+        By::Pages(policy) => {
+            let budget = spec.fast_bytes(&By::Pages(policy.clone()));
+            By::Pages(scaled_policy::for_run(&policy, spec.share(), budget))
+        }
+        by => by,
+    };
+    let machine = spec.own_machine(&by);
     if has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(Error::NoSlowNode(machine.name));
     }
@@ -316,8 +329,15 @@ fn run_in_step(
     };
     let topology = Topology::of(&machine, PAGE).map_err(varve_pages::Error::from)?;
     let ranges = &recorded.ranges;
+    let name = match &by {
+        By::Pages(policy) => policy.clone(),
+        _ => spec.plan.clone(),
+    };
     let (frames, policy): (Frames, Box<dyn Policy>) = match by {
-        By::Pages(policy) => policies::entry(policy)?.make("", &topology)?,
+        By::Pages(policy) => {
+            let (_, given) = varve_spec::split(&policy);
+            policies::entry(&policy)?.make(given, &topology)?
+        }
         by => {
             let policy = ByRange::new(by, ranges.clone(), &topology, spec.numa == Numa::Auto);
             (Frames::in_order(&topology), Box::new(policy))
@@ -325,8 +345,8 @@ fn run_in_step(
     };
     let peak = Peak::default();
     let policy = Counted::new(policy, ranges.clone(), PAGE, peak.clone());
-    let mut placement = Placement::with(name, topology, frames, Box::new(policy));
-    let mut live = Live::default();
+    let mut placement = Placement::with(&name, topology, frames, Box::new(policy));
+    let mut live = program::Live::default();
     let mut program = JavaProgram::new(
         in_step.program(Replayed {
             path: &recorded.trace,
@@ -347,6 +367,10 @@ fn run_in_step(
         watch,
     )?;
     let mut result = JavaResult::new(spec, &machine, &name, &outcome, &peak.get());
+    let (pages, slow) = (result.most_bytes / PAGE, result.slow_bytes / PAGE);
+    let scale = scaled_policy::scale(placement.spec());
+    result.measured.policy_scale = Some(scale).filter(|scale| *scale > 1);
+    result.measured.undecided = scaled_policy::undecided(&spec.plan, &placement, pages, slow);
     if eye.looks() {
         let mut seen = seen_of(&machine, &outcome, &eye);
         seen.add_code(&outcome, &program, 1);

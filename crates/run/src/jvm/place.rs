@@ -1,6 +1,6 @@
 //! Pages of a Java virtual machine: each in the memory that the plan has for what it is for; and how many there are of each.
 
-use super::plans::{By, is_fast};
+use super::plans::By;
 use super::program::{OWNERS, owner};
 use super::ranges::Ranges;
 use std::collections::HashMap;
@@ -65,7 +65,7 @@ impl ByRange {
 impl Policy for ByRange {
     fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32> {
         let what = self.ranges.at(fault.vpn * self.page_bytes);
-        let wanted = usize::from(is_fast(self.by, what));
+        let wanted = usize::from(self.by.is_fast(what));
         let turn = match self.spread {
             true => fault.vpn as usize,
             false => 0,

@@ -3,7 +3,7 @@
 use super::place::Pages;
 use super::program::{CLASSES, FULL, MINOR, OTHER, owner};
 use super::{JavaSpec, PAGE, dram_bytes};
-use crate::{Measured, Pauses, Seen, StallShares};
+use crate::{Compared, Measured, Pauses, Seen, StallShares};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use varve_machine::Machine;
@@ -77,6 +77,28 @@ pub struct JavaResult {
     /// What pictures are made of, if it was wanted.
     #[serde(skip)]
     pub seen: Option<Box<Seen>>,
+}
+
+impl Compared for JavaResult {
+    fn name(&self) -> &str {
+        &self.plan
+    }
+
+    fn rename(&mut self, name: &str) {
+        self.plan = name.into();
+    }
+
+    fn most_bytes(&self) -> u64 {
+        self.most_bytes
+    }
+
+    fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
+    fn seen(&self) -> Option<&Seen> {
+        self.seen.as_deref()
+    }
 }
 
 /// What all kinds of runs measure is read as if it stood here.

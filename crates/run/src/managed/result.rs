@@ -2,7 +2,7 @@
 
 use super::{End, ManagedSpec, Numa};
 use crate::dimms::{PowerPoint, TrayUse};
-use crate::{Measured, Seen, StallShares};
+use crate::{Compared, Measured, Seen, StallShares};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::time::Duration;
@@ -253,6 +253,32 @@ pub struct PlanResult {
     /// What pictures are made of, if it was wanted.
     #[serde(skip)]
     pub seen: Option<Box<Seen>>,
+}
+
+impl Compared for PlanResult {
+    fn name(&self) -> &str {
+        &self.plan
+    }
+
+    fn rename(&mut self, name: &str) {
+        self.plan = name.into();
+    }
+
+    fn slowdown(&self, base: &PlanResult) -> f64 {
+        self.turnaround(base).mntt
+    }
+
+    fn most_bytes(&self) -> u64 {
+        self.most_bytes
+    }
+
+    fn warning(&self) -> Option<&str> {
+        self.untold.as_deref()
+    }
+
+    fn seen(&self) -> Option<&Seen> {
+        self.seen.as_deref()
+    }
 }
 
 /// What all kinds of runs measure is read as if it stood here.

@@ -9,29 +9,6 @@ use varve_pages::trays::{Colour, DimmMap, TrayError};
 use varve_pages::{Frames, Policy, Topology};
 use varve_sites::Counts;
 use varve_sites::knapsack::{self, Item};
-use varve_spec::{Param, Values, Want};
-
-/// What there is to set.
-pub const PARAMS: &[Param] = &[Param::new(
-    "capacity",
-    Want::Part,
-    "0.05",
-    "the part of all misses that cold sites may have together: the paper tries 0.01 to 0.2",
-)];
-
-/// The capacity that a plan's text asks for, such as `trays:capacity=5%`.
-///
-/// # Errors
-/// Another key, or no part of 1.
-pub fn capacity(text: &str) -> Result<f64, varve_spec::Error> {
-    let (name, given) = varve_spec::split(text);
-    let values = Values::parse("plan", name, PARAMS, &[], given)?;
-    let capacity = values.part("capacity");
-    match capacity > 0.0 {
-        true => Ok(capacity),
-        false => Err(values.refuse("capacity", "must be above 0")),
-    }
-}
 
 /// The colours of sites. Cold are those with the most bytes that together have at most the part `capacity` of all misses: an access
 /// that a cache serves wakes no DIMM. All else is hot, what nobody knows too.
@@ -85,16 +62,6 @@ pub fn policy(
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn a_capacity_is_a_part_of_all_misses() {
-        assert_eq!(capacity("trays").unwrap(), 0.05);
-        assert_eq!(capacity("trays:capacity=20%").unwrap(), 0.2);
-        for wrong in ["trays:capacity=0", "trays:capacity=2", "trays:cap=1"] {
-            let said = capacity(wrong).unwrap_err().to_string();
-            assert!(said.contains("plan `trays`"), "{said}");
-        }
-    }
 
     proptest! {
         /// What is cold has few misses, and nothing that is left out would still fit.

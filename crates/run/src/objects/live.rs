@@ -1,6 +1,7 @@
 //! Objects of a native program on this machine: which sites go where, for `varve_live`, as a plan chooses them by a profile.
 
-use super::plans::{By, PLANS, Plan, plan, quotas};
+use super::plans::{PLANS, Plan};
+use crate::Error;
 use std::path::Path;
 use varve_live::nodes::Kinds;
 use varve_live::objects::{FrameRef, Site, SiteMap, Tier, Variable};
@@ -8,32 +9,22 @@ use varve_sites::Counts;
 use varve_sites::native::{Frame, Key, Module, Profile, names};
 use varve_sites::symbols::statics;
 
+pub use crate::request::SHARE;
+
 /// The plan where none is named.
 pub const USUAL: &str = "hot-sites";
 
-/// Fast memory where none is said, % of what the program takes.
-pub const SHARE: f64 = 25.0;
-
-/// A plan by name that chooses sites, as placing objects on this machine wants it.
+/// A plan that chooses sites, as placing objects on this machine wants it.
 ///
 /// # Errors
-/// A line: there is no such plan, or it does not go by sites.
-pub fn site_plan(name: &str) -> Result<&'static Plan, String> {
-    let by_site = |plan: &&Plan| matches!(plan.by, By::Sites(_) | By::Truth);
-    let able: Vec<&str> = PLANS.iter().filter(by_site).map(|plan| plan.name).collect();
-    match plan(name) {
-        Some(plan) if by_site(&plan) => Ok(plan),
-        Some(_) => Err(format!(
-            "does not go by allocation sites, which is how objects are placed here: take {USUAL} or knapsack"
-        )),
-        None => {
-            let meant = varve_spec::nearest(name, able.iter().copied());
-            let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
-            Err(format!(
-                "there is no such plan for native programs{meant} (there are {})",
-                able.join(", ")
-            ))
-        }
+/// There is no such plan, or it does not go by sites.
+pub fn site_plan(spec: &str) -> Result<Plan, Error> {
+    let plan = PLANS.find(spec)?;
+    match plan.by.is_by_site() {
+        true => Ok(plan),
+        false => Err(Error::Asked(format!(
+            "{spec}: does not go by allocation sites, which is how objects are placed here: take {USUAL} or knapsack"
+        ))),
     }
 }
 
@@ -56,7 +47,7 @@ pub fn site_map(
         Some(bytes) => (budget as f64 * peak as f64 / bytes as f64) as u64,
         None => budget.max(least),
     };
-    let chosen = quotas(plan, &counts, &counts, in_profile.min(peak));
+    let chosen = plan.by.quotas(&counts, &counts, in_profile.min(peak));
     let quotas = chosen.unwrap_or_default();
     let chosen: u64 = quotas.bytes.iter().sum();
     let factor = budget as f64 / chosen.max(1) as f64;

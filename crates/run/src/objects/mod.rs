@@ -5,6 +5,7 @@ mod address_map;
 mod arena;
 pub mod colours;
 mod groups;
+mod known;
 mod layout;
 pub mod live;
 mod plans;
@@ -15,13 +16,17 @@ mod trace_sites;
 mod watched;
 
 pub use groups::Groups;
+pub use known::Known;
 pub use layout::{Quotas, REST, is_fast};
-pub use plans::{By, PLANS, Plan, plan, quotas};
+pub use plans::{By, PLANS, Plan};
 pub use tally::Tally;
 
 use crate::dimms::{self, PowerPoint, TrayUse};
 use crate::seen::{self, Eye};
-use crate::{Error, InStep, Measured, Replayed, RunResult, RunSpec, Seen, TrayOptions, Work};
+use crate::{
+    Compared, Error, InStep, Measured, Replayed, RunResult, RunSpec, Seen, Spec, TrayOptions, Work,
+    scaled_policy,
+};
 pub use address_map::MOST_SITES;
 use address_map::PAGE;
 use layout::Layout;
@@ -49,7 +54,7 @@ pub enum Placed {
     Fast,
     /// All in slow memory.
     Slow,
-    /// Its pages, by a policy.
+    /// Its pages, by a policy, `name:key=value,...`.
     Pages(String),
     /// Its objects by groups of call stacks, with so much fast memory for each.
     Sites(Groups, Quotas),
@@ -116,8 +121,8 @@ pub struct ObjectResult {
 pub struct PlacedSite {
     /// Its name for people.
     pub site: String,
-    /// Fast memory that it may take, bytes.
-    pub fast_quota_bytes: u64,
+    /// Fast memory that it may take, bytes; none where pages are placed, whoever is in them.
+    pub fast_quota_bytes: Option<u64>,
     /// What was counted of it in this very program.
     #[serde(flatten)]
     pub counts: Counts,
@@ -132,13 +137,71 @@ pub struct SiteCounts {
     pub waits: OwnerCounts,
 }
 
+impl Spec for ObjectSpec {
+    type Result = ObjectResult;
+    type End = ();
+
+    /// What sites are worth is no text, and a command is recorded anew each time.
+    fn identity(&self) -> Option<String> {
+        None
+    }
+
+    fn what(&self) -> String {
+        let trace = self.trace.file_name().unwrap_or_default();
+        format!("{} under {}", trace.to_string_lossy(), self.plan)
+    }
+
+    fn trace(&self) -> Option<Replayed<'_>> {
+        Some(self.replayed())
+    }
+
+    fn run(
+        &self,
+        in_step: &InStep,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(ObjectResult, ()), Error> {
+        Ok((run_in_step(self, in_step, watch)?, ()))
+    }
+}
+
+impl Compared for ObjectResult {
+    fn name(&self) -> &str {
+        &self.plan
+    }
+
+    fn rename(&mut self, name: &str) {
+        self.plan = name.into();
+    }
+
+    fn most_bytes(&self) -> u64 {
+        self.most_bytes
+    }
+
+    fn warning(&self) -> Option<&str> {
+        self.run.warning.as_deref()
+    }
+
+    fn seen(&self) -> Option<&Seen> {
+        self.run.seen.as_deref()
+    }
+}
+
 impl ObjectSpec {
-    /// What it replays.
-    pub fn replayed(&self) -> Replayed<'_> {
+    fn replayed(&self) -> Replayed<'_> {
         Replayed {
             path: &self.trace,
             code: self.pictures && self.by_site,
         }
+    }
+
+    /// The page policy of the run, if one decides: it looks as often as the run's fast memory is smaller than the machine's.
+    fn policy(&self) -> Option<String> {
+        let Placed::Pages(policy) = &self.placed else {
+            return None;
+        };
+        let whole = dram_bytes(&self.machine);
+        let budget = self.budget.unwrap_or(whole);
+        Some(scaled_policy::for_run(policy, whole, budget))
     }
 
     /// The machine of the run: one socket, with the budget as its DRAM.
@@ -148,6 +211,9 @@ impl ObjectSpec {
         if let Some(bytes) = self.budget {
             let dimms = u64::from(m.dram.channels * m.dram.dimms_per_channel).max(1);
             m.dram.dimm_bytes = Bytes(bytes.div_ceil(dimms).next_multiple_of(PAGE).max(PAGE));
+        }
+        if let Some(policy) = self.policy() {
+            scaled_policy::machine_for(&policy, &mut m);
         }
         m
     }
@@ -189,14 +255,10 @@ pub fn run_objects(
     spec: &ObjectSpec,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<ObjectResult, Error> {
-    run_objects_in_step(spec, &InStep::default(), watch)
+    run_in_step(spec, &InStep::default(), watch)
 }
 
-/// As [`run_objects`], one of several runs of a trace.
-///
-/// # Errors
-/// As [`run_objects`].
-pub fn run_objects_in_step(
+fn run_in_step(
     spec: &ObjectSpec,
     in_step: &InStep,
     watch: &mut dyn FnMut(&Progress) -> bool,
@@ -239,9 +301,10 @@ pub fn run_objects_in_step(
     let (layout, pages) = match &spec.placed {
         Placed::Fast => (as_it_was(), by_tier(Where::Fast)),
         Placed::Slow => (as_it_was(), by_tier(Where::Slow)),
-        Placed::Pages(policy) => {
-            let (_, given) = varve_spec::split(policy);
-            let made = policies::entry(policy)?.make(given, &topology)?;
+        Placed::Pages(_) => {
+            let policy = spec.policy().unwrap_or_default();
+            let (_, given) = varve_spec::split(&policy);
+            let made = policies::entry(&policy)?.make(given, &topology)?;
             (as_it_was(), pages(made))
         }
         Placed::Sites(groups, quotas) => (
@@ -263,7 +326,8 @@ pub fn run_objects_in_step(
         Some(dimms) => Watched::on(dimms, policy, peak.clone()),
         None => Watched::new(policy, peak.clone()),
     });
-    let mut placement = Placement::with(&spec.plan, topology, frames, policy);
+    let called = spec.policy().unwrap_or_else(|| spec.plan.clone());
+    let mut placement = Placement::with(&called, topology, frames, policy);
     let layout = SharedLayout::new(layout);
     let trace = in_step.program(spec.replayed())?;
     let mut program = PlacedProgram::new(trace, layout.clone());
@@ -297,6 +361,14 @@ pub fn run_objects_in_step(
     let peak = peak.get();
     result.measured.fast_bytes = peak.fast * PAGE;
     result.measured.slow_bytes = peak.slow * PAGE;
+    let written = match &spec.placed {
+        Placed::Pages(policy) => policy,
+        _ => &spec.plan,
+    };
+    let scale = scaled_policy::scale(placement.spec());
+    result.measured.policy_scale = Some(scale).filter(|scale| *scale > 1);
+    result.measured.undecided =
+        scaled_policy::undecided(written, &placement, peak.fast + peak.slow, peak.slow);
     let mut trays = None;
     if let Some(state) = placement.policy().trays().filter(|_| on_dimms) {
         let state = TrayState {

@@ -1,12 +1,13 @@
 //! A WebAssembly program's objects under heap plans.
 
-use super::{BASE, Fast, Shares, plans, usual_plans};
+use super::{BASE, Budgets, Fast, Limited, PlannedRun, plans, usual_plans};
+use crate::pipeline::{Comparison, Facts, Role};
 use crate::{Error, ManagedProgram, ManagedSpec, Numa, PlanResult, TrayOptions, has_one_memory};
 use std::sync::Arc;
 use varve_machine::energy::Energy;
 use varve_machine::model::nodes;
 use varve_machine::{Bytes, Machine};
-use varve_runtime::Config;
+use varve_runtime::{Config, plans as catalogue};
 use varve_sites::Profile;
 
 /// A program on a modelled machine.
@@ -38,16 +39,6 @@ pub struct ObjectsRequest {
     pub seed: u64,
     /// Whether results have what pictures are made of.
     pub pictures: bool,
-}
-
-/// The runs of a request.
-pub struct ObjectRuns {
-    /// Each run; those with shares of fast memory get their limits once the first has ended.
-    pub specs: Vec<ManagedSpec>,
-    /// What each is called: its plan, and its share where there are several.
-    pub names: Vec<String>,
-    /// Shares of the memory that the program takes, if they were asked for.
-    pub shares: Option<Shares>,
 }
 
 impl ObjectsRequest {
@@ -140,81 +131,123 @@ impl ObjectsRequest {
         }
     }
 
-    /// One run for each plan, and for each share of fast memory.
+    /// One run for each plan, and for each budget of fast memory.
     ///
     /// # Errors
     /// As [`ObjectsRequest::check`] and [`ObjectsRequest::plans`].
     pub fn runs(&self) -> Result<ObjectRuns, Error> {
-        let trays = self.tray_options()?;
-        let mut plans = self.plans()?;
-        let mut config = self.config.clone();
-        let mut shares = None;
-        match &self.fast {
-            None => {}
-            Some(Fast::Size(bytes)) => config.fast_max = Some(bytes.0),
-            Some(Fast::Percent(percents)) => {
-                // What the program takes is known from a run in fast memory alone, so that this one is the first.
-                let of = Shares::new(plans, percents);
-                plans = of.runs();
-                shares = Some(of);
-            }
-        }
-        let spec = |plan: &String| ManagedSpec {
-            config: config.clone(),
+        let asked = self.plans()?;
+        // What the program takes is known from a run in fast memory alone, so that this one is the first.
+        let shares = matches!(self.fast, Some(Fast::Percent(_)));
+        let plans: Vec<String> = match shares {
+            true => asked.iter().filter(|plan| *plan != BASE).cloned().collect(),
+            false => asked.clone(),
+        };
+        let limited: Vec<(String, Limited)> = plans
+            .iter()
+            .map(|plan| (plan.clone(), Limited::Asked))
+            .collect();
+        let base = ManagedSpec {
+            config: self.config.clone(),
             page_bytes: self.page_bytes.unwrap_or(4096),
             instances: self.instances,
             every: self.every,
             numa: self.numa,
-            trays: trays.clone(),
+            trays: self.tray_options()?,
             seed: self.seed,
             pictures: self.pictures,
-            ..ManagedSpec::new(self.machine.clone(), plan, self.program.clone())
+            ..ManagedSpec::new(self.machine.clone(), BASE, self.program.clone())
         };
         Ok(ObjectRuns {
-            specs: plans.iter().map(spec).collect(),
-            names: shares.as_ref().map_or(plans, Shares::names),
+            budgets: Budgets::new(&limited, self.fast.as_ref()),
+            list: self.plans.clone(),
+            base,
             shares,
+            asked,
+            plans,
         })
     }
 }
 
-/// Results of some runs, in order; each stands for itself.
-pub type PlanResults = Vec<Result<PlanResult, Error>>;
+/// The runs of a request.
+pub struct ObjectRuns {
+    /// Budgets of the runs; where they are shares of memory, of those after the first.
+    pub budgets: Budgets,
+    /// The run with all in fast memory.
+    pub base: ManagedSpec,
+    list: Option<String>,
+    /// Whether budgets are shares of what the base takes, so that it comes first.
+    shares: bool,
+    /// The plans that were asked for.
+    pub asked: Vec<String>,
+    /// The plans of the runs with budgets.
+    plans: Vec<String>,
+}
 
 impl ObjectRuns {
-    /// Makes all runs by `make`, which gets some of them and the number of the first. The first run is made before the others where
-    /// they get shares of what it took.
-    ///
-    /// If that one fails, it is the only result.
-    pub fn make(
-        &mut self,
-        mut make: impl FnMut(&[ManagedSpec], usize) -> PlanResults,
-    ) -> PlanResults {
-        let mut results = match &self.shares {
-            None => make(&self.specs, 0),
-            Some(shares) => {
-                let mut results = make(&self.specs[..1], 0);
-                if let [Ok(base)] = &results[..] {
-                    let limits = shares.limits(base.most_bytes);
-                    for (spec, limit) in self.specs[1..].iter_mut().zip(limits) {
-                        spec.config.fast_max = Some(limit);
-                    }
-                    results.extend(make(&self.specs[1..], 1));
-                }
-                results
-            }
-        };
-        for (result, name) in results.iter_mut().zip(&self.names) {
-            if let Ok(result) = result {
-                result.plan.clone_from(name);
-            }
-        }
-        results
+    /// A run's plan, and its budget if it has one.
+    fn run(&self, run: usize) -> Option<&PlannedRun> {
+        self.budgets
+            .runs
+            .get(run.checked_sub(usize::from(self.shares))?)
     }
 
-    /// The result that shares of memory are of.
-    pub fn base<'r>(&self, results: &'r PlanResults) -> Option<&'r PlanResult> {
-        let first = results.first().and_then(|r| r.as_ref().ok());
-        first.filter(|r| self.shares.is_some() && r.plan == BASE)
+    /// What a run is.
+    pub fn spec(&self, run: usize) -> ManagedSpec {
+        let mut spec = self.base.clone();
+        if let Some(run) = self.run(run) {
+            spec.plan.clone_from(&self.plans[run.plan]);
+            spec.config.fast_max = run.bytes.or(spec.config.fast_max);
+        }
+        spec
+    }
+}
+
+impl Comparison for ObjectRuns {
+    type Spec = ManagedSpec;
+
+    fn names(&self) -> Vec<String> {
+        let base = self.shares.then(|| BASE.to_string());
+        let runs = self.budgets.runs.iter().map(|run| run.name.clone());
+        base.into_iter().chain(runs).collect()
+    }
+
+    fn role(&self, run: usize) -> Role {
+        let plan = self.run(run).map_or(BASE, |run| &*self.plans[run.plan]);
+        let asked = self.asked.iter().any(|spec| spec == plan);
+        Role::of(self.list.as_deref(), plan, asked)
+    }
+
+    fn facts(&self, run: usize) -> Facts {
+        let planned = self.run(run);
+        let plan = planned.map_or(BASE, |run| &*self.plans[run.plan]);
+        let Ok(entry) = catalogue::entry(plan) else {
+            return Facts::default();
+        };
+        let all = catalogue::plans();
+        Facts {
+            rank: all
+                .iter()
+                .position(|p| p.name == entry.name)
+                .unwrap_or(all.len()),
+            about: entry.about,
+            advised: entry.name != BASE,
+            linux: entry.name == catalogue::first_touch::ENTRY.name,
+            budget: planned.and_then(|run| run.bytes),
+        }
+    }
+
+    fn first(&self) -> Vec<ManagedSpec> {
+        self.shares.then(|| self.base.clone()).into_iter().collect()
+    }
+
+    fn then(&mut self, first: &[PlanResult]) -> Result<Vec<ManagedSpec>, Error> {
+        if let Some(base) = first.first() {
+            self.budgets.set(base.most_bytes);
+        }
+        let first = first.len();
+        Ok((0..self.budgets.runs.len())
+            .map(|run| self.spec(first + run))
+            .collect())
     }
 }

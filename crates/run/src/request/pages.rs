@@ -1,7 +1,9 @@
 //! A program's pages under page policies.
 
-use crate::{Error, RunSpec, Work, policies_for};
+use crate::pipeline::{Comparison, Facts, Role};
+use crate::{Error, RunResult, RunSpec, Work, policies_for};
 use varve_machine::Machine;
+use varve_pages::policies;
 use varve_trace::{Footprint, TraceReader};
 
 /// Scale of a workload when none is given: a 48 GB cache becomes 768 MB, a minute becomes a second.
@@ -93,12 +95,15 @@ impl PagesRequest {
     ///
     /// # Errors
     /// As [`PagesRequest::policies`].
-    pub fn specs(&self, base: &RunSpec) -> Result<Vec<RunSpec>, Error> {
+    pub fn runs(&self, base: &RunSpec) -> Result<PageRuns, Error> {
         let of = |policy: String| RunSpec {
             policy,
             ..base.clone()
         };
-        Ok(self.policies(base)?.into_iter().map(of).collect())
+        Ok(PageRuns {
+            specs: self.policies(base)?.into_iter().map(of).collect(),
+            list: self.policies.clone(),
+        })
     }
 
     /// Scale and page size: what was asked for, or what suits the work; and how much memory it touches, if that is known.
@@ -119,6 +124,51 @@ impl PagesRequest {
                 Ok((scale, page(4096), Some(footprint)))
             }
         }
+    }
+}
+
+/// The runs of a request, which depend on no others.
+pub struct PageRuns {
+    /// One for each policy.
+    pub specs: Vec<RunSpec>,
+    list: String,
+}
+
+impl Comparison for PageRuns {
+    type Spec = RunSpec;
+
+    fn names(&self) -> Vec<String> {
+        self.specs.iter().map(|spec| spec.policy.clone()).collect()
+    }
+
+    fn role(&self, run: usize) -> Role {
+        Role::of(Some(&self.list), &self.specs[run].policy, true)
+    }
+
+    fn facts(&self, run: usize) -> Facts {
+        let cached = self.specs[run].machine.dram_cache.is_some();
+        let Ok(policy) = policies::entry(&self.specs[run].policy) else {
+            return Facts::default();
+        };
+        let all = policies::policies();
+        Facts {
+            rank: all
+                .iter()
+                .position(|p| p.name == policy.name)
+                .unwrap_or(all.len()),
+            about: policy.about,
+            advised: policy.is_advised(cached),
+            linux: policy.is_linux(cached),
+            budget: None,
+        }
+    }
+
+    fn first(&self) -> Vec<RunSpec> {
+        Vec::new()
+    }
+
+    fn then(&mut self, _: &[RunResult]) -> Result<Vec<RunSpec>, Error> {
+        Ok(self.specs.clone())
     }
 }
 

@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(runs.beside_first(1), None);
         for n in 1..=40 {
             // Fast in the beginning, then half as fast.
-            let slower = u64::from(n > 20) * (n - 20);
+            let slower = u64::saturating_sub(n, 20);
             runs.note(0, n * 500_000, n * 1_000_000 + slower * 1_000_000);
         }
         assert_eq!(runs.beside_first(0), Some(1.0));

@@ -1,9 +1,10 @@
 //! Columns of comparisons with how their values are read off a result, and those that all kinds of runs share.
 
+use std::borrow::Borrow;
 use std::ops::Deref;
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
-use varve_run::{Measured, RunResult};
+use varve_run::{Compared, Measured, Pauses, RunResult};
 
 /// A column, and its value of one result.
 pub struct Cell<'a, R>(Column, Box<dyn Fn(&R) -> Value + 'a>);
@@ -19,6 +20,11 @@ impl<'a, R> Cell<'a, R> {
         Cell::new(column, move |r| 100.0 * share(r))
     }
 
+    /// Whether it is the column of this name.
+    pub fn is(&self, name: &str) -> bool {
+        self.0.name == name
+    }
+
     pub fn with_unit(mut self, unit: impl Into<String>) -> Self {
         self.0 = self.0.with_unit(unit);
         self
@@ -28,22 +34,40 @@ impl<'a, R> Cell<'a, R> {
 /// A comparison without notes: a row for each result, called as `name` says.
 pub fn table<R>(
     (title, rows_are): (String, &str),
-    results: &[R],
+    results: &[impl Borrow<R>],
     name: fn(&R) -> &str,
     cells: Vec<Cell<R>>,
 ) -> RunTable {
     let mut table = RunTable::new(title, rows_are);
-    for r in results {
+    for r in results.iter().map(Borrow::borrow) {
         table.push(name(r), cells.iter().map(|Cell(_, value)| value(r)));
     }
     table.columns = cells.into_iter().map(|Cell(column, _)| column).collect();
     table
 }
 
+/// What `slowdown` is where one instance stands for all.
+pub const MNTT_ALIKE: &str = "slowdown: of one instance beside the same instances with all in DRAM (maximum normalized turnaround time, MNTT)";
+/// The same where all were run.
+pub const MNTT: &str =
+    "slowdown: of the instance that loses most (maximum normalized turnaround time, MNTT)";
+
 /// How long it took.
 pub fn time<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
     let column = Column::new("time", Format::DurationNs, Better::Lower);
     Cell::new(column, |r: &R| r.seconds * 1e9)
+}
+
+/// How many times as long as the base.
+pub fn slowdown<'a, R: Compared>(base: &'a R) -> Cell<'a, R> {
+    let column = Column::new("slowdown", Format::Number, Better::Lower);
+    Cell::new(column, |r: &R| r.slowdown(base)).with_unit(format!("x {}", base.name()))
+}
+
+/// The columns of all plans, with those of one kind between the price and what was moved.
+pub fn plans<'a, R: Compared>(base: &'a R, own: Vec<Cell<'a, R>>) -> Vec<Cell<'a, R>> {
+    let first = [time(), slowdown(base), dram()];
+    first.into_iter().chain(own).chain([moved()]).collect()
 }
 
 /// What of the memory that was touched is DRAM: the price.
@@ -77,7 +101,7 @@ pub fn sampled(run: &RunResult) -> Option<String> {
 }
 
 /// What memory took, if that is known of all results.
-pub fn energy<'a, R: Deref<Target = Measured>>(results: &[R]) -> Option<Cell<'a, R>> {
+pub fn energy<'a, R: Deref<Target = Measured>>(results: &[&R]) -> Option<Cell<'a, R>> {
     let column = Column::new("energy", Format::Number, Better::Lower).with_unit("mJ");
     let known = results.iter().all(|r| r.energy_j.is_some());
     known.then(|| Cell::new(column, |r: &R| 1000.0 * r.energy_j.unwrap_or(f64::NAN)))
@@ -87,7 +111,7 @@ pub fn energy<'a, R: Deref<Target = Measured>>(results: &[R]) -> Option<Cell<'a,
 pub type Reason<R> = (&'static str, fn(&R) -> f64);
 
 /// The reasons for which time was lost in any of the results; loads, stores and the system always.
-pub fn reasons<R: Deref<Target = Measured>>(results: &[R]) -> Vec<Reason<R>> {
+pub fn reasons<R: Deref<Target = Measured>>(results: &[&R]) -> Vec<Reason<R>> {
     let all: [Reason<R>; 6] = [
         ("loads", |r| r.stalls.load),
         ("stores", |r| r.stalls.store),
@@ -103,11 +127,7 @@ pub fn reasons<R: Deref<Target = Measured>>(results: &[R]) -> Vec<Reason<R>> {
 }
 
 /// Bars of the shares of time that were lost, one for each result.
-pub fn stall_chart<R: Deref<Target = Measured>>(
-    rows_are: &str,
-    results: &[R],
-    name: fn(&R) -> &str,
-) -> Chart {
+pub fn stall_chart<R: Compared>(rows_are: &str, results: &[&R]) -> Chart {
     let shares = |share: fn(&R) -> f64| results.iter().map(|r| 100.0 * share(r)).collect();
     Chart::new(
         "stalls",
@@ -115,11 +135,46 @@ pub fn stall_chart<R: Deref<Target = Measured>>(
         Axis::new(rows_are, "", Format::Number),
         Axis::new("share of time", "", Format::Percent).between(0.0, 100.0),
         Data::Bars {
-            groups: results.iter().map(|r| name(r).into()).collect(),
+            groups: results.iter().map(|r| r.name().into()).collect(),
             bars: (reasons(results).into_iter())
                 .map(|(reason, share)| Bars::new(reason, shares(share)))
                 .collect(),
             stacked: true,
         },
     )
+}
+
+/// Pauses of a kind, of a result, and how many collections that are.
+pub type Kind<R> = (&'static str, fn(&R) -> (u64, Pauses));
+
+/// Pauses for collections, kind by kind.
+pub fn pauses<R: Compared>(results: &[&R], kinds: &[Kind<R>]) -> RunTable {
+    let mut table = RunTable::new("Pauses for collections", "plan");
+    for (kind, _) in kinds {
+        table.columns.extend([
+            Column::new(*kind, Format::Number, Better::Neither),
+            Column::new("p50", Format::DurationNs, Better::Lower),
+            Column::new("p99", Format::DurationNs, Better::Lower),
+            Column::new("max", Format::DurationNs, Better::Lower),
+        ]);
+    }
+    for r in results {
+        let mut row = Vec::new();
+        for (_, of) in kinds {
+            let (count, p) = of(r);
+            // What was collected in a pause of everything had none of its own.
+            let ns = |ns: u64| match p.max_ns {
+                0 => Value::Missing,
+                _ => (ns as f64).into(),
+            };
+            row.extend([
+                (count as f64).into(),
+                ns(p.p50_ns),
+                ns(p.p99_ns),
+                ns(p.max_ns),
+            ]);
+        }
+        table.push(r.name(), row);
+    }
+    table
 }

@@ -1,12 +1,14 @@
 //! What comes out of runs side by side: a table on the terminal, JSON, or files.
 
+use super::columns::{self, Cell};
+use super::pictures;
+use super::runs::Came;
 use crate::args::run::output::Output;
 use crate::ui::{self, Done, command_line, failed, print};
 use serde::Serialize;
-use std::process::ExitCode;
-use varve_report::pictures::Pictures;
+use varve_report::pictures::Flame;
 use varve_report::{Chart, Look, Origin, RunReport, RunTable, table as terminal};
-use varve_run::VERSION;
+use varve_run::{Compared, VERSION};
 
 /// Where results come from.
 pub fn origin(machine: &str, seed: u64) -> Origin {
@@ -18,21 +20,76 @@ pub fn origin(machine: &str, seed: u64) -> Origin {
     }
 }
 
-/// Prints and writes runs that have ended, with pictures if they were asked for.
-pub fn show<R: Serialize>(
+/// What one kind of run has to show besides what all have.
+pub struct Sheet<'a, R> {
+    /// The program and where it runs.
+    pub title: String,
+    /// What a row is: a policy or a plan.
+    pub rows_are: &'static str,
+    /// The columns.
+    pub cells: Vec<Cell<'a, R>>,
+    /// The two columns whose best trade-offs are marked.
+    pub trade_off: Option<(usize, usize)>,
+    /// What there is to know of these runs.
+    pub notes: Vec<String>,
+    /// What to do.
+    pub advice: Vec<String>,
+    /// Other tables.
+    pub details: Vec<RunTable>,
+    /// Charts for a page.
+    pub charts: Vec<Chart>,
+    /// Where threads wait, by memory and by code.
+    pub flames: (Option<Flame>, Option<Flame>),
+}
+
+/// How often a policy looks.
+fn looks(name: &str, scale: u64) -> String {
+    let (policy, _) = varve_spec::split(name);
+    format!(
+        "`{policy}` looks {scale} times as often as its settings say, as if the program, its pages and its run were {scale} times as large: \
+         its budget is as many times less than the machine's DRAM. `{policy}:scale=1` takes the run as it is."
+    )
+}
+
+/// Prints and writes runs that have ended, and ends as they ended.
+pub fn show<R: Compared + Serialize>(
     a: &Output,
     origin: Origin,
-    table: RunTable,
-    (details, charts): (Vec<RunTable>, Vec<Chart>),
-    runs: &[R],
-    drawn: Option<Pictures>,
+    came: &Came<R>,
+    sheet: Sheet<R>,
 ) -> Done {
-    let runs = runs.iter().map(serde_json::to_value);
+    let results = came.shown();
+    let mut table = columns::table(
+        (sheet.title, sheet.rows_are),
+        &results,
+        |r| r.name(),
+        sheet.cells,
+    );
+    table.trade_off = sheet.trade_off.filter(|_| results.len() > 1);
+    let mut warnings: Vec<String> = Vec::new();
+    for result in &results {
+        let scale = result.policy_scale.map(|scale| looks(result.name(), scale));
+        let all = [
+            result.warning().map(String::from),
+            result.undecided.clone(),
+            scale,
+        ];
+        for warning in all.into_iter().flatten() {
+            let line = format!("Note: {warning}");
+            if !warnings.contains(&line) {
+                warnings.push(line);
+            }
+        }
+    }
+    let all = [warnings, sheet.notes, came.not_run.clone(), sheet.advice];
+    table.notes.extend(all.into_iter().flatten());
+    let drawn = pictures::of(&table.title, &pictures::runs(&results), sheet.flames);
+    let runs = results.iter().map(serde_json::to_value);
     let mut report = RunReport {
         origin,
         table,
-        details,
-        charts,
+        details: sheet.details,
+        charts: sheet.charts,
         pictures: Vec::new(),
         runs: runs.collect::<Result<_, _>>().map_err(failed)?,
     };
@@ -51,5 +108,5 @@ pub fn show<R: Serialize>(
         }
         ui::save(&report, folder)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(came.code())
 }

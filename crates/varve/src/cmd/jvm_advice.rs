@@ -1,67 +1,13 @@
-//! What to do with a Java program, in two sentences: which plan, and whose memory makes the difference.
+//! Whose memory makes the difference for a Java program, in a sentence.
 
-use super::shares::{self, BASE};
 use varve_report::fmt;
-use varve_run::jvm::{self, JavaResult, UseOfMemory};
+use varve_run::jvm::UseOfMemory;
 
-/// Within this factor two times count as equal.
-const EQUAL: f64 = 1.03;
 /// A part that takes so much of what threads wait longer is named.
 const NAMED: f64 = 0.1;
 
-/// How many times as long as the base.
-pub fn slowdown(r: &JavaResult, base: &JavaResult) -> f64 {
-    r.seconds / base.seconds.max(f64::MIN_POSITIVE)
-}
-
-/// Which plan to use, and why; nothing where there is nothing to choose from.
-pub fn advice(results: &[JavaResult]) -> Vec<String> {
-    let Some(dram) = results.iter().find(|r| r.plan == BASE) else {
-        return Vec::new();
-    };
-    let time = |r: &JavaResult| slowdown(r, dram);
-    let more = |r: &JavaResult| percent(time(r) - 1.0);
-    let less = |r: &JavaResult| percent(dram.dram_share() - r.dram_share());
-    let chosen = shares::least(results, |r| r.dram_share(), time, EQUAL);
-    let what = match chosen {
-        Some((r, true)) if r.plan == "slow" => format!(
-            "Advice: all of it may be in slow memory, for {} more time.",
-            more(r)
-        ),
-        Some((r, true)) => format!(
-            "Advice: use `{}`{}: {} of the memory leaves DRAM, for {} more time.",
-            r.plan,
-            about(&r.plan),
-            less(r),
-            more(r)
-        ),
-        Some((r, false)) => format!(
-            "Advice: stay with `{BASE}` if time counts most. Next is `{}`{}: {} of the memory leaves DRAM, for {} more time.",
-            r.plan,
-            about(&r.plan),
-            less(r),
-            more(r)
-        ),
-        None if results.len() == 1 => return Vec::new(),
-        None => format!("Advice: stay with `{BASE}`: no other plan of these takes less DRAM."),
-    };
-    let slow = results.iter().find(|r| r.plan == "slow");
-    let slow = slow.filter(|slow| time(slow) > EQUAL);
-    let why = slow.and_then(|slow| why(&dram.memory, &slow.memory));
-    std::iter::once(what).chain(why).collect()
-}
-
-/// What a plan does, where its name does not say it.
-fn about(spec: &str) -> String {
-    let name = spec.split(" at ").next().unwrap_or_default();
-    let about = jvm::plan(name).map(|(plan, _)| plan.about).ok();
-    // What stands in brackets is where it comes from.
-    let about = about.and_then(|about| about.split(" (").next());
-    about.map_or(String::new(), |about| format!(" ({about})"))
-}
-
 /// Whose memory threads wait longer for with all of it in slow memory: the parts that matter, the most first.
-fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> {
+pub fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> {
     let parts: [(&str, &[&str]); 5] = [
         ("old objects", &["old"]),
         ("young objects", &["young", "eden", "survivor"]),
@@ -156,14 +102,5 @@ mod tests {
             "{said}"
         );
         assert!(!said.contains("for the heap"), "{said}");
-    }
-
-    #[test]
-    fn what_a_plan_does_stands_beside_its_name() {
-        assert_eq!(
-            about("kg-n:outside=slow"),
-            " (the young generation in fast memory, the old one in slow memory)"
-        );
-        assert_eq!(about("hotset at 10%").matches('(').count(), 1);
     }
 }

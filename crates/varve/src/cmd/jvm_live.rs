@@ -1,26 +1,24 @@
 //! `varve run --live --plan kg-n -- java ...`: generations of a stock Java virtual machine on the memory nodes of this machine.
 
 use super::live::ended;
+use super::native_replay;
 use crate::args::run::job::LiveJava;
-use crate::ui::{Done, print, wrong};
+use crate::ui::{Done, Failure, print, wrong};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::Path;
 use varve_live::java::{self, Decided, Deciding, JavaProcess, JavaReport, Job};
 use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
+use varve_pages::policies;
 use varve_run::Phase;
-use varve_run::jvm::{By, Sampler, plan};
+use varve_run::catalogue::{Live, of_policy};
+use varve_run::jvm::{By, PLANS, Sampler};
 
 pub fn run(command: &[OsString], a: &LiveJava) -> Done {
     let named = a.plan.plan.as_deref().unwrap_or_default();
-    let (_, by) = plan(named).map_err(wrong)?;
-    let placing = by.placing().ok_or_else(|| {
-        wrong(format!(
-            "--plan {named}: moves pages while the program runs, which is done on a model alone: take dram, slow, slow-scan, kg-n, \
-             interleave or pima here"
-        ))
-    })?;
+    let by = PLANS.find(named).map_err(wrong)?.by;
+    let placing = by.placing().ok_or_else(|| elsewhere(named, command))?;
     let (topology, _) = Topology::read(Path::new("/"));
     let kinds = match &a.nodes.nodes {
         Some(given) => Kinds::parse(given, &topology).map_err(wrong)?,
@@ -60,6 +58,21 @@ pub fn run(command: &[OsString], a: &LiveJava) -> Done {
         ));
     }
     ended(&report.status)
+}
+
+/// What does a plan for pages on this machine, and not this command.
+fn elsewhere(named: &str, command: &[OsString]) -> Failure {
+    let command = native_replay::shown(command);
+    let policy = policies::entry(named).ok();
+    let live = policy.map_or(Live::No("it is no page policy"), of_policy);
+    wrong(match live {
+        Live::By(words) => format!(
+            "--plan {named}: moves pages, which `varve {words}` does on this machine: write `varve {words} --policy {named} -- {command}`"
+        ),
+        Live::Only(_, why) | Live::No(why) => format!(
+            "--plan {named}: not on this machine: {why}; take kg-n, slow-scan, pima, interleave, slow or dram"
+        ),
+    })
 }
 
 fn mib(bytes: u64) -> f64 {

@@ -1,111 +1,49 @@
 //! Results of plans for Java virtual machines as tables and charts.
 
-use super::columns::{self, Cell};
-use super::jvm_advice::{advice, slowdown};
-use super::shares::BASE;
+use super::columns::{self, Cell, Kind};
 use varve_report::fmt::Format;
-use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
-use varve_run::Pauses;
+use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable};
 use varve_run::jvm::JavaResult;
 
-fn base(results: &[JavaResult]) -> &JavaResult {
-    let dram = results.iter().find(|r| r.plan == BASE);
-    dram.unwrap_or(&results[0])
-}
-
-/// Time and memory of each plan, with the advice.
-pub fn of(name: &str, results: &[JavaResult]) -> RunTable {
-    let base = base(results);
-    let column = Column::new("slowdown", Format::Number, Better::Lower);
+/// The columns that Java programs have of their own.
+pub fn cells<'a>() -> Vec<Cell<'a, JavaResult>> {
     let pause = Column::new("longest pause", Format::DurationNs, Better::Lower);
-    let mut cells = vec![
-        columns::time(),
-        Cell::new(column, |r: &JavaResult| slowdown(r, base)).with_unit(format!("x {}", base.plan)),
-        columns::dram(),
+    vec![
         Cell::share("GC", |r: &JavaResult| r.gc_share),
         Cell::new(pause, |r: &JavaResult| r.longest_pause_ns as f64),
-        columns::moved(),
-    ];
-    cells.extend(columns::energy(results));
+    ]
+}
+
+/// The program, its virtual machine, and where it runs.
+pub fn title(name: &str, base: &JavaResult) -> String {
     let load = match base.instances {
         1 => String::new(),
         n => format!(", one of {n} alike"),
     };
-    let title = format!(
+    format!(
         "{name} on {}{load} (Java {}, {}, {} threads, {} busy at a time)",
         base.machine,
         base.java,
         base.collector.name(),
         base.threads,
         base.busy_threads
-    );
-    let mut table = columns::table((title, "plan"), results, |r| &r.plan, cells);
-    table.trade_off = (results.len() > 1).then_some((1, 2));
-    if base.instances > 1 {
-        table.notes.push(
-            "slowdown: of one instance beside the same instances with all in DRAM (maximum normalized turnaround time, MNTT)"
-                .into(),
-        );
-    }
-    if let Some(warning) = results.iter().find_map(|r| r.warning.as_ref()) {
-        table.notes.push(format!("Note: {warning}"));
-    }
-    table.notes.extend(advice(results));
-    table
+    )
 }
 
-/// Pauses, where the time goes, and traffic by generation.
-pub fn details(results: &[JavaResult]) -> Vec<RunTable> {
-    vec![pauses(results), traffic(results)]
-}
-
-/// Pauses of a kind, of a result.
-type Kind = fn(&JavaResult) -> Pauses;
-
-fn pauses(results: &[JavaResult]) -> RunTable {
-    let mut table = RunTable::new("Pauses for collections", "plan");
-    let kinds: [(&str, Kind); 3] = [
-        ("minor", |r| r.minor),
-        ("full", |r| r.full),
-        ("other", |r| r.other),
+/// Pauses, and what each part of the memory does with all of it in DRAM.
+pub fn details(base: &JavaResult, results: &[&JavaResult]) -> Vec<RunTable> {
+    let kinds: [Kind<JavaResult>; 3] = [
+        ("minor", |r| (r.minor.count, r.minor)),
+        ("full", |r| (r.full.count, r.full)),
+        ("other", |r| (r.other.count, r.other)),
     ];
-    let any = |of: &Kind| results.iter().any(|r| of(r).count > 0);
-    let kinds: Vec<_> = kinds
-        .into_iter()
-        .filter(|(name, of)| *name != "other" || any(of))
-        .collect();
-    for (kind, _) in &kinds {
-        table.columns.extend([
-            Column::new(*kind, Format::Number, Better::Neither),
-            Column::new("p50", Format::DurationNs, Better::Lower),
-            Column::new("p99", Format::DurationNs, Better::Lower),
-            Column::new("max", Format::DurationNs, Better::Lower),
-        ]);
-    }
-    for r in results {
-        let mut row = Vec::new();
-        for (_, of) in &kinds {
-            let p = of(r);
-            // What was collected in a pause of everything had none of its own.
-            let ns = |ns: u64| match p.max_ns {
-                0 => Value::Missing,
-                _ => (ns as f64).into(),
-            };
-            row.extend([
-                (p.count as f64).into(),
-                ns(p.p50_ns),
-                ns(p.p99_ns),
-                ns(p.max_ns),
-            ]);
-        }
-        table.push(&r.plan, row);
-    }
-    table
+    let any = results.iter().any(|r| r.other.count > 0);
+    let kinds = &kinds[..if any { 3 } else { 2 }];
+    vec![columns::pauses(results, kinds), traffic(base)]
 }
 
 /// What each part of the memory does, with all of it in DRAM.
-fn traffic(results: &[JavaResult]) -> RunTable {
-    let r = base(results);
+fn traffic(r: &JavaResult) -> RunTable {
     let mut table = RunTable::new(format!("What memory is for, under `{}`", r.plan), "memory");
     table.columns = vec![
         Column::new("pages", Format::Bytes, Better::Neither),
@@ -133,10 +71,10 @@ fn traffic(results: &[JavaResult]) -> RunTable {
 }
 
 /// Time of the program and of its pauses, and what threads wait for.
-pub fn charts(results: &[JavaResult]) -> Vec<Chart> {
+pub fn charts(results: &[&JavaResult]) -> Vec<Chart> {
     let groups = results.iter().map(|r| r.plan.clone()).collect();
     let bars = |name: &str, f: &dyn Fn(&JavaResult) -> f64| {
-        Bars::new(name, results.iter().map(f).collect())
+        Bars::new(name, results.iter().map(|r| f(r)).collect())
     };
     let paused = |r: &JavaResult| r.minor_seconds + r.full_seconds + r.other_seconds;
     let time = Chart::new(
@@ -155,5 +93,5 @@ pub fn charts(results: &[JavaResult]) -> Vec<Chart> {
             stacked: true,
         },
     );
-    vec![time, columns::stall_chart("plan", results, |r| &r.plan)]
+    vec![time, columns::stall_chart("plan", results)]
 }

@@ -4,8 +4,8 @@ use crate::args::ListArgs;
 use crate::ui::{Done, print, wrong};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use varve_pages::policies::{Live, SCALE};
-use varve_runtime::plans;
+use varve_run::catalogue::Live;
+use varve_run::registry::{self, Kind};
 use varve_spec::{Param, all_params};
 use varve_workloads::registry::COMMON;
 
@@ -15,59 +15,57 @@ struct Item {
     name: &'static str,
     about: String,
     params: Vec<Param>,
-    /// Of page policies, by which command they are for this machine, or why they are not.
+    /// Of plans, whose.
+    whose: Option<&'static str>,
+    /// Of policies and plans, by which command they are for this machine, or why they are not.
     live: Option<Live>,
 }
 
 pub fn policies(a: &ListArgs) -> Done {
-    let items = varve_pages::policies()
-        .iter()
-        .map(|p| Item {
-            name: p.name,
+    let items = registry::page_policies().into_iter().map(|p| {
+        let about = format!("{} ({})", p.about, p.source);
+        Item {
             about: match (p.live, a.name.is_some()) {
-                (Live::Cache, _) => format!("{} ({}); live: run --live", p.about, p.source),
-                (Live::Nodes | Live::Frames, _) => {
-                    format!("{} ({}); live: tier", p.about, p.source)
-                }
-                (Live::No(why), true) => {
-                    format!("{} ({}); not live: {why}", p.about, p.source)
-                }
-                (Live::No(_), false) => format!("{} ({})", p.about, p.source),
+                (Live::By(how), _) => format!("{about}; live: {how}"),
+                (Live::No(why), true) => format!("{about}; not live: {why}"),
+                _ => about,
             },
-            params: all_params(p.params, &[SCALE]),
+            name: p.name,
+            params: p.params,
+            whose: None,
             live: Some(p.live),
-        })
-        .collect();
-    list(a, "policy", items)
+        }
+    });
+    list(a, "policy", items.collect())
 }
 
 pub fn plans(a: &ListArgs) -> Done {
-    let items = plans::plans()
-        .iter()
-        .map(|p| Item {
+    let all = match &a.name {
+        Some(name) => registry::plans_named(name).map_err(wrong)?,
+        None => registry::plans(),
+    };
+    let items = all.into_iter().map(|p| {
+        let source = match p.source {
+            "" => String::new(),
+            source => format!(" ({source})"),
+        };
+        let profile = if p.profile {
+            "; needs a site profile"
+        } else {
+            ""
+        };
+        Item {
+            about: format!("{}{source}{profile}", p.about),
             name: p.name,
-            about: match p.profile {
-                true => format!("{} ({}); needs a site profile", p.about, p.source),
-                false => format!("{} ({})", p.about, p.source),
-            },
-            params: all_params(p.params, &[plans::CODE]),
-            live: None,
-        })
-        .chain(native())
-        .collect();
-    list(a, "plan", items)
-}
-
-/// Plans of native programs whose names no heap plan has.
-fn native() -> impl Iterator<Item = Item> {
-    let named = |name: &str| plans::plans().iter().any(|p| p.name == name);
-    let own = varve_run::objects::PLANS.iter();
-    own.filter(move |p| !named(p.name)).map(|p| Item {
-        name: p.name,
-        about: format!("native programs: {}", p.about),
-        params: p.params.to_vec(),
-        live: None,
-    })
+            params: p.params,
+            whose: Some(match p.kind {
+                Kind::Pages => "pages of native programs and of Java virtual machines",
+                kind => kind.whose(),
+            }),
+            live: Some(p.live),
+        }
+    });
+    list(a, "plan", items.collect())
 }
 
 pub fn workloads(a: &ListArgs) -> Done {
@@ -77,6 +75,7 @@ pub fn workloads(a: &ListArgs) -> Done {
             name: w.name,
             about: w.about.into(),
             params: all_params(w.params, COMMON),
+            whose: None,
             live: None,
         })
         .collect();
@@ -88,7 +87,8 @@ fn list(a: &ListArgs, what: &'static str, items: Vec<Item>) -> Done {
         None => items,
         Some(name) => {
             let found = varve_spec::find(what, name, &items, |i| i.name).map_err(wrong)?;
-            vec![found.clone()]
+            let name = found.name;
+            items.into_iter().filter(|item| item.name == name).collect()
         }
     };
     if a.json {
@@ -101,10 +101,12 @@ fn list(a: &ListArgs, what: &'static str, items: Vec<Item>) -> Done {
                     .map(|p| json!({"key": p.key, "default": p.default, "about": p.about}))
                     .collect();
                 let mut all = json!({"name": i.name, "about": i.about, "parameters": params});
+                if let Some(whose) = i.whose {
+                    all["for"] = json!(whose);
+                }
                 match i.live {
                     None => {}
-                    Some(Live::Cache) => all["live"] = json!("run --live"),
-                    Some(Live::Nodes | Live::Frames) => all["live"] = json!("tier"),
+                    Some(Live::By(how) | Live::Only(how, _)) => all["live"] = json!(how),
                     Some(Live::No(why)) => all["not_live"] = json!(why),
                 }
                 all
@@ -113,7 +115,12 @@ fn list(a: &ListArgs, what: &'static str, items: Vec<Item>) -> Done {
         print(serde_json::to_string_pretty(&all).unwrap_or_default());
         return Ok(ExitCode::SUCCESS);
     }
+    let mut whose = None;
     for item in &items {
+        if item.whose != whose {
+            whose = item.whose;
+            print(format!("\nPlans for {}:", whose.unwrap_or_default()));
+        }
         print(hang(item.name, 14, &item.about));
         if a.name.is_some() {
             for p in &item.params {

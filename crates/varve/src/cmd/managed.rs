@@ -1,22 +1,22 @@
 //! `varve run module.wasm --machine M --plan P`: a managed program on a modelled machine, once under each heap plan.
 
-use super::compared::{self, origin};
-use super::plans;
-use super::shares::{self, BASE};
+use super::compared::{self, Sheet, origin};
+use super::runs::{Came, Runs, split};
 use super::timeout::Timeout;
-use super::{memory_full, phases, pictures, plan_table, sandbox, wasm};
+use super::{
+    budgets, columns, memory_full, phases, pictures, plan_table, plans, sandbox, tray_table, wasm,
+};
 use crate::args::run::job::{ModelledObjects, Program};
 use crate::args::run::region::Medium;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
-use indicatif::ProgressBar;
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 use varve_machine::Bytes;
-use varve_machine::model::{Progress, RunError};
-use varve_report::{Chart, fmt};
-use varve_run::request::{ObjectsRequest, SoFar, machine};
-use varve_run::{End, Error, Keep, ManagedSpec, PlanResult, compare};
+use varve_machine::model::RunError;
+use varve_report::fmt;
+use varve_run::advice::{Saves, advice};
+use varve_run::request::{BASE, ObjectRuns, ObjectsRequest, machine};
+use varve_run::{Compared, Comparison, End, Error, ManagedSpec, PlanResult, answer};
 
 pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     if let Some(folder) = &a.output.out {
@@ -52,45 +52,50 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     if request.wants_profile() {
         own_profile(&mut request)?;
     }
-    let colours = request.colours();
     let mut asked = request.runs().map_err(wrong)?;
-    plans::check_log(objects.pima_log.is_some(), &request.plans().map_err(wrong)?)?;
+    plans::check_log(objects.pima_log.is_some(), &asked.asked)?;
     let log = objects.pima_log.as_deref();
     let log = log.map(phases::Log::open).transpose()?;
-    let runs = Runs::new(a, asked.names.clone());
-    let results = asked.make(|specs, from| runs.make(specs, from));
+    let runs = Runs::new(asked.names(), a.model.jobs, None);
+    let said = Mutex::new(false);
+    let ended = |_: usize, _: &PlanResult, end: Option<&End>| {
+        // The program's own output once: of whichever run ends first. One that shows its times prints others each time.
+        let mut said = said.lock().expect("no holder panics");
+        if let Some(end) = end.filter(|_| !std::mem::replace(&mut *said, true)) {
+            runs.bar.suspend(|| output(end));
+            runs.bar.suspend(|| wasm::unknown(objects, end.unknown));
+        }
+    };
+    let answers = answer(&mut asked, |specs, from| {
+        runs.make(specs, from, None, &ended)
+    });
     runs.bar.finish_and_clear();
-    let base = asked.base(&results);
-    let limit = asked.shares.as_ref().zip(base);
-    let limit = limit.map(|(shares, base)| shares::note(shares, base.instances, base.most_bytes));
-    let specs = &asked.specs;
+    let program = &request.program;
+    let first = answers
+        .as_ref()
+        .map_or_else(Some, |all| all.iter().find_map(|a| a.as_ref().err()));
+    // What a program wrote that failed; where others ended well, theirs was shown.
+    if let Some(log) = first
+        .and_then(Error::log)
+        .filter(|_| !*said.lock().expect("no holder panics"))
+    {
+        let _ = std::io::stderr().write_all(&log.err);
+    }
+    let answers = answers.map_err(|e| failure(&asked.base, &e));
+    let answers = answers.inspect_err(|_| sandbox::tell(program, &[]))?;
     if let Some(mut log) = log {
-        for (spec, result) in specs.iter().zip(&results) {
+        for (run, result) in answers.iter().enumerate() {
             let phases = match result {
                 Ok(result) => &result.phases[..],
                 Err(e) => e.log().map_or(&[][..], |log| &log.phases),
             };
-            phases
-                .iter()
-                .for_each(|p| log.line(&format!("{} {p}", spec.plan)));
+            let plan = asked.spec(run).plan;
+            phases.iter().for_each(|p| log.line(&format!("{plan} {p}")));
         }
     }
-    let ended = ended_well(specs, results, &request.plans().map_err(wrong)?);
-    let (results, refused) = ended.inspect_err(|_| sandbox::tell(&specs[0].program, &[]))?;
-    let few = (wanted.is_none() && !colours).then(|| {
-        let all = plans::list("all", specs[0].config.profile.as_deref(), colours);
-        let all = all.map_or(0, |all| all.len());
-        format!("These are the plans to begin with. `--plan all` compares {all}.")
-    });
-    let notes = limit.into_iter().chain(refused).chain(few);
-    let chart = asked.shares.as_ref().and_then(|of| {
-        let base = results.iter().find(|r| r.plan == BASE)?;
-        shares::chart(of, &base.program, |name| {
-            let run = results.iter().find(|r| r.plan == name)?;
-            Some(run.turnaround(base).mntt)
-        })
-    });
-    show(a, &specs[0], &results, notes.collect(), chart)
+    let came = Came::of(&asked, answers, |run, e| failure(&asked.spec(run), e));
+    let came = came.inspect_err(|_| sandbox::tell(program, &[]))?;
+    show(a, &request, &asked, &came)
 }
 
 /// A profile for plans by allocation sites where none was given: of this very run. Better than leaving such plans out, and said.
@@ -107,145 +112,19 @@ fn own_profile(request: &mut ObjectsRequest) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs under several plans; what is known of a plan is on the terminal as soon as its run has ended.
-struct Runs<'a> {
-    a: &'a ModelledObjects,
-    plans: Vec<String>,
-    bar: ProgressBar,
-    done: ui::WorkDone,
-    so_far: Mutex<SoFar>,
-    /// Whether the program's output was shown.
-    said: Mutex<bool>,
-}
-
-impl Runs<'_> {
-    fn new(a: &ModelledObjects, plans: Vec<String>) -> Runs<'_> {
-        let done = ui::WorkDone::default();
-        Runs {
-            a,
-            bar: ui::bar_of(plans.len() as u64, "plans", done.clone()),
-            done,
-            so_far: Mutex::new(SoFar::new(plans.len())),
-            said: Mutex::new(false),
-            plans,
-        }
-    }
-
-    /// Makes runs, of which the first is number `from` of all.
-    fn make(&self, specs: &[ManagedSpec], from: usize) -> Vec<Result<PlanResult, Error>> {
-        // Before the first run has come far enough to ask for it.
-        let stop = ui::stop_flag();
-        compare(
-            specs,
-            ui::workers(self.a.model.jobs),
-            &Keep::nothing(),
-            &|i, progress| {
-                self.note(from + i, progress);
-                !stop.load(Ordering::Relaxed)
-            },
-            &|_, result, end| self.ended(result, end),
-        )
-    }
-
-    fn note(&self, i: usize, progress: Option<&Progress>) {
-        let mut so_far = self.so_far.lock().expect("no holder panics");
-        match progress {
-            Some(p) => {
-                so_far.note(i, p.accesses, p.now_ns);
-                self.bar.set_message(message(&self.plans, &so_far));
-            }
-            None => {
-                so_far.end(i);
-                self.bar.inc(1);
-            }
-        }
-        self.done.note(so_far.share(None), self.bar.elapsed());
-    }
-
-    fn ended(&self, result: &PlanResult, end: Option<&End>) {
-        // The program's own output once: of whichever run ends first. One that shows its times prints others each time.
-        let mut said = self.said.lock().expect("no holder panics");
-        if let Some(end) = end.filter(|_| !std::mem::replace(&mut *said, true)) {
-            self.bar.suspend(|| output(self.a, end));
-            self.bar
-                .suspend(|| wasm::unknown(&self.a.objects, end.unknown));
-        }
-        self.bar.println(format!(
-            "{}: {} of the machine's time",
-            result.plan,
-            fmt::duration_ns(result.seconds * 1e9)
-        ));
-    }
-}
-
-/// What came out; why plans did not run comes as lines, if others of those that were asked for did.
-fn ended_well(
-    specs: &[ManagedSpec],
-    results: Vec<Result<PlanResult, Error>>,
-    asked: &[String],
-) -> Result<(Vec<PlanResult>, Vec<String>), Failure> {
-    let (mut done, mut errors) = (Vec::new(), Vec::new());
-    // What the others are compared with is no answer by itself.
-    let mut answered = false;
-    for (spec, result) in specs.iter().zip(results) {
-        match result {
-            Ok(result) => {
-                answered |= asked.contains(&spec.plan);
-                done.push(result);
-            }
-            Err(e) => errors.push((spec, e)),
-        }
-    }
-    let interrupt = errors.iter().find(|(_, e)| e.is_interrupt());
-    match interrupt.or(errors.first().filter(|_| !answered)) {
-        Some((spec, e)) => Err(failure(spec, e)),
-        None => {
-            let line = |(spec, e): &(&ManagedSpec, Error)| {
-                format!(
-                    "Not run: {}: {}",
-                    spec.plan,
-                    memory_full::of_objects(spec, e)
-                )
-            };
-            Ok((done, errors.iter().map(line).collect()))
-        }
-    }
-}
-
-/// How the runs do that go on: the first one's time, or how many times that of the first one it is for as many accesses.
-fn message(plans: &[String], so_far: &SoFar) -> String {
-    let of = |i: usize| {
-        let plan = &plans[i];
-        match so_far.beside_first(i).filter(|_| i > 0) {
-            Some(ratio) => format!("{plan} {ratio:.2}x"),
-            None => format!("{plan} {}", fmt::duration_ns(so_far.ns(i) as f64)),
-        }
-    };
-    let runs: Vec<String> = so_far.going_on().map(of).collect();
-    format!("{} so far", runs.join(", "))
-}
-
-fn output(a: &ModelledObjects, end: &End) {
+fn output(end: &End) {
     let _ = std::io::stderr().write_all(&end.err);
-    if !a.output.json.json {
-        ui::print_bytes(&end.out);
-    }
+    ui::program_output(&end.out);
 }
 
 fn failure(spec: &ManagedSpec, e: &Error) -> Failure {
     match e {
-        Error::Managed { file, error, log } => {
-            let _ = std::io::stderr().write_all(&log.err);
-            wasm::of(file, error)
-        }
-        Error::Exit { code, log, .. } => {
-            let _ = std::io::stderr().write_all(&log.err);
-            // As everywhere, what does not fit a byte loses its upper bits.
-            Failure::Line {
-                code: *code as u8,
-                line: e.to_string(),
-            }
-        }
+        Error::Managed { file, error, .. } => wasm::of(file, error),
+        // As everywhere, what does not fit a byte loses its upper bits.
+        Error::Exit { code, .. } => Failure::Line {
+            code: *code as u8,
+            line: e.to_string(),
+        },
         Error::Run(RunError::OutOfFrames(_)) => failed(memory_full::of_objects(spec, e)),
         e => of_run(e),
     }
@@ -263,18 +142,57 @@ fn input() -> std::io::Result<Vec<u8>> {
 /// Prints and writes what came out.
 fn show(
     a: &ModelledObjects,
-    spec: &ManagedSpec,
-    results: &[PlanResult],
-    notes: Vec<String>,
-    chart: Option<Chart>,
+    request: &ObjectsRequest,
+    asked: &ObjectRuns,
+    came: &Came<PlanResult>,
 ) -> Done {
-    let mut table = plan_table::of(spec, results);
-    table.notes.splice(0..0, notes);
-    let charts = chart.into_iter().chain(plan_table::charts(results));
-    let charts = (plan_table::details(results), charts.collect());
-    let runs = pictures::runs(results, |r| &r.plan, |r| &r.seen);
-    let title = &table.title;
-    let drawn = pictures::of(title, &runs, pictures::waits(title, &runs, (BASE, "slow")));
+    let results = came.shown();
+    // All in DRAM, else the first.
+    let base = came.named(BASE).unwrap_or(results[0]);
+    let spec = &asked.base;
+    let title = plan_table::title(spec, base);
+    let mut notes = match spec.instances {
+        1 => Vec::new(),
+        _ => vec![columns::MNTT.into()],
+    };
+    notes.extend(budgets::note(&asked.budgets, base, base.instances));
+    if !asked.budgets.percents.is_empty() {
+        notes.push("Objects are limited so; tables and compiled code come on top.".into());
+    }
+    if a.objects.plans.plan.is_none() && !request.colours() {
+        let all = plans::list("all", spec.config.profile.as_deref(), false);
+        let all = all.map_or(0, |all| all.len());
+        notes.push(format!(
+            "These are the plans to begin with. `--plan all` compares {all}."
+        ));
+    }
+    let flames = pictures::waits(&title, &pictures::runs(&results), (BASE, "slow"));
+    let details = plan_table::details(base, &results);
+    let mut charts = plan_table::charts(&results);
     let origin = origin(&spec.machine.name, a.model.seed);
-    compared::show(&a.output, origin, table, charts, results, drawn)
+    if base.trays.is_some() {
+        let mut sheet = tray_table::sheet(title, base, &results, notes, details, flames);
+        charts.append(&mut sheet.charts);
+        return compared::show(&a.output, origin, came, Sheet { charts, ..sheet });
+    }
+    let candidates = came.candidates(asked, base);
+    let advised = split(&candidates, base.name()).map(|(of_base, others)| {
+        let size = |bytes: u64| fmt::bytes(bytes as f64);
+        advice(of_base, &others, Saves::Dram, &size).said
+    });
+    let mut cells = columns::plans(base, plan_table::cells());
+    cells.extend(columns::energy(&results));
+    let slowdowns = budgets::chart(&asked.budgets, base, |run| came.named(run));
+    let sheet = Sheet {
+        rows_are: "plan",
+        cells,
+        trade_off: Some((1, 2)),
+        notes,
+        advice: advised.filter(|_| base.plan == BASE).unwrap_or_default(),
+        details,
+        charts: slowdowns.into_iter().chain(charts).collect(),
+        flames,
+        title,
+    };
+    compared::show(&a.output, origin, came, sheet)
 }

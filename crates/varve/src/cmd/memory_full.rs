@@ -3,14 +3,19 @@
 use super::files;
 use varve_machine::model::{RunError, nodes};
 use varve_report::fmt;
-use varve_run::{Error, ManagedSpec, RunSpec, Work};
+use varve_run::{Error, ManagedSpec, RunResult, RunSpec, Work};
+
+/// What came of runs.
+type Answers = [Result<RunResult, Error>];
 
 /// Looks how much memory a trace touches if a run of it was out of memory, and nobody has looked yet: a remedy depends on it.
-pub fn look(spec: &mut RunSpec, refused: &[(String, Error)], jobs: usize) {
-    let full = |(_, e): &(String, Error)| matches!(e, Error::Run(RunError::OutOfFrames(_)));
+pub fn look(spec: &mut RunSpec, answers: &Answers, jobs: usize) {
+    let full = |answer: &Result<RunResult, Error>| {
+        matches!(answer, Err(Error::Run(RunError::OutOfFrames(_))))
+    };
     if let Work::Trace(path) = &spec.work
         && spec.footprint.is_none()
-        && refused.iter().any(full)
+        && answers.iter().any(full)
     {
         spec.footprint = files::footprint(path, jobs).ok();
     }
@@ -25,14 +30,17 @@ pub fn said(spec: &RunSpec, e: &Error) -> String {
 }
 
 /// Where every run is out of memory, the one that could use the most of it.
-pub fn largest(refused: &[(String, Error)]) -> Option<&Error> {
-    let taken = |e: &Error| match e {
-        Error::Run(RunError::OutOfFrames(full)) => Some(full.pages * full.page_bytes),
+pub fn largest(answers: &Answers) -> Option<&Error> {
+    let taken = |answer: &Result<RunResult, Error>| match answer {
+        Err(Error::Run(RunError::OutOfFrames(full))) => Some(full.pages * full.page_bytes),
         _ => None,
     };
-    let all = refused.iter().all(|(_, e)| taken(e).is_some());
-    let errors = refused.iter().map(|(_, e)| e).filter(|_| all);
-    errors.max_by_key(|e| taken(e))
+    let all = answers.iter().all(|answer| taken(answer).is_some());
+    let largest = answers
+        .iter()
+        .filter(|_| all)
+        .max_by_key(|answer| taken(answer));
+    largest.and_then(|answer| answer.as_ref().err())
 }
 
 /// `taken` bytes of the scaled machine are in use, and there are no more for the program.

@@ -1,6 +1,6 @@
 //! One file per command.
 
-pub mod advice;
+mod budgets;
 pub mod build;
 pub mod calibrate;
 pub mod calibrate_here;
@@ -35,7 +35,6 @@ mod native_replay;
 mod native_sampled;
 mod native_sites;
 mod native_table;
-mod native_trays;
 mod nodes;
 mod pages;
 mod phases;
@@ -45,11 +44,11 @@ mod plans;
 pub mod profile;
 mod profiles;
 pub mod run;
+mod runs;
 mod sandbox;
 pub mod seeds;
 pub mod serve;
 mod shards;
-mod shares;
 pub mod sites;
 pub mod start;
 pub mod study;

@@ -1,221 +1,149 @@
 //! A native program, object by object, on a modelled machine: recorded once, and replayed under each plan with fast memory as a
-//! budget.
+//! budget; or on a machine with one memory, with hot and cold sites on different DIMMs.
 
-use super::compared::{self, origin};
-use super::native_known::Known;
-use super::native_replay::{MACHINE, Replays, SHARE, chosen, name, profile, sites, trace};
-use super::shares::{self, BASE, Shares};
-use super::{native_known, native_replay, native_table, native_trays, pictures};
+use super::compared::{self, Sheet, origin};
+use super::native_replay::{self, name, profile, trace};
+use super::runs::{self, Came};
+use super::{budgets, columns, files, native_table, pictures, tray_table};
 use crate::args::run::job::{ModelledNative, Work};
-use crate::ui::{self, Done, wrong};
-use varve_run::Error;
-use varve_run::objects::{self, By, Groups, ObjectResult, Placed, PlacedSite, Plan, truth};
-use varve_run::request::{self, Fast};
-use varve_sites::Counts;
-use varve_sites::native::names;
+use crate::ui::{self, Done, Failure, failed, wrong};
+use varve_report::fmt;
+use varve_report::pictures::Flame;
+use varve_run::advice::{Saves, advice};
+use varve_run::objects::ObjectResult;
+use varve_run::request::{self, BASE, NATIVE_MACHINE, NativeRequest, NativeRuns};
+use varve_run::{Compared, Error, has_one_memory};
 
-/// Sites of which results tell.
-const SITES: usize = 50;
+/// The plan with all in slow memory.
+const SLOW: &str = "slow";
 
 pub fn run(work: &Work, a: &ModelledNative) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
-    let machine = request::machine(&a.model.machine_or(MACHINE)).map_err(wrong)?;
-    if varve_run::has_one_memory(&machine) {
-        return native_trays::run(work, a, &machine);
-    }
-    if machine.dram_cache.is_some() {
-        return Err(wrong(Error::NoSlowNode(machine.name)));
-    }
-    if a.trays.trays.is_some() {
-        return Err(wrong(Error::NoTrays(machine.name)));
-    }
+    let machine = request::machine(&a.model.machine_or(NATIVE_MACHINE)).map_err(wrong)?;
+    let request = NativeRequest {
+        plans: a.plans.plan.clone(),
+        fast: a.plans.fast.clone(),
+        profile: a.plans.profile.as_deref().map(profile).transpose()?,
+        stale: a.stale.stale,
+        trays: a.trays.trays.clone(),
+        seed: a.model.seed,
+        pictures: a.output.out.is_some(),
+        ..NativeRequest::new(machine)
+    };
     // What is wrong with options is said before a command runs.
-    native_known::check(a.stale.stale, a.plans.profile.is_some())?;
-    let plans = chosen(a.plans.plan.as_deref())?;
-    if plans.iter().any(|plan| matches!(plan.by, By::Colours)) {
-        return Err(wrong(Error::NoTrays(machine.name)));
-    }
-    let profile = a.plans.profile.as_deref().map(profile).transpose()?;
-    let (trace, _kept) = trace(work, native_replay::recording(&a.marked, &a.windows))?;
-    let sites = sites(&trace)?;
-    let replays = Replays::of(
-        &machine,
-        &trace,
-        &sites,
-        a.model.seed,
-        a.model.jobs,
-        a.output.out.is_some(),
-    );
-    let both = [("dram", Placed::Fast), (SLOW, Placed::Slow)];
-    let [dram, slow] = &replays.make(replays.specs(both, None, true))?[..] else {
-        unreachable!("as many results as runs")
-    };
-    let keys = objects::keys(&sites, dram);
-    let stacks = truth(dram, slow);
+    request.check().map_err(wrong)?;
+    let recorded = trace(work, native_replay::recording(&a.marked, &a.windows))?;
+    let mut runs = request
+        .runs(&recorded.path)
+        .map_err(|e| files::of_input(&e))?;
+    let answers = runs::all(&mut runs, a.model.jobs, recorded.accesses);
+    let answers = answers.map_err(|e| of_replay(&e))?;
+    let came = Came::of(&runs, answers, |_, e| of_replay(e))?.of_command(recorded.end.as_ref());
+    let machine = &request.machine;
     let title = format!("{} on {}", name(work), machine.name);
-    let says = (Some("with all in DRAM"), "with all in slow memory");
-    let flame = native_replay::flame(&title, says, &keys, &stacks);
-    let (fast, slowest) = ((says.0, &dram.run.seen), (says.1, &slow.run.seen));
-    let code = pictures::functions(&title, fast, slowest);
-    let own = Groups::by_heat(&keys, &stacks);
-    let truth = own.sum(&stacks);
-    let (groups, known) = match &profile {
-        None => (own.clone(), truth.clone()),
-        Some(profile) => {
-            let known = Known {
-                profile,
-                stale: a.stale.stale,
-                otherwise: "slow",
-            };
-            known.of(&keys, &stacks, dram.most_bytes)?
-        }
-    };
-    let budgets = Budgets::new(a.plans.fast.as_ref(), &plans, dram.most_bytes);
-    let (mut specs, mut quotas) = (Vec::new(), Vec::new());
-    for (plan, name, bytes) in budgets.runs() {
-        let sites = objects::quotas(plan, &known, &truth, bytes);
-        quotas.push(sites.clone().map_or(Vec::new(), |q| q.bytes));
-        let placed = match (plan.by, sites) {
-            (By::Pages(policy), _) => Placed::Pages(policy.into()),
-            (By::Truth, Some(sites)) => Placed::Sites(own.clone(), sites),
-            (_, Some(sites)) => Placed::Sites(groups.clone(), sites),
-            _ => continue,
-        };
-        specs.extend(replays.specs([(&name[..], placed)], Some(bytes), false));
-    }
-    let mut results = vec![dram.clone(), slow.clone()];
-    results.retain(|r| plans.iter().any(|plan| plan.name == r.plan) || r.plan == BASE);
-    let first = results.len();
-    results.extend(replays.make(specs)?);
-    replays.done();
-    let sites = Shown {
-        own: names::names(&own.keys),
-        truth,
-        profiled: names::names(&groups.keys),
-        counts: groups.sum(&stacks),
-    };
-    for (i, result) in results.iter_mut().enumerate() {
-        let quotas = i.checked_sub(first).map_or(&[][..], |i| &quotas[i]);
-        result.placed = sites.placed(&result.plan, quotas);
-    }
-    let mut table = native_table::of(&name(work), &machine, &results);
-    table.notes.extend(budgets.note(dram.most_bytes));
-    if a.plans.plan.is_none() {
-        table
-            .notes
-            .push("`varve plan` says what each plan does.".into());
-    }
-    let chart = budgets.chart(&results);
-    let details = native_table::details(&results);
-    let charts = native_table::charts(&results)
+    let results = came.shown();
+    // Without it there would be no others.
+    let base = came.named(BASE).unwrap_or(results[0]);
+    let flames = flames(&title, &runs, &came);
+    let mut notes: Vec<String> = results
+        .iter()
+        .find_map(|r| columns::sampled(&r.run))
         .into_iter()
-        .chain(chart)
+        .chain(runs.notes.clone())
         .collect();
-    let origin = origin(&machine.name, a.model.seed);
-    let runs = pictures::runs(&results, |r| &r.plan, |r| &r.run.seen);
-    let drawn = pictures::of(&title, &runs, (Some(flame), code));
-    compared::show(&a.output, origin, table, (details, charts), &results, drawn)
-}
-
-/// The plan with all in slow memory, which no budget changes.
-const SLOW: &str = "slow";
-
-/// Sites as results tell of them: those of this very run, and those of the profile that plans go by.
-struct Shown {
-    own: Vec<String>,
-    truth: Vec<Counts>,
-    profiled: Vec<String>,
-    counts: Vec<Counts>,
-}
-
-impl Shown {
-    /// The sites that take most, with the fast memory that each may take.
-    fn placed(&self, plan: &str, quotas: &[u64]) -> Vec<PlacedSite> {
-        let name = plan.split(" at ").next().unwrap_or_default();
-        let by_profile = objects::plan(name).is_some_and(|plan| matches!(plan.by, By::Sites(_)));
-        let (names, counts) = match by_profile {
-            true => (&self.profiled, &self.counts),
-            false => (&self.own, &self.truth),
-        };
-        let mut order: Vec<usize> = (0..counts.len())
-            .filter(|&site| counts[site].peak_bytes > 0)
-            .collect();
-        order.sort_by_key(|&site| std::cmp::Reverse(counts[site].peak_bytes));
-        let of = |&site: &usize| PlacedSite {
-            site: names[site].clone(),
-            fast_quota_bytes: quotas.get(site).copied().unwrap_or(0),
-            counts: counts[site].clone(),
-        };
-        order.iter().take(SITES).map(of).collect()
-    }
-}
-
-/// How much fast memory there is, run by run.
-struct Budgets {
-    plans: Vec<&'static Plan>,
-    /// Names of runs with shares, bytes of each share.
-    shares: Option<Shares>,
-    /// By run, without that of [`BASE`].
-    names: Vec<String>,
-    bytes: Vec<u64>,
-    said: bool,
-}
-
-impl Budgets {
-    fn new(fast: Option<&Fast>, plans: &[&'static Plan], most_bytes: u64) -> Budgets {
-        let limited = |plan: &&&Plan| !matches!(plan.by, By::Fast | By::Slow);
-        let plans: Vec<&Plan> = plans.iter().filter(limited).copied().collect();
-        let own: Vec<String> = plans.iter().map(|plan| plan.name.to_string()).collect();
-        let usual = [SHARE];
-        let percents = match fast {
-            Some(Fast::Size(bytes)) => {
-                return Budgets {
-                    bytes: vec![bytes.0; plans.len()],
-                    names: own,
-                    plans,
-                    shares: None,
-                    said: true,
-                };
+    let sheet = match has_one_memory(machine) {
+        true => {
+            if request.profile.is_none() && results.len() > 1 {
+                notes.push(
+                    "Sites are hot or cold by this very run; --sites goes by a profile of another input, made with `varve profile`."
+                        .into(),
+                );
             }
-            Some(Fast::Percent(all)) => &all[..],
-            None => &usual,
-        };
-        let shares = Shares::new(own, percents);
-        Budgets {
-            bytes: shares.limits(most_bytes),
-            names: shares.names().split_off(1),
-            plans: percents.iter().flat_map(|_| plans.clone()).collect(),
-            shares: Some(shares),
-            said: fast.is_some(),
+            let last = results
+                .last()
+                .filter(|r| !r.placed.is_empty() && r.plan != BASE);
+            let own = last.map(|r| native_table::coloured(r));
+            tray_table::sheet(
+                title,
+                base,
+                &results,
+                notes,
+                own.into_iter().collect(),
+                flames,
+            )
         }
-    }
-
-    /// Plan, name and bytes of each run.
-    fn runs(&self) -> impl Iterator<Item = (&'static Plan, &String, u64)> {
-        let names = self.names.iter().zip(&self.bytes);
-        let runs = self.plans.iter().zip(names);
-        runs.map(|(plan, (name, &bytes))| (*plan, name, bytes))
-    }
-
-    fn note(&self, most_bytes: u64) -> Vec<String> {
-        let mut notes = Vec::new();
-        if let Some(shares) = &self.shares {
-            notes.push(shares::note_native(shares, most_bytes));
+        false => {
+            notes.extend(budgets::note(&runs.budgets, base, 1));
+            if a.plans.plan.is_none() {
+                notes.push("`varve plan` says what each plan does.".into());
+            }
+            let advice = advised(&runs, &came, base);
+            let told = advice.0.as_deref().and_then(|run| came.named(run));
+            let chart = budgets::chart(&runs.budgets, base, |run| came.named(run));
+            let charts = [columns::stall_chart("plan", &results)];
+            Sheet {
+                cells: columns::plans(base, native_table::cells()),
+                rows_are: "plan",
+                trade_off: Some((1, 2)),
+                notes,
+                advice: advice.1,
+                details: vec![native_table::sites(told.unwrap_or(base), base)],
+                charts: charts.into_iter().chain(chart).collect(),
+                flames,
+                title,
+            }
         }
-        if !self.said {
-            notes.push("Another budget: --fast 10%,50% or --fast 8GiB.".into());
-        }
-        notes
-    }
+    };
+    let origin = origin(&machine.name, a.model.seed);
+    compared::show(&a.output, origin, &came, sheet)
+}
 
-    fn chart(&self, results: &[ObjectResult]) -> Option<varve_report::Chart> {
-        let base = results.iter().find(|r| r.plan == BASE)?;
-        let slowdown = |name: &str| {
-            let run = results.iter().find(|r| r.plan == name)?;
-            Some(run.seconds / base.seconds)
-        };
-        shares::chart(self.shares.as_ref()?, &base.program, slowdown)
+/// The plan to follow, and what to do in words.
+fn advised(
+    runs: &NativeRuns,
+    came: &Came<ObjectResult>,
+    base: &ObjectResult,
+) -> (Option<String>, Vec<String>) {
+    if let Some(fits) = native_table::fits(&runs.request.machine, base, came.named(SLOW)) {
+        return (None, vec![fits]);
+    }
+    let size = |bytes: u64| fmt::bytes(bytes as f64);
+    let candidates = came.candidates(runs, base);
+    let Some((of_base, others)) = super::runs::split(&candidates, base.name()) else {
+        return (None, Vec::new());
+    };
+    let mut advice = advice(of_base, &others, Saves::Dram, &size);
+    let told = advice.run.as_deref().and_then(|run| came.named(run));
+    advice.said.extend(told.and_then(native_table::slow_sites));
+    (advice.run, advice.said)
+}
+
+/// Where threads wait, by site and by function, with all in fast and with all in slow memory.
+fn flames(
+    title: &str,
+    runs: &NativeRuns,
+    came: &Came<ObjectResult>,
+) -> (Option<Flame>, Option<Flame>) {
+    let says = match came.named(SLOW).is_some() {
+        true => (Some("with all in DRAM"), "with all in slow memory"),
+        false => (None, "with hot and cold memory spread over all DIMMs"),
+    };
+    let flame = native_replay::flame(title, says, &runs.keys, &runs.stacks);
+    let seen = |name: &str| came.named(name).and_then(Compared::seen);
+    let fast = seen(BASE);
+    let slow = seen(SLOW).or(fast);
+    let code = pictures::functions(title, (says.0, fast), (says.1, slow));
+    (Some(flame), code)
+}
+
+/// A replay that did not end well.
+pub fn of_replay(e: &Error) -> Failure {
+    match e {
+        e if e.is_interrupt() => ui::of_run(e),
+        Error::Run(e) => failed(e),
+        Error::NoJava(line) => failed(line),
+        e => files::of_input(e),
     }
 }

@@ -1,35 +1,11 @@
-//! What a profile knows of the memory of a run, and what is said where that is little; profiles of another build.
+//! Profiles of another build of a program that is there now.
 
 use crate::ui::{Failure, wrong};
 use std::ffi::OsStr;
 use std::path::Path;
 use varve_live::objects::{Modules, program_file};
-use varve_run::objects::Groups;
-use varve_sites::Counts;
-use varve_sites::native::{Key, Profile, stale};
+use varve_sites::native::{Profile, stale};
 use varve_sites::symbols::rebuilt;
-
-/// The part of its memory that a profile must know of a program, %.
-const LEAST: f64 = 50.0;
-
-/// A profile that plans go by.
-pub struct Known<'a> {
-    pub profile: &'a Profile,
-    /// Whether it is of another build, whose functions have other addresses.
-    pub stale: bool,
-    /// What memory is of which it knows nothing.
-    pub otherwise: &'a str,
-}
-
-/// Refuses `--stale` without a profile.
-pub fn check(stale: bool, profile: bool) -> Result<(), Failure> {
-    match stale && !profile {
-        true => Err(wrong(
-            "--stale is about a profile of another build: name it with --sites FILE.sites",
-        )),
-        false => Ok(()),
-    }
-}
 
 /// A profile for the build of a program that is there now, and what is to be said of it; refused if nothing of it is left.
 pub fn for_this_build(profile: &Profile, program: &OsStr) -> Result<(Profile, String), Failure> {
@@ -77,81 +53,4 @@ pub fn for_this_build(profile: &Profile, program: &OsStr) -> Result<(Profile, St
         said += &format!("; {nameless} has no names of functions (it is stripped)");
     }
     Ok((rebuilt.profile, said))
-}
-
-impl Known<'_> {
-    /// The stacks of a run as sites of the profile, and what that knows of them; refused if it knows less than half of the memory.
-    /// Peaks are as many times as large as the run's memory is larger than the profile's, which may be of another input.
-    pub fn of(
-        &self,
-        keys: &[Key],
-        stacks: &[Counts],
-        most_bytes: u64,
-    ) -> Result<(Groups, Vec<Counts>), Failure> {
-        let exact = Groups::by_profile(keys, self.profile);
-        let (groups, several) = match self.stale {
-            true => Groups::by_name(keys, self.profile),
-            false => (exact, 0),
-        };
-        let percent = self.unknown(&groups, stacks);
-        if percent > 100.0 - LEAST {
-            return Err(wrong(self.refusal(keys, percent)));
-        }
-        if self.stale {
-            eprintln!(
-                "varve: the profile knows by its functions' names who allocated {:.1} % of the memory here; {several} call stacks may be of \
-                 several sites, and are {}",
-                100.0 - percent,
-                self.otherwise
-            );
-        } else if percent >= 0.1 {
-            eprintln!(
-                "varve: note: the profile does not know who allocated {percent:.1} % of the memory here; that memory is {}",
-                self.otherwise
-            );
-        }
-        let all: u64 = self.profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
-        let ratio = most_bytes as f64 / all.max(1) as f64;
-        let counts = self.profile.sites.iter().map(|site| Counts {
-            peak_bytes: (site.counts.peak_bytes as f64 * ratio) as u64,
-            ..site.counts.clone()
-        });
-        Ok((groups, counts.chain([Counts::default()]).collect()))
-    }
-
-    /// The part of the memory of which it knows nothing, %.
-    fn unknown(&self, groups: &Groups, stacks: &[Counts]) -> f64 {
-        let last = self.profile.sites.len() as u32;
-        let (mut bytes, mut unknown) = (0, 0);
-        for (&group, counts) in groups.of.iter().zip(stacks) {
-            bytes += counts.peak_bytes;
-            unknown += if group == last { counts.peak_bytes } else { 0 };
-        }
-        100.0 * unknown as f64 / bytes.max(1) as f64
-    }
-
-    fn refusal(&self, keys: &[Key], percent: f64) -> String {
-        let of = self.profile.command.join(" ");
-        let lacks = format!(
-            "the profile is of `{of}` and does not know who allocated {percent:.0} % of the memory here"
-        );
-        let anew = "make a new one with `varve profile -o FILE.sites -- COMMAND`";
-        if !self.stale {
-            return format!(
-                "{lacks}: it is of another program, or of another build of it: {anew}, or go by the names of functions with --stale"
-            );
-        }
-        let profiled = self.profile.sites.iter().map(|site| &site.key);
-        let mut nameless = stale::nameless(profiled);
-        nameless.extend(stale::nameless(keys));
-        nameless.sort_unstable();
-        nameless.dedup();
-        match nameless.is_empty() {
-            true => format!("{lacks}, by the names of functions either: {anew}"),
-            false => format!(
-                "{lacks}, since {} has no names of functions, by which --stale goes (it is stripped): {anew}",
-                nameless.join(" and ")
-            ),
-        }
-    }
 }

@@ -3,7 +3,7 @@
 
 use super::live::ended;
 use super::native_known::for_this_build;
-use super::native_replay::{chosen, profile};
+use super::native_replay::profile;
 use crate::args::run::job::LiveNative;
 use crate::ui::{Done, Failure, print, wrong};
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ use varve_live::objects::{
 use varve_live::probe::Topology;
 use varve_report::fmt::{self, Format};
 use varve_report::{Better, Column, Look, RunTable, table as terminal};
-use varve_run::objects::Plan;
 use varve_run::objects::live::{USUAL, site_map, site_plan};
+use varve_run::objects::{PLANS, Plan};
 use varve_run::request::Fast;
 
 pub fn run(command: &[OsString], a: &LiveNative) -> Done {
@@ -67,7 +67,7 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
             Kinds::list(&kinds.fast)
         );
     }
-    let (map, names) = site_map(&profile, plan, budget, None, kinds);
+    let (map, names) = site_map(&profile, &plan, budget, None, kinds);
     let options = ObjectOptions {
         on_request: Some(say_by_now),
         ..ObjectOptions::default()
@@ -109,18 +109,18 @@ fn say_by_now(running: &Running) {
 }
 
 /// The plan that chooses sites.
-fn plan(named: Option<&str>) -> Result<&'static Plan, Failure> {
-    let plan = match &chosen(Some(named.unwrap_or(USUAL)))?[..] {
-        [one] => *one,
+fn plan(named: Option<&str>) -> Result<Plan, Failure> {
+    let plans = PLANS.list(named.unwrap_or(USUAL), |plan| plan.by.is_by_site());
+    match &plans.map_err(wrong)?[..] {
+        [one] => site_plan(&one.spec).map_err(|why| wrong(format!("--plan {why}"))),
         several => {
-            let several: Vec<&str> = several.iter().map(|plan| plan.name).collect();
-            return Err(wrong(format!(
+            let several: Vec<&str> = several.iter().map(|plan| &*plan.spec).collect();
+            Err(wrong(format!(
                 "--plan {}: a program runs under one plan on this machine; several are compared on a model, without --live",
                 several.join(",")
-            )));
+            )))
         }
-    };
-    site_plan(plan.name).map_err(|why| wrong(format!("--plan {}: {why}", plan.name)))
+    }
 }
 
 /// A group of sites of all processes together.

@@ -1,6 +1,8 @@
 //! `varve profile -o service.sites -- ./service`: what each allocation site of a native program is worth, on a modelled machine.
 
-use super::native_replay::{MACHINE, Replays, shown, trace};
+use super::native::of_replay;
+use super::native_replay::{shown, trace};
+use super::runs::{self, Came};
 use super::{files, profiles};
 use crate::args::run::job::Work;
 use crate::args::{ProfileArgs, ProfileFrom};
@@ -9,11 +11,9 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use varve_report::fmt;
 use varve_run::Error;
-use varve_run::objects::{self, Groups, Placed, TraceSites, truth};
-use varve_run::request;
+use varve_run::request::{self, NATIVE_MACHINE, NativeRequest};
 use varve_sites::Counts;
 use varve_sites::import::{AddressMap, damon, heaptrack, perf_script};
 use varve_sites::native::{Profile, Site};
@@ -21,26 +21,31 @@ use varve_trace::TraceReader;
 use varve_trace::host::{Extent, RecorderOptions};
 
 pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
-    let machine = request::machine(a.machine.as_deref().unwrap_or(MACHINE)).map_err(wrong)?;
+    let machine =
+        request::machine(a.machine.as_deref().unwrap_or(NATIVE_MACHINE)).map_err(wrong)?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(wrong(Error::NoSlowNode(machine.name)));
     }
     let before = profiles::before(a)?;
-    let (trace, _kept) = trace(
+    let recorded = trace(
         work,
         RecorderOptions {
             extent: a.sample.map_or(Extent::Whole, Extent::Sample),
             ..RecorderOptions::default()
         },
     )?;
-    let reader = TraceReader::open(&trace).map_err(|e| files::of_trace(&e))?;
-    let sites = TraceSites::read(&trace).map_err(|e| files::of_input(&e))?;
-    let sites = Arc::new(sites);
-    let replays = Replays::of(&machine, &trace, &sites, 1, 0, false);
-    let both = [("dram", Placed::Fast), ("slow", Placed::Slow)];
-    let results = replays.make(replays.specs(both, None, true))?;
-    replays.done();
-    let (most, cache) = (results[0].most_bytes, machine.llc.bytes.0);
+    let trace = &recorded.path;
+    let reader = TraceReader::open(trace).map_err(|e| files::of_trace(&e))?;
+    let request = NativeRequest {
+        plans: Some("dram,slow".into()),
+        ..NativeRequest::new(machine)
+    };
+    let mut runs = request.runs(trace).map_err(|e| files::of_input(&e))?;
+    let answers = runs::all(&mut runs, 0, recorded.accesses).map_err(|e| of_replay(&e))?;
+    let came = Came::of(&runs, answers, |_, e| of_replay(e))?;
+    let machine = &request.machine;
+    let dram = came.shown()[0];
+    let (most, cache) = (dram.most_bytes, machine.llc.bytes.0);
     if most <= cache {
         eprintln!(
             "varve: note: the {} that the program takes fit into the last cache of {}, {}: there are few misses to go by; profile a \
@@ -50,11 +55,8 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
             fmt::bytes(cache as f64)
         );
     }
-    let keys = objects::keys(&sites, &results[0]);
-    let stacks = truth(&results[0], &results[1]);
-    let groups = Groups::by_heat(&keys, &stacks);
-    let counted = groups.sum(&stacks);
-    let counted = groups.keys.into_iter().zip(counted);
+    let (groups, counted) = runs.sites();
+    let counted = groups.keys.iter().cloned().zip(counted.iter().cloned());
     let made = |counts: &Counts| counts.objects > 0 || counts.peak_bytes > 0;
     let counted = counted.filter(|(_, counts)| made(counts));
     let command = reader.header().command.clone();
@@ -64,8 +66,8 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
             .file_name()
             .map_or_else(|| first.into(), |n| n.to_string_lossy().into_owned()),
         command,
-        machine: machine.name,
-        modules: sites.modules.clone(),
+        machine: machine.name.clone(),
+        modules: runs.modules().to_vec(),
         sampled: None,
         sites: counted.map(|(key, counts)| Site { key, counts }).collect(),
     };

@@ -1,7 +1,6 @@
 //! `varve sites service.sites --fast 25%`: the allocation sites of a native program, what they are worth, and which memory each
 //! heuristic puts them in.
 
-use super::native_replay::SHARE;
 use super::native_sampled::ACCESSES;
 use crate::args::{SitesArgs, SitesBy};
 use crate::ui::{Done, Failure, print, wrong};
@@ -9,14 +8,14 @@ use serde_json::json;
 use std::process::ExitCode;
 use varve_report::fmt::{self, Format};
 use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
-use varve_run::objects::{self, By, PLANS, Plan};
-use varve_run::request::Fast;
+use varve_run::objects::{PLANS, Plan};
+use varve_run::request::{Fast, SHARE};
 use varve_sites::native::{Profile, Sampling, names};
 use varve_sites::{Counts, sampled, select};
 
 /// A heuristic, and the fast memory that it gives to each site, bytes.
 struct Judged {
-    plan: &'static Plan,
+    plan: Plan,
     quotas: Vec<u64>,
 }
 
@@ -219,29 +218,18 @@ fn judged(
     counts: &[Counts],
     budget: u64,
 ) -> Result<Vec<Judged>, Failure> {
-    let plans: Vec<&Plan> = match a.heuristic.as_deref() {
-        // Those that somebody would choose between; the two of Crystal Gazer can be asked for.
-        None => {
-            // Samples know no times.
-            let second = if profile.sampled.is_some() {
-                "hot-sites"
-            } else {
-                "oracle"
-            };
-            ["knapsack", second]
-                .into_iter()
-                .filter_map(objects::plan)
-                .collect()
-        }
-        some => super::native_replay::chosen(some)?,
+    // Those that somebody would choose between; the two of Crystal Gazer can be asked for. Samples know no times.
+    let usual = match profile.sampled.is_some() {
+        true => "knapsack,hot-sites",
+        false => "knapsack,oracle",
     };
-    let judge = |plan: &'static Plan| {
-        let quotas = objects::quotas(plan, counts, counts, budget);
-        let Some(quotas) = quotas else {
-            let able = PLANS
-                .iter()
-                .filter(|p| matches!(p.by, By::Sites(_) | By::Truth));
-            let able: Vec<&str> = able.map(|p| p.name).collect();
+    let by_site = |plan: &Plan| plan.by.is_by_site();
+    let list = a.heuristic.as_deref().unwrap_or(usual);
+    let plans = PLANS.list(list, by_site).map_err(wrong)?;
+    let judge = |plan: Plan| {
+        let Some(quotas) = plan.by.quotas(counts, counts, budget) else {
+            let able = PLANS.list(varve_spec::ALL, by_site).map_err(wrong)?;
+            let able: Vec<&str> = able.iter().map(|plan| plan.name).collect();
             return Err(wrong(format!(
                 "plan `{}` does not divide a budget among sites; those that do are {}",
                 plan.name,

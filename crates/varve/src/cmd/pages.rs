@@ -1,21 +1,20 @@
 //! A program's pages on a modelled machine, under some page policies.
 
 use super::compared::{self, origin};
-use super::memory_full::{self, largest, said};
-use super::{advice, files, pictures, table};
+use super::memory_full::{self, said};
+use super::runs::{Came, Runs};
+use super::{columns, files, pictures, table};
 use crate::args::run::job::{self, ModelledPages};
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Mutex;
 use tempfile::TempPath;
-use varve_machine::model::Progress;
 use varve_machine::{Bytes, Machine};
-use varve_report::pictures::Pictures;
-use varve_run::request::{DEFAULT_MACHINE, PagesRequest, SoFar, machine};
-use varve_run::{Keep, RunResult, RunSpec, Work, compare};
-use varve_trace::TraceError;
+use varve_run::advice::of_policies;
+use varve_run::request::{DEFAULT_MACHINE, PageRuns, PagesRequest, machine};
+use varve_run::{Comparison, RunResult, RunSpec, Work, answer};
 use varve_trace::host::{Extent, RecordError, Recorder, RecorderOptions};
+use varve_trace::{End, TraceError};
 
 pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     let (model, pages) = (&a.model, &a.pages);
@@ -31,10 +30,10 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     }
     // Before a command runs, which may take long.
     varve_run::check_policies(&pages.policy, &machine).map_err(wrong)?;
-    let (name, work, _kept) = match work {
+    let (name, work, end, _kept) = match work {
         job::Work::Named(text) => {
             let work = Work::parse(text).map_err(|e| not_work(text, &e))?;
-            (work.name(), work, None)
+            (work.name(), work, None, None)
         }
         job::Work::Command(words) => {
             let shown = words.iter().map(|w| w.to_string_lossy().into_owned());
@@ -50,31 +49,27 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
                 return as_it_goes(words, a, machine, work);
             }
             // Recorded once and replayed under each policy, so that all policies see the same run of it.
-            let kept = record(words, options)?;
-            (work.name(), Work::Trace(kept.to_path_buf()), Some(kept))
+            let (kept, end) = record(words, options)?;
+            let trace = Work::Trace(kept.to_path_buf());
+            (work.name(), trace, Some(end), Some(kept))
         }
     };
     let request = request(a, machine, work)?;
     let (mut spec, accesses) = request.base().map_err(wrong)?;
-    let specs = request.specs(&spec).map_err(wrong)?;
-    let mut done = Vec::new();
-    let mut refused = Vec::new();
-    for (spec, result) in specs.iter().zip(all(&specs, accesses, model.jobs)) {
-        match result {
-            Ok(r) => done.push(r),
-            Err(e) if e.is_interrupt() => return Err(of_run(&e)),
-            Err(e) => refused.push((spec.policy.clone(), e)),
-        }
+    let mut runs = request.runs(&spec).map_err(wrong)?;
+    let progress = Runs::new(runs.names(), model.jobs, accesses);
+    let until = spec.until_ns;
+    let answers = answer(&mut runs, |specs, from| {
+        progress.make(specs, from, until, &|_, _, _| {})
+    });
+    progress.bar.finish_and_clear();
+    let answers = answers.map_err(|e| of_run(&e))?;
+    memory_full::look(&mut spec, &answers, model.jobs);
+    if let Some(e) = memory_full::largest(&answers) {
+        return Err(failure(&spec, e));
     }
-    memory_full::look(&mut spec, &refused, model.jobs);
-    if done.is_empty() {
-        return Err(all_refused(&spec, &refused));
-    }
-    let refused: Vec<String> = refused
-        .iter()
-        .map(|(policy, e)| format!("{policy}: {}", said(&spec, e)))
-        .collect();
-    show(a, &spec, &name, &done, &refused)
+    let came = Came::of(&runs, answers, |_, e| failure(&spec, e))?;
+    show(a, &spec, &name, &runs, &came.of_command(end.as_ref()))
 }
 
 /// What is asked for. A trace that decides the scale is looked into here, where one sees that it takes a while.
@@ -98,58 +93,6 @@ fn request(a: &ModelledPages, machine: Machine, work: Work) -> Result<PagesReque
     Ok(request)
 }
 
-/// Makes all runs, and says how far they are.
-fn all(
-    specs: &[RunSpec],
-    accesses: Option<u64>,
-    jobs: usize,
-) -> Vec<Result<RunResult, varve_run::Error>> {
-    let stop = ui::stop_flag();
-    let done = ui::WorkDone::default();
-    let bar = ui::bar_of(specs.len() as u64, "runs", done.clone());
-    let so_far = Mutex::new(SoFar::of_length(specs.len(), accesses));
-    let watch = |i: usize, progress: Option<&Progress>| {
-        let mut so_far = so_far.lock().expect("no holder panics");
-        match progress {
-            Some(p) => {
-                so_far.note(i, p.accesses, p.now_ns);
-                bar.set_message(format!("{} M accesses", so_far.accesses() / 1_000_000));
-            }
-            None => {
-                so_far.end(i);
-                bar.inc(1);
-            }
-        }
-        done.note(so_far.share(specs[i].until_ns), bar.elapsed());
-        !stop.load(std::sync::atomic::Ordering::Relaxed)
-    };
-    let workers = ui::workers(jobs);
-    let results = compare(specs, workers, &Keep::nothing(), &watch, &|_, _, _| {});
-    bar.finish_and_clear();
-    results
-}
-
-/// No run ended well. What all say alike is said once.
-fn all_refused(spec: &RunSpec, refused: &[(String, varve_run::Error)]) -> Failure {
-    let mut lines: Vec<String> = refused.iter().map(|(_, e)| said(spec, e)).collect();
-    if let Some(e) = largest(refused) {
-        lines = vec![said(spec, e)];
-    } else if lines.windows(2).all(|pair| pair[0] == pair[1]) {
-        lines.truncate(1);
-    } else {
-        let named = refused.iter().zip(&lines);
-        lines = named
-            .map(|((policy, _), l)| format!("{policy}: {l}"))
-            .collect();
-    }
-    let line = lines.join("\nvarve: ");
-    let input = |e: &varve_run::Error| !matches!(e, varve_run::Error::Run(_));
-    match refused.iter().all(|(_, e)| input(e)) {
-        true => wrong(line),
-        false => failed(line),
-    }
-}
-
 /// One run that did not end well.
 fn failure(spec: &RunSpec, e: &varve_run::Error) -> Failure {
     match e {
@@ -164,39 +107,34 @@ fn show(
     a: &ModelledPages,
     spec: &RunSpec,
     name: &str,
-    results: &[RunResult],
-    refused: &[String],
+    runs: &PageRuns,
+    came: &Came<RunResult>,
 ) -> Done {
-    let mut table = table::of(spec, name, results);
-    table
+    let results = came.shown();
+    let mut sheet = table::sheet(spec, name, &results);
+    sheet
         .notes
-        .extend(results.iter().find_map(super::columns::sampled));
-    if let Some(w) = results.iter().find_map(|r| r.warning.as_ref()) {
-        table.notes.push(format!("Note: {w}"));
+        .extend(results.iter().find_map(|r| columns::sampled(r)));
+    // Which is the base is of no matter: there is no plan with all in DRAM.
+    let mut candidates = came.candidates(runs, results[0]);
+    let (_, rate) = table::speed(&results);
+    for run in &mut candidates {
+        // Runs that end at a time differ by what they did in it.
+        let result = came.named(&run.name).map_or(0.0, rate);
+        run.time = 1.0 / result.max(f64::MIN_POSITIVE);
     }
-    table
-        .notes
-        .extend(refused.iter().map(|line| format!("Not run: {line}")));
-    table.notes.extend(advice::advice(results));
-    let charts = (Vec::new(), table::charts(results));
+    sheet.advice = of_policies(&candidates);
+    if a.output.out.is_some() {
+        let title = format!("{name} on {}", spec.machine.name);
+        // Whose memory threads wait for is known of workloads, which name their regions.
+        sheet.flames = pictures::waits(&title, &pictures::runs(&results), ("", ""));
+    }
     let origin = origin(&spec.machine.name, spec.seed);
-    let drawn = a
-        .output
-        .out
-        .as_ref()
-        .and_then(|_| drawn(name, spec, results));
-    compared::show(&a.output, origin, table, charts, results, drawn)
-}
-
-/// Pictures of runs. Whose memory threads wait for is known of workloads, which name their regions.
-fn drawn(name: &str, spec: &RunSpec, results: &[RunResult]) -> Option<Pictures> {
-    let title = format!("{name} on {}", spec.machine.name);
-    let runs = pictures::runs(results, |r| &r.policy, |r| &r.seen);
-    pictures::of(&title, &runs, pictures::waits(&title, &runs, ("", "")))
+    compared::show(&a.output, origin, came, sheet)
 }
 
 /// Records the command into a file that nobody else reads, and that vanishes with the guard.
-pub fn record(command: &[OsString], options: RecorderOptions) -> Result<TempPath, Failure> {
+pub fn record(command: &[OsString], options: RecorderOptions) -> Result<(TempPath, End), Failure> {
     let marked = options.marked;
     let path = tempfile::Builder::new()
         .prefix("varve-")
@@ -228,7 +166,7 @@ pub fn record(command: &[OsString], options: RecorderOptions) -> Result<TempPath
             "--marked: the command never looked for the file /varve/record/begin, so that nothing was recorded: leave --marked out",
         ));
     }
-    Ok(path)
+    Ok((path, end))
 }
 
 /// What was recorded is gone with its file.
@@ -255,14 +193,14 @@ fn recorder(command: &[OsString], options: RecorderOptions) -> Result<Recorder, 
 fn as_it_goes(command: &[OsString], a: &ModelledPages, machine: Machine, work: Work) -> Done {
     let request = request(a, machine, work)?;
     let (mut spec, _) = request.base().map_err(wrong)?;
-    let policies = request.policies(&spec);
-    spec.policy = policies.map_err(wrong)?.swap_remove(0);
+    let runs = request.runs(&spec).map_err(wrong)?;
+    spec.policy.clone_from(&runs.specs[0].policy);
     // What is wrong with the policy here is said before the program runs.
     varve_run::check(&spec).map_err(|e| of_run(&e))?;
     let mut program = recorder(command, RecorderOptions::default())?.live();
-    let result = varve_run::run_program(&spec, &mut program, &mut |_| !ui::stopped())
-        .map_err(|e| failure(&spec, &e))?;
-    show(a, &spec, &spec.work.name(), &[result], &[])
+    let result = varve_run::run_program(&spec, &mut program, &mut |_| !ui::stopped());
+    let came = Came::of(&runs, vec![result], |_, e| failure(&spec, e))?;
+    show(a, &spec, &spec.work.name(), &runs, &came)
 }
 
 fn not_work(text: &str, e: &varve_run::Error) -> Failure {

@@ -5,18 +5,14 @@ use varve_report::pictures::{
     By, Cell, Counter, Flame, HeatMap, Lane, Meaning, Pictures, Range, Span, Stack, Timeline,
     TimelineRun,
 };
-use varve_run::{Heat, RateKind, Seen, Wait};
+use varve_run::{Compared, Heat, RateKind, Seen, Wait};
 
 /// A run that was looked at, and what it is called.
 pub type Run<'a> = (&'a str, &'a Seen);
 
 /// The runs of those that were looked at.
-pub fn runs<'a, R>(
-    results: &'a [R],
-    name: fn(&R) -> &str,
-    seen: fn(&R) -> &Option<Box<Seen>>,
-) -> Vec<Run<'a>> {
-    let looked_at = |r: &'a R| Some((name(r), &**seen(r).as_ref()?));
+pub fn runs<'a, R: Compared>(results: &[&'a R]) -> Vec<Run<'a>> {
+    let looked_at = |r: &&'a R| Some((r.name(), r.seen()?));
     results.iter().filter_map(looked_at).collect()
 }
 
@@ -65,14 +61,14 @@ pub fn waits(
 /// Which functions wait in two runs, as they stand in a sentence; none where that is not known. One run may stand for both.
 pub fn functions(
     title: &str,
-    fast: (Option<&str>, &Option<Box<Seen>>),
-    slow: (&str, &Option<Box<Seen>>),
+    fast: (Option<&str>, Option<&Seen>),
+    slow: (&str, Option<&Seen>),
 ) -> Option<Flame> {
     between(
         By::Function,
         title,
-        (fast.0.map(String::from), fast.1.as_deref()?),
-        (slow.0.into(), slow.1.as_deref()?),
+        (fast.0.map(String::from), fast.1?),
+        (slow.0.into(), slow.1?),
     )
 }
 

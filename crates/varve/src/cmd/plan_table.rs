@@ -1,24 +1,13 @@
-//! Results of heap plans as tables and charts, and which plan to use.
+//! Results of heap plans as tables and charts.
 
-use super::columns::{self, Cell};
-use super::{shares, tray_table};
-use varve_report::fmt::{self, Format};
+use super::columns::{self, Cell, Kind};
+use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
 use varve_run::{GcStack, ManagedSpec, PlanResult, Turnaround};
 use varve_runtime::plans;
 
-/// Within this factor two times count as equal.
-const EQUAL: f64 = 1.03;
-
-/// The run that others are compared with: all in DRAM, else the first.
-fn base(results: &[PlanResult]) -> &PlanResult {
-    let dram = results.iter().find(|r| r.plan == plans::dram::ENTRY.name);
-    dram.unwrap_or(&results[0])
-}
-
-/// Time and memory of each plan, with the advice.
-pub fn of(spec: &ManagedSpec, results: &[PlanResult]) -> RunTable {
-    let base = base(results);
+/// The program, its instances, and where they run.
+pub fn title(spec: &ManagedSpec, base: &PlanResult) -> String {
     let load = match (spec.instances, spec.every) {
         (1, _) => String::new(),
         (n, true) => format!(", {n} instances"),
@@ -28,54 +17,37 @@ pub fn of(spec: &ManagedSpec, results: &[PlanResult]) -> RunTable {
         varve_run::Numa::Local => String::new(),
         numa => format!(", numa {numa}"),
     };
-    let title = format!("{} on {}{load}{numa}", base.program, base.machine);
-    if base.trays.is_some() {
-        return tray_table::of(title, base, results);
-    }
-    let slowdown = Column::new("slowdown", Format::Number, Better::Lower);
+    format!("{} on {}{load}{numa}", base.program, base.machine)
+}
+
+/// The columns that WebAssembly programs have of their own.
+pub fn cells<'a>() -> Vec<Cell<'a, PlanResult>> {
     let pause = Column::new("longest pause", Format::DurationNs, Better::Lower);
-    let mut cells = vec![
-        columns::time(),
-        Cell::new(slowdown, |r: &PlanResult| r.turnaround(base).mntt)
-            .with_unit(format!("x {}", base.plan)),
-        columns::dram(),
+    vec![
         Cell::share("GC", PlanResult::gc_share),
         Cell::new(pause, |r: &PlanResult| r.longest_pause_ns() as f64),
-        columns::moved(),
-    ];
-    cells.extend(columns::energy(results));
-    let mut table = columns::table((title, "plan"), results, |r| &r.plan, cells);
-    table.trade_off = (results.len() > 1).then_some((1, 2));
-    if spec.instances > 1 {
-        table.notes.push(
-            "slowdown: of the instance that loses most (maximum normalized turnaround time, MNTT)"
-                .into(),
-        );
-    }
-    table
-        .notes
-        .extend(results.iter().filter_map(|r| r.untold.clone()));
-    table.notes.extend(advice(results));
-    table
+    ]
 }
 
 /// Where the time goes, the pauses, and how instances fare beside each other.
-pub fn details(results: &[PlanResult]) -> Vec<RunTable> {
-    let base = base(results);
+pub fn details(base: &PlanResult, results: &[&PlanResult]) -> Vec<RunTable> {
     let mut all = Vec::new();
     if results.iter().any(|r| r.instance_seconds.len() > 1) {
         all.push(instances(base, results));
     }
-    if base.trays.is_some() {
-        all.push(tray_table::dimms(results));
-    }
-    all.push(pauses(results));
+    // A collection of the observer space collects the young too.
+    let young = |r: &PlanResult| match r.observer.count > r.minor.count {
+        true => (r.minor.count + r.observer.count, r.observer),
+        false => (r.minor.count + r.observer.count, r.minor),
+    };
+    let kinds: [Kind<PlanResult>; 2] = [("minor", young), ("full", |r| (r.full.count, r.full))];
+    all.push(columns::pauses(results, &kinds));
     all.push(stalls(base, results));
     all.extend(slowdown_stack(results));
     all
 }
 
-fn instances(base: &PlanResult, results: &[PlanResult]) -> RunTable {
+fn instances(base: &PlanResult, results: &[&PlanResult]) -> RunTable {
     let beside = |name: &str, of: fn(Turnaround) -> f64| {
         let column = Column::new(name, Format::Number, Better::Lower);
         Cell::new(column, move |r: &PlanResult| of(r.turnaround(base)))
@@ -98,40 +70,7 @@ fn instances(base: &PlanResult, results: &[PlanResult]) -> RunTable {
     table
 }
 
-fn pauses(results: &[PlanResult]) -> RunTable {
-    let mut table = RunTable::new("Pauses for collections", "plan");
-    for kind in ["minor", "major"] {
-        table.columns.extend([
-            Column::new(kind, Format::Number, Better::Neither),
-            Column::new("p50", Format::DurationNs, Better::Lower),
-            Column::new("p99", Format::DurationNs, Better::Lower),
-            Column::new("max", Format::DurationNs, Better::Lower),
-        ]);
-    }
-    for r in results {
-        // A collection of the observer space collects the young too.
-        let (a, b) = (r.minor, r.observer);
-        let young = if b.count > a.count { b } else { a };
-        let values = |p: varve_run::Pauses, count: u64| {
-            let ns = |ns: u64| match p.count {
-                0 => Value::Missing,
-                _ => (ns as f64).into(),
-            };
-            [
-                (count as f64).into(),
-                ns(p.p50_ns),
-                ns(p.p99_ns),
-                ns(p.max_ns),
-            ]
-        };
-        let mut row = values(young, a.count + b.count).to_vec();
-        row.extend(values(r.full, r.full.count));
-        table.push(&r.plan, row);
-    }
-    table
-}
-
-fn stalls(base: &PlanResult, results: &[PlanResult]) -> RunTable {
+fn stalls(base: &PlanResult, results: &[&PlanResult]) -> RunTable {
     // Not for a part that took no time on the base plan.
     let beside = |name: &str, seconds: fn(&PlanResult) -> f64| {
         let column = Column::new(name, Format::Number, Better::Lower);
@@ -144,7 +83,7 @@ fn stalls(base: &PlanResult, results: &[PlanResult]) -> RunTable {
     let mut cells = vec![
         beside("mutator", PlanResult::mutator_seconds),
         beside("minor GC", |r| r.minor_seconds + r.observer_seconds),
-        beside("major GC", |r| r.full_seconds),
+        beside("full GC", |r| r.full_seconds),
     ];
     let lost = columns::reasons(results).into_iter();
     cells.extend(lost.map(|(name, share)| Cell::share(name, share)));
@@ -157,8 +96,8 @@ fn stalls(base: &PlanResult, results: &[PlanResult]) -> RunTable {
 }
 
 /// What slow memory adds to nursery collections, where the four plans that tell it were run: see [`GcStack`].
-fn slowdown_stack(results: &[PlanResult]) -> Option<RunTable> {
-    let of = |plan: &plans::Entry| results.iter().find(|r| r.plan == plan.name);
+fn slowdown_stack(results: &[&PlanResult]) -> Option<RunTable> {
+    let of = |plan: &plans::Entry| results.iter().copied().find(|r| r.plan == plan.name);
     let stack = GcStack::of(
         of(&plans::dram::ENTRY)?,
         of(&plans::slow::ENTRY)?,
@@ -184,10 +123,10 @@ fn slowdown_stack(results: &[PlanResult]) -> Option<RunTable> {
 }
 
 /// Time, where it goes, and pauses as pictures.
-pub fn charts(results: &[PlanResult]) -> Vec<Chart> {
+pub fn charts(results: &[&PlanResult]) -> Vec<Chart> {
     let groups: Vec<String> = results.iter().map(|r| r.plan.clone()).collect();
     let bars = |name: &str, f: &dyn Fn(&PlanResult) -> f64| {
-        Bars::new(name, results.iter().map(f).collect())
+        Bars::new(name, results.iter().map(|r| f(r)).collect())
     };
     let plan = || Axis::new("plan", "", Format::Number);
     let stacked = |id: &str, title: &str, axis: Axis, bars: Vec<Bars>, stacked: bool| {
@@ -199,7 +138,7 @@ pub fn charts(results: &[PlanResult]) -> Vec<Chart> {
         };
         Chart::new(id, title, plan(), axis, data)
     };
-    let mut all = vec![
+    vec![
         stacked(
             "time",
             "Time of the program and of its collector",
@@ -209,11 +148,11 @@ pub fn charts(results: &[PlanResult]) -> Vec<Chart> {
                 bars("minor GC", &|r| {
                     1e9 * (r.minor_seconds + r.observer_seconds)
                 }),
-                bars("major GC", &|r| 1e9 * r.full_seconds),
+                bars("full GC", &|r| 1e9 * r.full_seconds),
             ],
             true,
         ),
-        columns::stall_chart("plan", results, |r| &r.plan),
+        columns::stall_chart("plan", results),
         stacked(
             "pauses",
             "Pauses",
@@ -237,40 +176,5 @@ pub fn charts(results: &[PlanResult]) -> Vec<Chart> {
             ],
             true,
         ),
-    ];
-    all.extend(tray_table::charts(results));
-    all
-}
-
-/// Which plan to use, and what it saves: by the two columns whose frontier is marked.
-fn advice(results: &[PlanResult]) -> Option<String> {
-    let dram = results.iter().find(|r| r.plan == plans::dram::ENTRY.name)?;
-    if results.len() == 1 {
-        return None;
-    }
-    let load = match dram.instances {
-        1 => "with one instance".to_string(),
-        n => format!("with {n} instances"),
-    };
-    let percent = |share: f64| format!("{} %", fmt::significant(100.0 * share, 2));
-    let time = |r: &PlanResult| r.turnaround(dram).mntt;
-    let saved = |r: &PlanResult| percent(dram.dram_share() - r.dram_share());
-    let stay = format!("Advice: {load}, stay with `dram` if time counts most");
-    Some(
-        match shares::least(results, |r| r.dram_share(), time, EQUAL) {
-            Some((r, true)) => format!(
-                "Advice: {load}, use `{}`: it keeps {} of its memory out of DRAM, at {} of the time of `dram`.",
-                r.plan,
-                saved(r),
-                percent(time(r)),
-            ),
-            Some((r, false)) => format!(
-                "{stay}; `{}` comes next: it keeps {} of its memory out of DRAM, at {} of the time.",
-                r.plan,
-                saved(r),
-                percent(time(r))
-            ),
-            None => format!("{stay}: no other plan of these takes less DRAM."),
-        },
-    )
+    ]
 }

@@ -1,13 +1,14 @@
 //! Results of runs as a table and charts.
 
 use super::columns::{self, Cell};
+use super::compared::Sheet;
 use varve_machine::load::NodeKind;
 use varve_report::fmt::Format;
-use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Series};
+use varve_report::{Axis, Bars, Better, Chart, Column, Data, Series};
 use varve_run::{ClassLatency, RunResult, RunSpec, Work};
 
 /// What a program's speed is counted in: the unit, and how to read it off a result.
-pub fn speed(results: &[RunResult]) -> (&'static str, fn(&RunResult) -> f64) {
+pub fn speed(results: &[&RunResult]) -> (&'static str, fn(&RunResult) -> f64) {
     if results.iter().all(|r| r.requests > 1000) {
         ("requests", RunResult::request_rate)
     } else if results.iter().all(|r| r.updates * 2 > r.accesses) {
@@ -17,7 +18,8 @@ pub fn speed(results: &[RunResult]) -> (&'static str, fn(&RunResult) -> f64) {
     }
 }
 
-pub fn of(spec: &RunSpec, name: &str, results: &[RunResult]) -> RunTable {
+/// Time, speed, and what it is bought with.
+pub fn sheet<'a>(spec: &RunSpec, name: &str, results: &[&'a RunResult]) -> Sheet<'a, RunResult> {
     let scaled = match (&spec.work, spec.scale) {
         (_, 1) => String::new(),
         (Work::Workload(_), s) => format!(", run at 1/{s} and given at full size"),
@@ -58,19 +60,23 @@ pub fn of(spec: &RunSpec, name: &str, results: &[RunResult]) -> RunTable {
             most(r, |l| l.max_ns)
         }));
     }
-    let mut table = columns::table((title, "policy"), results, |r| &r.policy, cells);
     // What time is bought with: DRAM where it is a node of its own, bytes moved where it is a cache that all share.
     let price = if tiers { "DRAM" } else { "moved" };
-    table.trade_off = table
-        .columns
-        .iter()
-        .position(|c| c.name == price)
-        .filter(|_| results.len() > 1)
-        .map(|column| (0, column));
-    table
+    let price = cells.iter().position(|cell| cell.is(price));
+    Sheet {
+        rows_are: "policy",
+        cells,
+        trade_off: price.map(|column| (0, column)),
+        notes: Vec::new(),
+        advice: Vec::new(),
+        details: Vec::new(),
+        charts: charts(results),
+        flames: (None, None),
+        title,
+    }
 }
 
-pub fn charts(results: &[RunResult]) -> Vec<Chart> {
+fn charts(results: &[&RunResult]) -> Vec<Chart> {
     let (unit, rate) = speed(results);
     let mut charts = Vec::new();
     let over_time: Vec<Series> = results
@@ -105,10 +111,13 @@ pub fn charts(results: &[RunResult]) -> Vec<Chart> {
         Axis::new("speed", unit, Format::PerSecond).between(0.0, None),
         Data::Bars {
             groups: results.iter().map(|r| r.policy.clone()).collect(),
-            bars: vec![Bars::new("speed", results.iter().map(rate).collect())],
+            bars: vec![Bars::new(
+                "speed",
+                results.iter().map(|r| rate(r)).collect(),
+            )],
             stacked: false,
         },
     ));
-    charts.push(columns::stall_chart("policy", results, |r| &r.policy));
+    charts.push(columns::stall_chart("policy", results));
     charts
 }

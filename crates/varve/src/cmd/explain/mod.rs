@@ -1,6 +1,7 @@
 //! `varve explain`: one plan, policy, machine or workload on half a screen: what it does, a picture of where things go, how to try
 //! it, and what to read next.
 
+mod java;
 mod machine;
 mod native;
 mod picture;
@@ -9,11 +10,55 @@ mod policy;
 
 use super::list::{self, hang};
 use crate::args::{ExplainArgs, Explained, ListArgs};
-use crate::ui::{Done, print};
+use crate::ui::{Done, Failure, print, wrong};
+use clap::ValueEnum;
 use std::process::ExitCode;
+use varve_machine::Machine;
+use varve_run::registry::{self, Kind};
 
 pub fn explain(a: &ExplainArgs) -> Done {
-    page(a.what, &a.name)
+    match &a.words[..] {
+        [what, name] => {
+            let what = Explained::from_str(what, true).map_err(|_| {
+                wrong(format!(
+                    "{what}: what is explained is a plan, a policy, a machine or a workload: write `varve explain {name}`"
+                ))
+            })?;
+            page(what, name)
+        }
+        [name] => anything(name),
+        _ => Err(wrong(
+            "name what is to be explained, as in `varve explain kg-n`",
+        )),
+    }
+}
+
+/// Whatever has this name.
+fn anything(name: &str) -> Done {
+    let (bare, _) = varve_spec::split(name);
+    let plan = registry::plans().iter().any(|plan| plan.name == bare);
+    let policy = registry::page_policies()
+        .iter()
+        .any(|policy| policy.name == bare);
+    let workload = varve_workloads::list().iter().any(|w| w.name == bare);
+    match (plan, policy, workload) {
+        (true, ..) => page(Explained::Plan, name),
+        (_, true, _) => page(Explained::Policy, name),
+        (.., true) => page(Explained::Workload, name),
+        _ if Machine::load(name).is_ok() || name == "here" => page(Explained::Machine, name),
+        _ => {
+            let plans = registry::plans();
+            let policies = registry::page_policies();
+            let names = plans.iter().chain(&policies).map(|item| item.name);
+            let workloads = varve_workloads::list();
+            let names = names.chain(workloads.iter().map(|w| w.name));
+            let meant = varve_spec::nearest(bare, names);
+            let meant = meant.map_or(String::new(), |meant| format!(" (did you mean `{meant}`?)"));
+            Err(wrong(format!(
+                "nothing is called `{name}`{meant}: `varve plan`, `policy`, `workload` and `machine list` show what there is"
+            )))
+        }
+    }
 }
 
 /// One of them explained if it is named and nobody wants JSON; else the list.
@@ -28,7 +73,7 @@ pub fn or_list(what: Explained, a: &ListArgs) -> Done {
 
 fn page(what: Explained, name: &str) -> Done {
     let text = match what {
-        Explained::Plan => plan::explain(name),
+        Explained::Plan => plans(name),
         Explained::Policy => policy::explain(name),
         Explained::Machine => machine::explain(name),
         Explained::Workload => {
@@ -38,6 +83,19 @@ fn page(what: Explained, name: &str) -> Done {
     };
     print(text?.trim_end());
     Ok(ExitCode::SUCCESS)
+}
+
+/// A page for each kind of program that has such a plan.
+fn plans(spec: &str) -> Result<String, Failure> {
+    let pages = registry::plans_named(spec).map_err(wrong)?;
+    let pages = pages.iter().map(|plan| match plan.kind {
+        Kind::Pages => policy::explain(spec),
+        Kind::Objects => plan::explain(spec),
+        Kind::Sites => native::explain(plan, spec),
+        Kind::Generations => java::explain(plan, spec),
+    });
+    let pages: Vec<String> = pages.collect::<Result<_, _>>()?;
+    Ok(pages.join(&format!("\n{}\n\n", "─".repeat(78))))
 }
 
 /// What is explained, in parts.

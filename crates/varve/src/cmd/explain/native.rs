@@ -1,45 +1,42 @@
 //! A plan for native programs: which allocation sites go where.
 
 use super::picture::{Memory, boxes};
-use super::{Page, policy, shown};
-use crate::ui::Failure;
-use varve_run::objects::{By, Plan};
+use super::{Page, shown};
+use crate::ui::{Failure, wrong};
+use varve_run::objects::{By, PLANS};
+use varve_run::registry::Listed;
 
-pub fn explain(plan: &Plan) -> Result<String, Failure> {
-    let memory = |title: &str, holds: &[&str]| Memory {
-        title: title.into(),
-        holds: holds.iter().map(|what| what.to_string()).collect(),
-    };
+pub fn explain(listed: &Listed, spec: &str) -> Result<String, Failure> {
+    let plan = PLANS.find(spec).map_err(wrong)?;
     let two = |fast: &[&str], slow: &[&str]| {
         vec![
-            memory("fast memory (DRAM)", fast),
-            memory("slow memory (Optane, CXL)", slow),
+            Memory::new("fast memory (DRAM)", fast),
+            Memory::new("slow memory (Optane, CXL)", slow),
         ]
     };
     let (memories, machine) = match plan.by {
-        By::Pages(name) => return policy::explain(name),
-        By::Fast => (two(&["everything"], &[]), "cxl-spr"),
+        By::Fast | By::Pages(_) => (two(&["everything"], &[]), "cxl-spr"),
         By::Slow => (two(&[], &["everything"]), "cxl-spr"),
-        By::Sites(_) | By::Truth => (
+        By::Sites(_) | By::Truth(_) => (
             two(
                 &["sites that are worth most", "until the budget is full"],
                 &["all other sites", "what found no room"],
             ),
             "cxl-spr",
         ),
-        By::Colours => (
+        By::Colours(_) => (
             vec![
-                memory(
+                Memory::new(
                     "hot DIMMs",
                     &["hot sites, in turn on each", "sites that nobody knows"],
                 ),
-                memory("the other DIMMs", &["cold sites, one DIMM after the other"]),
+                Memory::new("the other DIMMs", &["cold sites, one DIMM after the other"]),
             ],
             "haswell-2620v3",
         ),
     };
     let notes = match plan.by {
-        By::Colours => vec![
+        By::Colours(_) => vec![
             "Cold are the sites that take most bytes and together have no more than the given part of all misses. DIMMs that are left over \
              sleep. It is for machines with one memory whose channels are not interleaved."
                 .into(),
@@ -51,15 +48,12 @@ pub fn explain(plan: &Plan) -> Result<String, Failure> {
         shows: "Where it puts a program's memory:".into(),
         picture: boxes(&memories),
         notes,
-        params: plan
+        params: listed
             .params
             .iter()
             .map(|p| shown(p.key, p.default, p.about))
             .collect(),
-        tries: format!(
-            "varve run --machine {machine} --plan dram,{} -- COMMAND",
-            plan.name
-        ),
+        tries: format!("varve run --machine {machine} --plan dram,{spec} -- COMMAND"),
         read: "docs/native.md".into(),
     }
     .to_string())

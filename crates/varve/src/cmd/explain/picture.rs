@@ -9,6 +9,15 @@ pub struct Memory {
     pub holds: Vec<String>,
 }
 
+impl Memory {
+    pub fn new(title: &str, holds: &[&str]) -> Memory {
+        Memory {
+            title: title.into(),
+            holds: holds.iter().map(|what| what.to_string()).collect(),
+        }
+    }
+}
+
 /// The memories beside each other, as wide as text is.
 pub fn boxes(memories: &[Memory]) -> String {
     let inner = (WIDTH + 1) / memories.len().max(1) - 5;
@@ -55,10 +64,7 @@ mod tests {
 
     #[test]
     fn boxes_are_as_high_as_the_fullest_and_no_wider_than_text() {
-        let memory = |title: &str, holds: &[&str]| Memory {
-            title: title.into(),
-            holds: holds.iter().map(|h| h.to_string()).collect(),
-        };
+        let memory = Memory::new;
         let long = "what survives and was written to since it came to the place where it is now";
         for all in [
             vec![

@@ -4,14 +4,10 @@ use super::picture::{Memory, boxes};
 use super::{Page, shown};
 use crate::ui::{Failure, wrong};
 use varve_heap::{Object, Origin as Where, Plan, Space, Tier};
-use varve_run::objects;
 use varve_runtime::plans;
 use varve_sites::Profile;
 
 pub fn explain(spec: &str) -> Result<String, Failure> {
-    if let (Err(_), Some(native)) = (plans::entry(spec), objects::plan(spec)) {
-        return super::native::explain(native);
-    }
     let entry = plans::entry(spec).map_err(wrong)?;
     let profile = Profile::default();
     let chosen = plans::by_name(spec, Some(&profile)).map_err(wrong)?;

@@ -6,6 +6,7 @@ use crate::ui::{Failure, wrong};
 use varve_machine::{Fault, Machine, Pager};
 use varve_pages::policies::{self, Entry, Needs};
 use varve_pages::{Placement, Topology};
+use varve_run::catalogue::usual_policies;
 
 /// Bytes of a page on the small machine that is asked.
 const PAGE: u64 = 2 << 20;
@@ -38,6 +39,11 @@ pub fn explain(spec: &str) -> Result<String, Failure> {
         ),
         false => pictured(spec, entry, machine, &mut notes)?,
     };
+    if usual_policies().any(|policy| policy.name == entry.name) {
+        notes.push(
+            "It is a plan for native programs and Java virtual machines, too: --plan there takes the same parameters.".into(),
+        );
+    }
     let common = [&varve_pages::policies::SCALE];
     Ok(Page {
         about: format!(

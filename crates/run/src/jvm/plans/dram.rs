@@ -1,0 +1,14 @@
+//! `dram`: the bound that others are compared with.
+
+use super::{By, LIVE, PlanEntry};
+
+/// What there is to know of it.
+pub const ENTRY: PlanEntry = PlanEntry {
+    advised: false,
+    live: LIVE,
+    ..PlanEntry::new(
+        "dram",
+        "all in fast memory, of which there is enough: the bound",
+        |_| Ok(By::Fast),
+    )
+};

@@ -1,0 +1,13 @@
+//! `slow`: all in slow memory.
+
+use super::{LIVE, OUTSIDE, PlanEntry, generations};
+
+/// What there is to know of it.
+pub const ENTRY: PlanEntry = PlanEntry {
+    source: "Akram, TACO 2021: Optane-only",
+    params: &[OUTSIDE],
+    live: LIVE,
+    ..PlanEntry::new("slow", "all in slow memory", |values| {
+        Ok(generations(values, false, false))
+    })
+};

@@ -1,0 +1,15 @@
+//! `dram`: the bound that others are compared with.
+
+use super::{By, PlanEntry};
+use crate::catalogue::Live;
+
+/// What there is to know of it.
+pub const ENTRY: PlanEntry = PlanEntry {
+    advised: false,
+    live: Live::No("it needs no placing: run the program without varve"),
+    ..PlanEntry::new(
+        "dram",
+        "all in fast memory, of which there is enough: the bound",
+        |_| Ok(By::Fast),
+    )
+};

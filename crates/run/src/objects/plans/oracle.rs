@@ -1,0 +1,22 @@
+//! `oracle`: sites by what this very run shows, which nobody knows before it.
+
+use super::{By, Choose, PlanEntry, densest};
+use crate::catalogue::Live;
+use varve_sites::select::Candidate;
+
+/// What there is to know of it.
+pub const ENTRY: PlanEntry = PlanEntry {
+    advised: false,
+    // On a machine the truth is what the profile knows.
+    live: Live::By("run --live --sites"),
+    ..PlanEntry::new(
+        "oracle",
+        "the sites that cost most time in slow memory, by the truth of this very run: a bound",
+        |_| {
+            Ok(By::Truth(Choose::new(|sites, budget| {
+                let by_time: Vec<Candidate> = sites.iter().map(Candidate::by_time).collect();
+                densest(&by_time, budget)
+            })))
+        },
+    )
+};

@@ -1,0 +1,170 @@
+//! The one way from what is asked for to what came of it, whatever is placed: pages, sites, generations, or objects of a heap.
+//!
+//! A [`Comparison`] knows which runs answer a request. Some of them come first, since others depend on what they show: how much
+//! memory the program takes, which sites it has. [`answer`] makes them all and tells of each what came of it: one that
+//! fails takes no other with it.
+
+use crate::advice::Candidate;
+use crate::{Error, Measured, Seen, Spec};
+use std::ops::Deref;
+
+/// What a run measured that stands beside other runs of the same program.
+pub trait Compared: Deref<Target = Measured> {
+    /// What it is called: its policy or its plan, and its budget where there are several.
+    fn name(&self) -> &str;
+
+    /// Calls it so from now on.
+    fn rename(&mut self, name: &str);
+
+    /// Its time, in times of that of another run.
+    fn slowdown(&self, base: &Self) -> f64 {
+        self.seconds / base.seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// The most bytes of pages that were in use at a time; 0 where nobody has counted.
+    fn most_bytes(&self) -> u64 {
+        self.fast_bytes + self.slow_bytes
+    }
+
+    /// Why it ended early, or what else its reader has to know.
+    fn warning(&self) -> Option<&str> {
+        None
+    }
+
+    /// What pictures are made of, if it was wanted.
+    fn seen(&self) -> Option<&Seen>;
+}
+
+/// Runs of one program that are compared.
+pub trait Comparison: Sized {
+    /// One of them.
+    type Spec: Spec<Result: Compared>;
+
+    /// What each run is called, in order.
+    fn names(&self) -> Vec<String>;
+
+    /// Why a run is made.
+    fn role(&self, run: usize) -> Role;
+
+    /// What is known of a run before it is made.
+    fn facts(&self, run: usize) -> Facts;
+
+    /// Runs that others depend on: the first ones. None if no run depends on another.
+    fn first(&self) -> Vec<Self::Spec>;
+
+    /// All other runs, by what the first ones showed.
+    ///
+    /// # Errors
+    /// What was shown does not go with what is asked for.
+    fn then(&mut self, first: &[Of<Self>]) -> Result<Vec<Self::Spec>, Error>;
+
+    /// Adds to a result what is known of all runs together.
+    fn finish(&self, _run: usize, _result: &mut Of<Self>) {}
+}
+
+/// What a run of a comparison measures.
+pub type Of<C> = <<C as Comparison>::Spec as Spec>::Result;
+
+/// What is known of a run before it is made.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Its plan's place among all, the simplest first.
+    pub rank: usize,
+    /// What its plan does, in half a line.
+    pub about: &'static str,
+    /// Whether somebody could follow it on a real machine.
+    pub advised: bool,
+    /// Whether it is what Linux does today.
+    pub linux: bool,
+    /// Fast memory that it is limited to, bytes; none where it is not.
+    pub budget: Option<u64>,
+}
+
+/// Runs as candidates for [`advice`](crate::advice), the simplest first: their numbers among all, what they measured, and their
+/// times in times of those of `base`.
+pub fn candidates<'r, C: Comparison>(
+    comparison: &C,
+    results: impl IntoIterator<Item = (usize, &'r Of<C>)>,
+    base: &Of<C>,
+) -> Vec<Candidate>
+where
+    Of<C>: 'r,
+{
+    let candidate = |(run, result): (usize, &Of<C>)| {
+        let facts = comparison.facts(run);
+        // What stands in brackets is where it comes from.
+        let about = facts.about.split(" (").next().unwrap_or_default();
+        let candidate = Candidate {
+            name: result.name().into(),
+            about: match about {
+                "" => String::new(),
+                about => format!(" ({about})"),
+            },
+            time: result.slowdown(base),
+            price: result.dram_share(),
+            budget: facts.budget,
+            advised: facts.advised,
+            linux: facts.linux,
+            slow_share: result.slow_share,
+            moves: result.moved_bytes > 0,
+        };
+        (facts.rank, candidate)
+    };
+    let mut all: Vec<(usize, Candidate)> = results.into_iter().map(candidate).collect();
+    all.sort_by_key(|(rank, _)| *rank);
+    all.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// Why a run is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A user has named it: that it could not be made is a failure.
+    Named,
+    /// A user has asked for all that there are, or for nothing in particular.
+    Meant,
+    /// Others are compared with it.
+    Base,
+    /// Others go by it, and nobody has asked for it.
+    Hidden,
+}
+
+impl Role {
+    /// Of a plan, `asked` for in a `list` or not; [`BASE`](crate::request::BASE) stands beside all others.
+    pub fn of(list: Option<&str>, plan: &str, asked: bool) -> Role {
+        let named = list.is_some_and(|list| varve_spec::list(list).iter().any(|spec| spec == plan));
+        match (named, asked) {
+            (true, _) => Role::Named,
+            (_, true) => Role::Meant,
+            _ if plan == crate::request::BASE => Role::Base,
+            _ => Role::Hidden,
+        }
+    }
+}
+
+/// Makes all runs of a comparison by `make`, which gets some of them and the number of the first. What came of them, in order.
+///
+/// # Errors
+/// A first run failed, without which no other can be begun, or what it showed does not go with what is asked for.
+pub fn answer<C: Comparison>(
+    comparison: &mut C,
+    mut make: impl FnMut(&[C::Spec], usize) -> Vec<Result<Of<C>, Error>>,
+) -> Result<Vec<Result<Of<C>, Error>>, Error> {
+    let first = comparison.first();
+    let first: Vec<Of<C>> = match first.is_empty() {
+        true => Vec::new(),
+        false => make(&first, 0).into_iter().collect::<Result<_, _>>()?,
+    };
+    let rest = comparison.then(&first)?;
+    let made = first.len();
+    let mut answers: Vec<Result<Of<C>, Error>> = first.into_iter().map(Ok).collect();
+    if !rest.is_empty() {
+        answers.extend(make(&rest, made));
+    }
+    for (run, name) in comparison.names().iter().enumerate() {
+        if let Some(Ok(result)) = answers.get_mut(run) {
+            result.rename(name);
+            comparison.finish(run, result);
+        }
+    }
+    Ok(answers)
+}

@@ -1,0 +1,224 @@
+//! A Java virtual machine's generations under plans: a recorded run is replayed with them where each plan has them.
+
+use super::{BASE, Budgets, Fast, Limited, PlannedRun};
+use crate::catalogue::Live;
+use crate::jvm::{By, JavaResult, JavaSpec, PLANS, Plan, Recorded};
+use crate::pipeline::{Comparison, Facts, Role};
+use crate::{Error, Numa, has_one_memory};
+use std::path::Path;
+use std::sync::Arc;
+use varve_machine::Machine;
+use varve_trace::TraceReader;
+
+/// A recorded Java program on a modelled machine.
+#[derive(Clone, Debug)]
+pub struct JavaRequest {
+    /// The machine. The instances have one socket of it.
+    pub machine: Machine,
+    /// Plans: `all`, or specifications separated by commas; `None`: all that go with the collector.
+    pub plans: Option<String>,
+    /// Fast memory of an instance; `None`: a quarter of what it takes for page policies, and what they ask for for others.
+    pub fast: Option<Fast>,
+    /// Instances alike that share the machine, each with all its threads.
+    pub instances: u32,
+    /// Seed of everything that is drawn by chance.
+    pub seed: u64,
+    /// Whether results have what pictures are made of.
+    pub pictures: bool,
+}
+
+impl JavaRequest {
+    /// All plans, for one instance, seed 1.
+    pub fn new(machine: Machine) -> JavaRequest {
+        JavaRequest {
+            machine,
+            plans: None,
+            fast: None,
+            instances: 1,
+            seed: 1,
+            pictures: false,
+        }
+    }
+
+    /// What is wrong with the request, found out before a program is recorded for it.
+    ///
+    /// # Errors
+    /// A machine without two memories, no instance, a plan that is unknown or that a recording cannot tell of.
+    pub fn check(&self) -> Result<(), Error> {
+        if has_one_memory(&self.machine) || self.machine.dram_cache.is_some() {
+            return Err(Error::NoSlowNode(self.machine.name.clone()));
+        }
+        if self.instances == 0 {
+            return Err(Error::Asked("--instances 0: run one at least".into()));
+        }
+        self.chosen().map(drop)
+    }
+
+    /// The plans that are meant, whatever the collector.
+    fn chosen(&self) -> Result<Vec<Plan>, Error> {
+        let on_model = |plan: &Plan| !matches!(plan.live, Live::Only(..));
+        let list = self.plans.as_deref().unwrap_or(varve_spec::ALL);
+        let chosen = PLANS.list(list, on_model)?;
+        for plan in &chosen {
+            if let Live::Only(_, why) = plan.live {
+                let name = &plan.spec;
+                return Err(Error::Asked(format!(
+                    "--plan {name}: {why}: take it with --live"
+                )));
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// One run for each plan that goes with the collector, and for each budget.
+    ///
+    /// # Errors
+    /// As [`JavaRequest::check`]; a plan by name that the collector has no generations for.
+    pub fn runs(&self, recorded: Recorded) -> Result<JavaRuns, Error> {
+        self.check()?;
+        let collector = recorded.java.collector;
+        let chosen = self.chosen()?;
+        let goes = |plan: &Plan| collector.has_generations() || !plan.by.by_generation();
+        let (plans, without): (Vec<Plan>, Vec<Plan>) = chosen.into_iter().partition(goes);
+        let role = |plan: &Plan| Role::of(self.plans.as_deref(), &plan.spec, true);
+        if let Some(plan) = without.iter().find(|plan| role(plan) == Role::Named) {
+            return Err(Error::Java(format!(
+                "--plan {}: {} has no generations in places of their own: record the program with -XX:+UseSerialGC or \
+                 -XX:+UseParallelGC",
+                plan.spec,
+                collector.name()
+            )));
+        }
+        let notes = (!without.is_empty()).then(|| {
+            let names: Vec<&str> = without.iter().map(|plan| plan.name).collect();
+            format!(
+                "Not compared: {}, for Serial and Parallel alone: parts of the heap of {} change their role, so that no generation \
+                 has a place.",
+                names.join(", "),
+                collector.name()
+            )
+        });
+        let others = plans.iter().filter(|plan| plan.by != By::Fast);
+        let others: Vec<Plan> = others.cloned().collect();
+        let limited = |plan: &Plan| match plan.by {
+            By::Pages(_) => Limited::Always,
+            By::Ranges { young, old, .. } if !young && !old => Limited::Never,
+            By::Ranges { .. } => Limited::Asked,
+            By::Fast | By::Sampled(_) => Limited::Never,
+        };
+        let named: Vec<(String, Limited)> = others
+            .iter()
+            .map(|plan| (plan.spec.clone(), limited(plan)))
+            .collect();
+        Ok(JavaRuns {
+            budgets: Budgets::new(&named, self.fast.as_ref()),
+            notes: notes.into_iter().collect(),
+            asked: plans.into_iter().map(|plan| plan.spec).collect(),
+            plans: others,
+            recorded: Arc::new(recorded),
+            request: self.clone(),
+        })
+    }
+}
+
+/// The runs of a request.
+pub struct JavaRuns {
+    /// Budgets of the runs after the first one.
+    pub budgets: Budgets,
+    /// What there is to say of plans that are left out.
+    pub notes: Vec<String>,
+    asked: Vec<String>,
+    /// The plans of all runs after the first.
+    plans: Vec<Plan>,
+    recorded: Arc<Recorded>,
+    request: JavaRequest,
+}
+
+impl JavaRuns {
+    fn spec(&self, plan: &str, budget: Option<u64>) -> JavaSpec {
+        JavaSpec {
+            machine: self.request.machine.clone(),
+            recorded: self.recorded.clone(),
+            plan: plan.into(),
+            budget,
+            instances: self.request.instances,
+            numa: Numa::Local,
+            seed: self.request.seed,
+            pictures: self.request.pictures,
+        }
+    }
+
+    /// A run after the first, by its number.
+    fn run(&self, run: usize) -> Option<&PlannedRun> {
+        self.budgets.runs.get(run.checked_sub(1)?)
+    }
+}
+
+impl Comparison for JavaRuns {
+    type Spec = JavaSpec;
+
+    fn names(&self) -> Vec<String> {
+        let rest = self.budgets.runs.iter().map(|run| run.name.clone());
+        std::iter::once(BASE.to_string()).chain(rest).collect()
+    }
+
+    fn role(&self, run: usize) -> Role {
+        let plan = self
+            .run(run)
+            .map_or(BASE, |run| &*self.plans[run.plan].spec);
+        let asked = self.asked.iter().any(|spec| spec == plan);
+        Role::of(self.request.plans.as_deref(), plan, asked)
+    }
+
+    fn facts(&self, run: usize) -> Facts {
+        match self.run(run) {
+            Some(run) => self.plans[run.plan].facts(&PLANS, run.bytes),
+            None => PLANS
+                .find(BASE)
+                .map_or(Facts::default(), |plan| plan.facts(&PLANS, None)),
+        }
+    }
+
+    fn first(&self) -> Vec<JavaSpec> {
+        vec![self.spec(BASE, None)]
+    }
+
+    fn then(&mut self, first: &[JavaResult]) -> Result<Vec<JavaSpec>, Error> {
+        self.budgets.set(first[0].most_bytes);
+        let spec = |run: &PlannedRun| self.spec(&self.plans[run.plan].spec, run.bytes);
+        Ok(self.budgets.runs.iter().map(spec).collect())
+    }
+}
+
+/// What was recorded of a Java program; `what` names it where the trace is a file that no user knows.
+///
+/// # Errors
+/// No Java virtual machine runs in the trace, or nothing is known of its heap.
+pub fn recorded(trace: &Path, what: Option<&str>) -> Result<Recorded, Error> {
+    let shown = trace.display().to_string();
+    let name = what.unwrap_or(&shown);
+    match Recorded::open(trace) {
+        Ok(Some(recorded)) => return Ok(recorded),
+        Ok(None) => {}
+        Err(Error::Java(why)) => {
+            let why = why
+                .strip_prefix(&format!("{shown}: "))
+                .unwrap_or(&why)
+                .to_string();
+            return Err(Error::Java(format!("{name}: {why}")));
+        }
+        Err(e) => return Err(e),
+    }
+    let reader = TraceReader::open(trace)?;
+    if let Some(cut) = reader.cut() {
+        return Err(Error::Java(format!(
+            "{name}: a recording of Java that was cut off at byte {}, before it said where its heap is: record it again ({})",
+            cut.offset, cut.why
+        )));
+    }
+    let code = reader.end().and_then(|end| end.exit_code);
+    let code = code.map_or(String::new(), |code| format!(" (exit code {code})"));
+    Err(Error::NoJava(format!(
+        "{name}: no Java virtual machine has started{code}; see what it wrote above"
+    )))
+}

@@ -1,0 +1,382 @@
+//! A native program's memory under plans: a recorded run is replayed with its objects, or its pages, where each plan has them.
+
+use super::{BASE, Budgets, Fast, Limited, PlannedRun};
+use crate::objects::{
+    self, By, Groups, Known, MOST_SITES, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan,
+    Quotas, TraceSites, check_trays, colours, truth,
+};
+use crate::pipeline::{Comparison, Facts, Role};
+use crate::{Error, TrayOptions, has_one_memory};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use varve_machine::Machine;
+use varve_sites::Counts;
+use varve_sites::native::{Key, Module, Profile, names};
+
+/// The machine of native programs where none is named: a current one.
+pub const NATIVE_MACHINE: &str = "cxl-spr";
+/// The plan with all in slow memory, which no budget changes.
+const SLOW: &str = "slow";
+/// Sites of which results tell.
+const SITES: usize = 50;
+
+/// A recorded native program on a modelled machine.
+#[derive(Clone, Debug)]
+pub struct NativeRequest {
+    /// The machine. The program has one socket of it.
+    pub machine: Machine,
+    /// Plans: `all`, or specifications separated by commas; `None`: all that go with the machine.
+    pub plans: Option<String>,
+    /// Fast memory; `None`: a quarter of what the program takes.
+    pub fast: Option<Fast>,
+    /// A profile of another run, which plans by site go by; `None`: they go by this very run.
+    pub profile: Option<Profile>,
+    /// Whether that profile is of another build of the program.
+    pub stale: bool,
+    /// How hot and cold sites become colours on DIMMs, as a user writes it.
+    pub trays: Option<String>,
+    /// Seed of everything that is drawn by chance.
+    pub seed: u64,
+    /// Whether results have what pictures are made of.
+    pub pictures: bool,
+}
+
+impl NativeRequest {
+    /// All plans with a quarter of what the program takes as fast memory, seed 1.
+    pub fn new(machine: Machine) -> NativeRequest {
+        NativeRequest {
+            machine,
+            plans: None,
+            fast: None,
+            profile: None,
+            stale: false,
+            trays: None,
+            seed: 1,
+            pictures: false,
+        }
+    }
+
+    /// What is wrong with the request, found out before a program is recorded for it.
+    ///
+    /// # Errors
+    /// A machine that has no place for an object, a plan that is unknown or does not go with it, options that say nothing there.
+    pub fn check(&self) -> Result<(), Error> {
+        let machine = &self.machine;
+        if machine.dram_cache.is_some() {
+            return Err(Error::NoSlowNode(machine.name.clone()));
+        }
+        if self.stale && self.profile.is_none() {
+            return Err(Error::Asked(
+                "--stale is about a profile of another build: name it with --sites FILE.sites"
+                    .into(),
+            ));
+        }
+        self.chosen()?;
+        match (&self.fast, has_one_memory(machine)) {
+            (Some(fast), true) => Err(Error::Asked(format!(
+                "--fast {fast}: machine `{}` has one memory and no budget: take --plan trays:capacity=5%, or --trays limit=8MiB",
+                machine.name
+            ))),
+            (_, true) => check_trays(machine, &self.tray_options()?),
+            (_, false) if self.trays.is_some() => Err(Error::NoTrays(machine.name.clone())),
+            (_, false) => Ok(()),
+        }
+    }
+
+    fn tray_options(&self) -> Result<TrayOptions, Error> {
+        match &self.trays {
+            Some(text) => TrayOptions::parse(text).map_err(|e| Error::Asked(e.to_string())),
+            None => Ok(TrayOptions::default()),
+        }
+    }
+
+    /// The plans that are meant.
+    fn chosen(&self) -> Result<Vec<Plan>, Error> {
+        let colours = has_one_memory(&self.machine);
+        let able = |plan: &Plan| match plan.by {
+            By::Fast => true,
+            By::Colours(_) => colours,
+            _ => !colours,
+        };
+        let list = self.plans.as_deref().unwrap_or(varve_spec::ALL);
+        let chosen = PLANS.list(list, able)?;
+        match chosen.iter().find(|plan| !able(plan)) {
+            Some(plan) if colours => Err(Error::Asked(format!(
+                "--plan {}: machine `{}` has no slow memory: take dram and trays there, or another machine, such as cxl-spr",
+                plan.spec, self.machine.name
+            ))),
+            Some(_) => Err(Error::NoTrays(self.machine.name.clone())),
+            None => Ok(chosen),
+        }
+    }
+
+    /// One run for each plan, and for each budget.
+    ///
+    /// # Errors
+    /// As [`NativeRequest::check`]; a trace that cannot be read, or that has too many sites.
+    pub fn runs(&self, trace: &Path) -> Result<NativeRuns, Error> {
+        self.check()?;
+        let sites = TraceSites::read(trace)?;
+        if sites.keys.len() > MOST_SITES {
+            return Err(Error::Asked(format!(
+                "{}: {} allocation sites, and at most {MOST_SITES} are told apart",
+                trace.display(),
+                sites.keys.len()
+            )));
+        }
+        let plans = self.chosen()?;
+        let first: &[&str] = match has_one_memory(&self.machine) {
+            true => &[BASE],
+            false => &[BASE, SLOW],
+        };
+        let others = plans.iter().filter(|plan| !first.contains(&plan.name));
+        let others: Vec<Plan> = others.cloned().collect();
+        let limited = |plan: &Plan| match plan.by {
+            By::Fast | By::Slow | By::Colours(_) => Limited::Never,
+            By::Pages(_) | By::Sites(_) | By::Truth(_) => Limited::Always,
+        };
+        let named: Vec<(String, Limited)> = others
+            .iter()
+            .map(|plan| (plan.spec.clone(), limited(plan)))
+            .collect();
+        Ok(NativeRuns {
+            budgets: Budgets::new(&named, self.fast.as_ref()),
+            list: self.plans.clone(),
+            asked: plans.into_iter().map(|plan| plan.spec).collect(),
+            first,
+            plans: others,
+            trays: self.tray_options()?,
+            request: self.clone(),
+            trace: trace.into(),
+            sites: Arc::new(sites),
+            keys: Vec::new(),
+            stacks: Vec::new(),
+            own: Seen::default(),
+            known: Seen::default(),
+            notes: Vec::new(),
+            quotas: Vec::new(),
+        })
+    }
+}
+
+/// The runs of a request.
+pub struct NativeRuns {
+    /// Budgets of the runs after the first ones.
+    pub budgets: Budgets,
+    /// What each stack of the program is; known from the first runs on.
+    pub keys: Vec<Key>,
+    /// What each is worth, by the first runs.
+    pub stacks: Vec<Counts>,
+    /// What there is to say of the profile.
+    pub notes: Vec<String>,
+    list: Option<String>,
+    /// The plans that were asked for.
+    asked: Vec<String>,
+    /// Plans whose runs come first: budgets and the worth of sites depend on them.
+    first: &'static [&'static str],
+    /// The plans of all other runs.
+    plans: Vec<Plan>,
+    trays: TrayOptions,
+    /// What was asked for.
+    pub request: NativeRequest,
+    trace: PathBuf,
+    sites: Arc<TraceSites>,
+    /// Sites as this very run shows them.
+    own: Seen,
+    /// Sites as plans know them: by the profile, if there is one.
+    known: Seen,
+    /// By run after the first ones, the fast memory of each site; none of plans that do not go by sites.
+    quotas: Vec<Option<Quotas>>,
+}
+
+/// Sites, and what is known of them.
+#[derive(Clone, Default)]
+struct Seen {
+    groups: Groups,
+    /// What plans go by.
+    counts: Vec<Counts>,
+    /// What this very run shows of them.
+    truth: Vec<Counts>,
+}
+
+impl NativeRuns {
+    /// The sites of this very run, and what each is worth; known from the first runs on.
+    pub fn sites(&self) -> (&Groups, &[Counts]) {
+        (&self.own.groups, &self.own.counts)
+    }
+
+    /// Programs and libraries of the run.
+    pub fn modules(&self) -> &[Module] {
+        &self.sites.modules
+    }
+
+    /// Whether all in one memory was the machine's only choice, so that sites differ by DIMM.
+    fn colours(&self) -> bool {
+        self.first.len() == 1
+    }
+
+    fn spec(&self, plan: &str, placed: Placed, budget: Option<u64>, by_site: bool) -> ObjectSpec {
+        ObjectSpec {
+            machine: self.request.machine.clone(),
+            trace: self.trace.clone(),
+            sites: self.sites.clone(),
+            plan: plan.into(),
+            placed,
+            budget,
+            seed: self.request.seed,
+            by_site,
+            pictures: self.request.pictures,
+        }
+    }
+
+    /// A run's plan and budget, by its number.
+    fn run(&self, run: usize) -> Option<(&Plan, &PlannedRun)> {
+        let run = self.budgets.runs.get(run.checked_sub(self.first.len())?)?;
+        Some((&self.plans[run.plan], run))
+    }
+
+    /// What the first runs show of sites.
+    fn look(&mut self, dram: &ObjectResult, slow: &ObjectResult) -> Result<(), Error> {
+        self.keys = objects::keys(&self.sites, dram);
+        // With one memory nothing is known of another one: what counts is who misses.
+        self.stacks = truth(dram, slow);
+        let groups = Groups::by_heat(&self.keys, &self.stacks);
+        let counts = groups.sum(&self.stacks);
+        self.own = Seen {
+            truth: counts.clone(),
+            groups,
+            counts,
+        };
+        self.known = match &self.request.profile {
+            None => self.own.clone(),
+            Some(profile) => {
+                let known = Known {
+                    profile,
+                    stale: self.request.stale,
+                    otherwise: if self.colours() { "hot" } else { SLOW },
+                };
+                let (groups, counts) =
+                    known.of(&self.keys, &self.stacks, dram.most_bytes, &mut self.notes)?;
+                Seen {
+                    truth: groups.sum(&self.stacks),
+                    groups,
+                    counts,
+                }
+            }
+        };
+        Ok(())
+    }
+
+    /// Where a plan has the sites: what is placed, and the fast memory of each.
+    fn placed(&self, plan: &Plan, budget: u64) -> (Placed, Option<Quotas>) {
+        match &plan.by {
+            By::Fast => (Placed::Fast, None),
+            By::Slow => (Placed::Slow, None),
+            By::Pages(policy) => (Placed::Pages(policy.clone()), None),
+            By::Sites(choose) => {
+                let quotas = choose.quotas(&self.known.counts, budget);
+                let placed = Placed::Sites(self.known.groups.clone(), quotas.clone());
+                (placed, Some(quotas))
+            }
+            By::Truth(choose) => {
+                let quotas = choose.quotas(&self.own.counts, budget);
+                let placed = Placed::Sites(self.own.groups.clone(), quotas.clone());
+                (placed, Some(quotas))
+            }
+            By::Colours(capacity) => {
+                let quotas = colours::colours(&self.known.counts, *capacity);
+                let groups = self.known.groups.clone();
+                let placed = Placed::Coloured(groups, quotas.clone(), self.trays.clone());
+                (placed, Some(quotas))
+            }
+        }
+    }
+}
+
+impl Comparison for NativeRuns {
+    type Spec = ObjectSpec;
+
+    fn names(&self) -> Vec<String> {
+        let first = self.first.iter().map(|name| name.to_string());
+        let rest = self.budgets.runs.iter().map(|run| run.name.clone());
+        first.chain(rest).collect()
+    }
+
+    fn role(&self, run: usize) -> Role {
+        let plan = match self.first.get(run) {
+            Some(name) => name,
+            None => match self.run(run) {
+                Some((plan, _)) => &*plan.spec,
+                None => return Role::Hidden,
+            },
+        };
+        let asked = self.asked.iter().any(|spec| spec == plan);
+        Role::of(self.list.as_deref(), plan, asked)
+    }
+
+    fn facts(&self, run: usize) -> Facts {
+        let found = |name: &&str| PLANS.find(name).ok();
+        match (self.run(run), self.first.get(run).and_then(found)) {
+            (Some((plan, run)), _) => plan.facts(&PLANS, run.bytes),
+            (None, Some(plan)) => plan.facts(&PLANS, None),
+            (None, None) => Facts::default(),
+        }
+    }
+
+    fn first(&self) -> Vec<ObjectSpec> {
+        let placed = |name: &&str| match (*name, self.colours()) {
+            (SLOW, _) => Placed::Slow,
+            (_, true) => Placed::Spread,
+            (_, false) => Placed::Fast,
+        };
+        let spec = |name: &&str| self.spec(name, placed(name), None, true);
+        self.first.iter().map(spec).collect()
+    }
+
+    fn then(&mut self, first: &[ObjectResult]) -> Result<Vec<ObjectSpec>, Error> {
+        let (dram, last) = (&first[0], &first[first.len() - 1]);
+        self.look(dram, last)?;
+        self.budgets.set(dram.most_bytes);
+        let (mut specs, mut quotas) = (Vec::new(), Vec::new());
+        for run in &self.budgets.runs {
+            let budget = run.bytes.unwrap_or(dram.most_bytes);
+            let (placed, of) = self.placed(&self.plans[run.plan], budget);
+            quotas.push(of);
+            specs.push(self.spec(&run.name, placed, run.bytes, false));
+        }
+        self.quotas = quotas;
+        Ok(specs)
+    }
+
+    /// The sites that take most, with the fast memory that each may take.
+    fn finish(&self, run: usize, result: &mut ObjectResult) {
+        let plan = self.run(run).map(|(plan, _)| plan);
+        let by_profile = plan.is_some_and(|plan| matches!(plan.by, By::Sites(_) | By::Colours(_)));
+        let seen = if by_profile { &self.known } else { &self.own };
+        let counts = &seen.truth;
+        let quotas = run
+            .checked_sub(self.first.len())
+            .and_then(|run| self.quotas[run].as_ref());
+        let quota = |site: usize| {
+            let peak = counts[site].peak_bytes;
+            match (quotas, self.first.get(run)) {
+                (Some(quotas), _) => Some(quotas.bytes.get(site).copied().unwrap_or(0).min(peak)),
+                (None, Some(&SLOW)) => Some(0),
+                (None, Some(_)) => Some(peak),
+                // Whose pages a policy moves where, no site knows.
+                (None, None) => None,
+            }
+        };
+        let shown = names::names(&seen.groups.keys);
+        let mut order: Vec<usize> = (0..counts.len())
+            .filter(|&site| counts[site].peak_bytes > 0)
+            .collect();
+        order.sort_by_key(|&site| std::cmp::Reverse(counts[site].peak_bytes));
+        let of = |&site: &usize| PlacedSite {
+            site: shown[site].clone(),
+            fast_quota_bytes: quota(site),
+            counts: counts[site].clone(),
+        };
+        result.placed = order.iter().take(SITES).map(of).collect();
+    }
+}
