@@ -1,14 +1,15 @@
 //! What all commands share: failures with their exit codes, Ctrl-C, output folders; progress is in a file of its own.
 
+mod output;
 mod progress;
 
+pub use output::{lost, print, program_output, programs_elsewhere};
 pub use varve_spec::quoted;
 
 pub use progress::{Done as WorkDone, Lines, bar, bar_of, spinner, spinner_with};
 
 use std::fmt::Display;
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -143,32 +144,6 @@ pub fn save(report: &varve_report::RunReport, path: &Path) -> Result<(), Failure
         eprintln!("wrote {} and its data", page.display());
     }
     Ok(())
-}
-
-/// Why standard output does not have all of what was printed.
-static LOST: OnceLock<String> = OnceLock::new();
-
-/// Prints to standard output; a reader that went away (a closed pipe) is no failure, any other makes the command fail
-/// at its end: see [`lost`].
-pub fn print(text: impl Display) {
-    print_bytes(format!("{text}\n").as_bytes());
-}
-
-/// As [`print()`], bytes as they are.
-pub fn print_bytes(bytes: &[u8]) {
-    let mut out = io::stdout().lock();
-    if let Err(e) = out.write_all(bytes).and_then(|()| out.flush())
-        && e.kind() != io::ErrorKind::BrokenPipe
-    {
-        let _ = LOST.set(format!(
-            "writing standard output failed: {e}; make room, or send it elsewhere, and run this again"
-        ));
-    }
-}
-
-/// What a command that is done otherwise says if its output was lost.
-pub fn lost() -> Option<Failure> {
-    LOST.get().map(failed)
 }
 
 /// The command as the user gave it, to stand in reports: a shell understands it again.

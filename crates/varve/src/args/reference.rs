@@ -104,7 +104,7 @@ fn of_run(out: &mut String) {
     }
     let _ = writeln!(out, "## Options of `varve run`\n");
     let _ = writeln!(out, "What is run decides which options a run takes:\n");
-    for kind in Kind::ALL {
+    for &kind in Kind::ALL {
         let _ = writeln!(out, "- {}: {}", short(kind), kind.who());
     }
     for heading in headings {
@@ -115,7 +115,8 @@ fn of_run(out: &mut String) {
                 continue;
             }
             let takes = Kind::ALL
-                .into_iter()
+                .iter()
+                .copied()
                 .filter(|kind| kind.takes().contains(arg.get_id()));
             let takes: Vec<String> = takes.map(short).collect();
             let mut text = meaning(arg);

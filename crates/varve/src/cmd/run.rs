@@ -1,9 +1,9 @@
-//! `varve run`: what kind of run it is, and who makes it.
+//! `varve run`: what kind of run it is, and what makes it.
 
 use super::{jvm, jvm_live, live, managed, native, native_live, pages, seeds, wasm};
 use crate::args::Request;
 use crate::args::run::job::Job;
-use crate::ui::{Done, print, wrong};
+use crate::ui::{Done, print, programs_elsewhere, wrong};
 use std::process::ExitCode;
 
 pub fn run(request: &Request) -> Done {
@@ -12,6 +12,8 @@ pub fn run(request: &Request) -> Done {
         return Ok(ExitCode::SUCCESS);
     }
     let job = request.job().map_err(wrong)?;
+    let json = request.json().map_err(wrong)?;
+    programs_elsewhere(json.program_output.as_deref(), json.json)?;
     if let Some((model, output)) = job.modelled().filter(|(model, _)| model.seeds > 1) {
         return seeds::run(model, output);
     }

@@ -15,6 +15,7 @@ use crate::cmd::files::is_wasm;
 use clap::parser::ValueSource;
 use clap::{Args, Command, FromArgMatches, Id};
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::Path;
 use varve_machine::Machine;
 
@@ -159,7 +160,7 @@ pub struct Plain {
     pub sandbox: Sandbox,
 }
 
-/// What has pages.
+/// What is run on a model: a workload, a trace or a command.
 #[derive(Debug)]
 pub enum Work {
     /// A workload or a trace.
@@ -175,18 +176,120 @@ pub struct Program {
     pub arguments: Vec<OsString>,
 }
 
-/// A run with exactly the options that it takes.
-#[derive(Debug)]
-pub enum Job {
-    ModelledPages(Work, Box<ModelledPages>),
-    ModelledNative(Work, Box<ModelledNative>),
-    ModelledJava(Work, Box<ModelledJava>),
-    LivePages(Vec<OsString>, Box<LivePages>),
-    LiveNative(Vec<OsString>, Box<LiveNative>),
-    LiveJava(Vec<OsString>, Box<LiveJava>),
-    ModelledObjects(Program, Box<ModelledObjects>),
-    LiveObjects(Program, Box<LiveObjects>),
-    Plain(Program, Box<Plain>),
+/// What of the command line names what is run.
+trait Subject: Sized {
+    /// Whether it is a WebAssembly program.
+    const WASM: bool = false;
+    /// Reads it.
+    fn of(what: What) -> Self;
+}
+
+impl Subject for Work {
+    fn of(what: What) -> Work {
+        let work = what.work.into_iter().next();
+        work.map_or(Work::Command(what.command), Work::Named)
+    }
+}
+
+impl Subject for Vec<OsString> {
+    fn of(what: What) -> Vec<OsString> {
+        what.command
+    }
+}
+
+impl Subject for Program {
+    const WASM: bool = true;
+    fn of(what: What) -> Program {
+        Program {
+            file: what.work.into_iter().next().unwrap_or_default(),
+            arguments: what.command,
+        }
+    }
+}
+
+/// The kinds of runs, each in one place: what is run, whether on a model, who takes an option in a few words, how one of them runs.
+/// The options of a kind are the structure of its name.
+macro_rules! kinds {
+    ($($kind:ident($subject:ty, modelled: $modelled:literal), $who:literal, $how:literal;)*) => {
+        /// A run with exactly the options that it takes.
+        #[derive(Debug)]
+        pub enum Job {
+            $($kind($subject, Box<$kind>),)*
+        }
+
+        /// The kinds of runs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Kind {
+            $($kind,)*
+        }
+
+        impl Kind {
+            /// All of them.
+            pub const ALL: &[Kind] = &[$(Kind::$kind,)*];
+
+            /// Who takes an option, in a few words.
+            pub fn who(self) -> &'static str {
+                match self { $(Kind::$kind => $who,)* }
+            }
+
+            /// How one of them runs.
+            pub fn how(self) -> &'static str {
+                match self { $(Kind::$kind => $how,)* }
+            }
+
+            /// Whether it runs on a modelled machine.
+            pub fn is_modelled(self) -> bool {
+                match self { $(Kind::$kind => $modelled,)* }
+            }
+
+            /// Whether it is for WebAssembly programs.
+            fn is_wasm(self) -> bool {
+                match self { $(Kind::$kind => <$subject>::WASM,)* }
+            }
+
+            /// Adds its options to a command.
+            fn options(self) -> fn(Command) -> Command {
+                match self { $(Kind::$kind => $kind::augment_args,)* }
+            }
+        }
+
+        impl Request {
+            /// The run that is asked for.
+            ///
+            /// # Errors
+            /// One line: there is no such run, or an option means nothing to it.
+            pub fn job(&self) -> Result<Job, String> {
+                let what: What = self.options()?;
+                Ok(match self.kind()? {
+                    $(Kind::$kind => {
+                        let options = self.only(Kind::$kind, &what.shown())?;
+                        Job::$kind(<$subject>::of(what), options)
+                    })*
+                })
+            }
+        }
+    };
+}
+
+kinds! {
+    ModelledPages(Work, modelled: true), "pages on a model",
+        "with its pages on a modelled machine";
+    ModelledNative(Work, modelled: true), "native programs on a model",
+        "with its objects on a modelled machine";
+    ModelledJava(Work, modelled: true), "Java on a model",
+        "with its generations on a modelled machine";
+    ModelledObjects(Program, modelled: true), "WebAssembly programs on a model",
+        "with its objects on a modelled machine";
+    LivePages(Vec<OsString>, modelled: false), "--live",
+        "with its pages on this machine";
+    LiveNative(Vec<OsString>, modelled: false), "--live --sites",
+        "with its objects on this machine";
+    LiveJava(Vec<OsString>, modelled: false), "--live --plan for Java",
+        "with the generations of its Java virtual machine on this machine";
+    LiveObjects(Program, modelled: false), "WebAssembly programs with --plan",
+        "with its objects on this machine";
+    Plain(Program, modelled: false), "WebAssembly programs on this machine",
+        "on this machine, without a plan";
 }
 
 impl Job {
@@ -202,131 +305,26 @@ impl Job {
     }
 }
 
-/// The kinds of runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    ModelledPages,
-    ModelledNative,
-    ModelledJava,
-    ModelledObjects,
-    LivePages,
-    LiveNative,
-    LiveJava,
-    LiveObjects,
-    Plain,
-}
-
-/// A kind of run in words, and its options.
-struct About {
-    /// What is run so.
-    who: &'static str,
-    /// How one of them runs.
-    how: &'static str,
-    /// Whether it is for WebAssembly programs.
-    wasm: bool,
-    /// Adds its options to a command.
-    options: fn(Command) -> Command,
+impl What {
+    /// What is run, as a message names it.
+    fn shown(&self) -> String {
+        match (self.work.first(), self.command.first()) {
+            (Some(work), _) => work.clone(),
+            (None, Some(word)) => format!("-- {}", word.to_string_lossy()),
+            (None, None) => String::new(),
+        }
+    }
 }
 
 impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 9] = [
-        Kind::ModelledPages,
-        Kind::ModelledNative,
-        Kind::ModelledJava,
-        Kind::ModelledObjects,
-        Kind::LivePages,
-        Kind::LiveNative,
-        Kind::LiveJava,
-        Kind::LiveObjects,
-        Kind::Plain,
-    ];
-
-    fn about(self) -> About {
-        match self {
-            Kind::ModelledPages => About {
-                who: "runs of pages on a modelled machine",
-                how: "with its pages on a modelled machine",
-                wasm: false,
-                options: ModelledPages::augment_args,
-            },
-            Kind::ModelledNative => About {
-                who: "traces and commands without --policy, on a machine with two memories",
-                how: "with its objects on a modelled machine",
-                wasm: false,
-                options: ModelledNative::augment_args,
-            },
-            Kind::ModelledJava => About {
-                who: "Java virtual machines (-- java ..., or a trace of one) without --policy, on a machine with two memories",
-                how: "with its generations on a modelled machine",
-                wasm: false,
-                options: ModelledJava::augment_args,
-            },
-            Kind::ModelledObjects => About {
-                who: "WebAssembly programs on a modelled machine (--machine)",
-                how: "with its objects on a modelled machine",
-                wasm: true,
-                options: ModelledObjects::augment_args,
-            },
-            Kind::LivePages => About {
-                who: "commands with their pages on this machine (--live)",
-                how: "with its pages on this machine",
-                wasm: false,
-                options: LivePages::augment_args,
-            },
-            Kind::LiveNative => About {
-                who: "commands with their objects on this machine (--live --sites)",
-                how: "with its objects on this machine",
-                wasm: false,
-                options: LiveNative::augment_args,
-            },
-            Kind::LiveJava => About {
-                who: "Java virtual machines with their generations on this machine (--live --plan)",
-                how: "with the generations of its Java virtual machine on this machine",
-                wasm: false,
-                options: LiveJava::augment_args,
-            },
-            Kind::LiveObjects => About {
-                who: "WebAssembly programs on this machine with a heap plan (--plan)",
-                how: "with its objects on this machine",
-                wasm: true,
-                options: LiveObjects::augment_args,
-            },
-            Kind::Plain => About {
-                who: "WebAssembly programs on this machine",
-                how: "on this machine, without a heap plan",
-                wasm: true,
-                options: Plain::augment_args,
-            },
-        }
-    }
-
-    /// What is run so.
-    pub fn who(self) -> &'static str {
-        self.about().who
-    }
-
-    /// Whether it runs on a modelled machine.
-    pub fn is_modelled(self) -> bool {
-        matches!(
-            self,
-            Kind::ModelledPages | Kind::ModelledNative | Kind::ModelledJava | Kind::ModelledObjects
-        )
-    }
-
-    /// How one of them runs.
-    pub fn how(self) -> &'static str {
-        self.about().how
-    }
-
     /// A command with the options of such runs.
     pub fn command(self, name: &'static str) -> Command {
-        (self.about().options)(Command::new(name))
+        (self.options())(Command::new(name))
     }
 
     /// The names of the options that it takes.
     pub fn takes(self) -> Vec<Id> {
-        ids(self.about().options)
+        ids(self.options())
     }
 }
 
@@ -337,28 +335,46 @@ fn ids(add: fn(Command) -> Command) -> Vec<Id> {
     ids.collect()
 }
 
-/// Which runs take an option, in words.
+/// Which runs take an option, in words: those that stand for several kinds first.
 fn takers(id: &Id) -> String {
     let takes = |kind: &Kind| kind.takes().contains(id);
-    let wasm = |kind: &Kind| kind.about().wasm;
-    let mut kinds: Vec<Kind> = Kind::ALL.into_iter().filter(takes).collect();
+    let mut kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(takes).collect();
+    let groups: [(&str, fn(&Kind) -> bool); 3] = [
+        ("runs on a model (--machine)", |kind| kind.is_modelled()),
+        ("WebAssembly programs", |kind| kind.is_wasm()),
+        // What runs with a plan here runs here: it is said once.
+        ("WebAssembly programs on this machine", |kind| {
+            kind.is_wasm() && !kind.is_modelled()
+        }),
+    ];
     let mut who: Vec<&str> = Vec::new();
-    if Kind::ALL.into_iter().filter(wasm).all(|kind| takes(&kind)) {
-        kinds.retain(|kind| !wasm(kind));
-        who.push("WebAssembly programs");
-    }
-    // What runs with a plan here runs here: it is said once.
-    if kinds.contains(&Kind::Plain) {
-        kinds.retain(|kind| *kind != Kind::LiveObjects);
+    for (name, is_in) in groups {
+        let mut members = Kind::ALL.iter().filter(|kind| is_in(kind));
+        if members.all(|kind| kinds.contains(kind)) {
+            kinds.retain(|kind| !is_in(kind));
+            who.push(name);
+        }
     }
     who.extend(kinds.into_iter().map(Kind::who));
-    who.join(" or ")
+    match who.split_last() {
+        Some((last, [])) => last.to_string(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 impl Request {
     /// Was an option given?
     fn given(&self, id: &Id) -> bool {
         self.matches.value_source(id.as_str()) == Some(ValueSource::CommandLine)
+    }
+
+    /// Where what is printed goes, whatever the run is.
+    ///
+    /// # Errors
+    /// What stands there cannot be read.
+    pub fn json(&self) -> Result<Json, String> {
+        self.options()
     }
 
     /// A group of options, whatever the run is.
@@ -378,8 +394,13 @@ impl Request {
         let other = |id: &&Id| self.given(id) && !taken.contains(id);
         if let Some(arg) = all.get_arguments().find(|arg| other(&arg.get_id())) {
             let option = format!("--{}", arg.get_long().unwrap_or_default());
+            // Pages have plans of their own name.
+            let remedy = match (kind, &*option) {
+                (Kind::ModelledPages, "--plan") => "take --policy".into(),
+                _ => format!("leave {option} out"),
+            };
             return Err(format!(
-                "{option} is for {}; {what} runs {}: leave {option} out (the same command with --help shows what it takes)",
+                "{option} is for {}; {what} runs {}: {remedy}",
                 takers(arg.get_id()),
                 kind.how()
             ));
@@ -398,9 +419,9 @@ impl Request {
         let planned = self.options::<Plans>()?.plan.is_some();
         let objects = [ids(Plans::augment_args), ids(Trays::augment_args)].concat();
         if let [first, .., last] = &what.work[..] {
-            return Err(match on_path(first) {
+            return Err(match on_path(first) || is_program(first) {
                 true => format!(
-                    "`{first}` is a command of this system: write `varve run -- {}`",
+                    "`{first}` is a program of this system: write `varve run -- {}`",
                     what.work.join(" ")
                 ),
                 false => format!(
@@ -420,9 +441,14 @@ impl Request {
                 None if planned || live.live => Kind::LiveObjects,
                 None => Kind::Plain,
             },
+            (Some(work), _) if is_program(work) => {
+                return Err(format!(
+                    "{work} is a program, and what is run stands after `--`: write `varve run -- {work}`"
+                ));
+            }
             (Some(work), _) if live.live => {
                 return Err(format!(
-                    "{work}: --live runs a command of this machine, given after `--`, or a WebAssembly program, and this is neither"
+                    "{work}: --live runs a command, given after `--`, or a WebAssembly program, and this is neither"
                 ));
             }
             (Some(work), [word, ..]) => {
@@ -444,49 +470,9 @@ impl Request {
             {
                 Kind::ModelledPages
             }
-            (Some(trace), _) if jvm::is_of_java(trace) => Kind::ModelledJava,
+            (Some(trace), _) if jvm::is_of_java(trace)? => Kind::ModelledJava,
             (None, [word, ..]) if jvm::is_java(word) => Kind::ModelledJava,
             _ => Kind::ModelledNative,
-        })
-    }
-
-    /// The run that is asked for.
-    ///
-    /// # Errors
-    /// One line: there is no such run, or an option means nothing to it.
-    pub fn job(&self) -> Result<Job, String> {
-        let kind = self.kind()?;
-        let What { work, command } = self.options()?;
-        let work = work.into_iter().next();
-        let what = match &work {
-            Some(work) => work.clone(),
-            None => format!("-- {}", command[0].to_string_lossy()),
-        };
-        let program = |file: Option<String>, arguments| Program {
-            file: file.unwrap_or_default(),
-            arguments,
-        };
-        Ok(match kind {
-            Kind::ModelledPages => {
-                let work = work.map_or(Work::Command(command), Work::Named);
-                Job::ModelledPages(work, self.only(kind, &what)?)
-            }
-            Kind::ModelledNative => {
-                let work = work.map_or(Work::Command(command), Work::Named);
-                Job::ModelledNative(work, self.only(kind, &what)?)
-            }
-            Kind::ModelledJava => {
-                let work = work.map_or(Work::Command(command), Work::Named);
-                Job::ModelledJava(work, self.only(kind, &what)?)
-            }
-            Kind::ModelledObjects => {
-                Job::ModelledObjects(program(work, command), self.only(kind, &what)?)
-            }
-            Kind::LivePages => Job::LivePages(command, self.only(kind, &what)?),
-            Kind::LiveNative => Job::LiveNative(command, self.only(kind, &what)?),
-            Kind::LiveJava => Job::LiveJava(command, self.only(kind, &what)?),
-            Kind::LiveObjects => Job::LiveObjects(program(work, command), self.only(kind, &what)?),
-            Kind::Plain => Job::Plain(program(work, command), self.only(kind, &what)?),
         })
     }
 }
@@ -494,6 +480,13 @@ impl Request {
 /// Is it a trace's file?
 fn is_trace(work: &str) -> bool {
     matches!(varve_run::Work::parse(work), Ok(varve_run::Work::Trace(_)))
+}
+
+/// Is it a file that the system runs: a program, or a script that names its interpreter?
+fn is_program(file: &str) -> bool {
+    let mut begins = [0; 4];
+    let read = std::fs::File::open(file).and_then(|mut file| file.read(&mut begins));
+    read.is_ok() && (begins == *b"\x7fELF" || begins.starts_with(b"#!"))
 }
 
 /// Is there a machine of this name, with DRAM as a cache?
@@ -642,11 +635,11 @@ mod tests {
         for (words, said) in [
             (
                 &["x.wasm", "--scale", "2"][..],
-                "--scale is for runs of pages on a modelled machine; x.wasm runs on this machine, without a heap plan: leave --scale out",
+                "--scale is for pages on a model; x.wasm runs on this machine, without a plan: leave --scale out",
             ),
             (
                 &["x.wasm", "--machine", "m", "--policy", "all"],
-                "--policy is for runs of pages on a modelled machine; x.wasm runs with its objects on a modelled machine",
+                "--policy is for pages on a model; x.wasm runs with its objects on a modelled machine: leave --policy out",
             ),
             (
                 &["gups", "--tier", "auto"],
@@ -658,26 +651,36 @@ mod tests {
             ),
             (
                 &["x.wasm", "--nodes", "fast=0,slow=1"],
-                "--nodes is for commands with their objects on this machine (--live --sites) or Java virtual machines with their generations on this machine (--live --plan) or WebAssembly programs on this machine with a heap plan (--plan); x.wasm",
+                "--nodes is for --live --sites, --live --plan for Java and WebAssembly programs with --plan; x.wasm",
             ),
             (
                 &["--live", "--seed", "2", "--", "true"],
-                "--seed is for runs of pages on a modelled machine or",
+                "--seed is for runs on a model (--machine); -- true runs with its pages on this machine: leave --seed out",
             ),
             (
                 &["gups", "--", "ls"],
                 "gups is no WebAssembly program, and takes no arguments: leave `-- ls` out",
             ),
+            (
+                &["gups", "--plan", "hotset"],
+                "gups runs with its pages on a modelled machine: take --policy",
+            ),
+            (
+                &["/bin/sh"],
+                "/bin/sh is a program, and what is run stands after `--`: write `varve run -- /bin/sh`",
+            ),
             (&["a.wasm", "b.wasm"], "one thing is run at a time"),
             (&["sh", "-c"], "unexpected argument"),
             (
                 &["sh", "script"],
-                "`sh` is a command of this system: write `varve run -- sh script`",
+                "`sh` is a program of this system: write `varve run -- sh script`",
             ),
             (&[], "nothing to run"),
         ] {
             let error = job(words).unwrap_err();
             assert!(error.contains(said), "{words:?}: {error}");
+            let long = error.split_whitespace().count();
+            assert!(long < 30, "{long} words: {error}");
         }
     }
 

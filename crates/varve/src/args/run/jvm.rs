@@ -1,11 +1,12 @@
 //! Options for Java virtual machines on a modelled machine. They are those of other runs, as far as they mean something here.
 
 use super::MAIN;
+use crate::cmd::files;
+use crate::ui::Failure;
 use clap::Args;
 use std::ffi::OsStr;
 use std::path::Path;
 use varve_run::request::Fast;
-use varve_trace::TraceReader;
 
 /// The plans, and what they may take.
 #[derive(Args, Debug)]
@@ -48,13 +49,17 @@ pub fn is_java(word: &OsStr) -> bool {
     Path::new(word).file_name() == Some(OsStr::new("java"))
 }
 
-/// Is it a trace in which a Java virtual machine runs, or was about to when it was cut off? What is no trace at all is said where
-/// it is read.
-pub fn is_of_java(trace: &str) -> bool {
-    let Ok(reader) = TraceReader::open(Path::new(trace)) else {
-        return false;
+/// Is it a trace in which a Java virtual machine runs, or was about to when it was cut off?
+///
+/// # Errors
+/// A line: it cannot be read.
+pub fn is_of_java(trace: &str) -> Result<bool, String> {
+    let reader = match files::open_trace(Path::new(trace)) {
+        Ok(reader) => reader,
+        Err(Failure::Line { line, .. }) => return Err(line),
+        Err(Failure::Quiet(_)) => return Ok(false),
     };
     let started = reader.header().command.first();
     let cut_early = reader.end().is_none() && started.is_some_and(|word| is_java(word.as_ref()));
-    cut_early || !reader.java().is_empty()
+    Ok(cut_early || !reader.java().is_empty())
 }

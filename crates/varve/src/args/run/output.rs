@@ -7,9 +7,13 @@ use std::path::PathBuf;
 /// On standard output.
 #[derive(Args, Debug)]
 pub struct Json {
-    /// Print JSON instead of a table
+    /// Print one JSON document instead of a table, and nothing else on standard output: what the program prints goes to standard
+    /// error
     #[arg(long, help_heading = MAIN)]
     pub json: bool,
+    /// Write what the program prints on its standard output into FILE
+    #[arg(long, value_name = "FILE")]
+    pub program_output: Option<PathBuf>,
 }
 
 /// On standard output, and in files.
