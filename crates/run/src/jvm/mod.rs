@@ -14,14 +14,14 @@ pub use result::{JavaResult, UseOfMemory};
 
 use crate::seen::{self, Eye, Lane, Wait};
 use crate::{Error, InStep, Numa, Replayed, Seen, Spec, has_one_memory};
-use place::{ByRange, Counted, Peak};
+use place::ByRange;
 use program::{JavaProgram, Live};
 use ranges::Ranges;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_machine::model::{Options, Outcome, Progress};
 use varve_machine::{Bytes, Machine, Program};
-use varve_pages::{Frames, Placement, Policy, Topology, policies};
+use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
 use varve_trace::{Collector, JavaMachine, Part, TraceReader, Use};
 
 /// Bytes of a page.
@@ -315,7 +315,7 @@ fn run_in_step(
         ..Options::default()
     };
     let topology = Topology::of(&machine, PAGE).map_err(varve_pages::Error::from)?;
-    let ranges = &recorded.ranges;
+    let ranges = recorded.ranges.clone();
     let (frames, policy): (Frames, Box<dyn Policy>) = match by {
         By::Pages(policy) => policies::entry(policy)?.make("", &topology)?,
         by => {
@@ -323,9 +323,9 @@ fn run_in_step(
             (Frames::in_order(&topology), Box::new(policy))
         }
     };
-    let peak = Peak::default();
-    let policy = Counted::new(policy, ranges.clone(), PAGE, peak.clone());
-    let mut placement = Placement::with(name, topology, frames, Box::new(policy));
+    let owner = move |vpn: u64| program::owner(ranges.at(vpn * PAGE)) as usize;
+    let placement = Placement::with(name, topology, frames, policy);
+    let mut placement = placement.counted(Counting::new(program::OWNERS, owner));
     let mut live = Live::default();
     let mut program = JavaProgram::new(
         in_step.program(Replayed {
@@ -346,7 +346,9 @@ fn run_in_step(
         &eye,
         watch,
     )?;
-    let mut result = JavaResult::new(spec, &machine, &name, &outcome, &peak.get());
+    let most = placement.counting().map(Counting::most);
+    let most = most.cloned().unwrap_or_default();
+    let mut result = JavaResult::new(spec, &machine, &name, &outcome, &most);
     if eye.looks() {
         let mut seen = seen_of(&machine, &outcome, &eye);
         seen.add_code(&outcome, &program, 1);

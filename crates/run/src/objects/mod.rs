@@ -12,7 +12,6 @@ mod program;
 mod tally;
 mod tiers;
 mod trace_sites;
-mod watched;
 
 pub use groups::Groups;
 pub use layout::{Quotas, REST, is_fast};
@@ -36,11 +35,10 @@ use varve_machine::energy::{CpuEnergy, Energy};
 use varve_machine::model::{Outcome, OwnerCounts, Progress};
 use varve_machine::{Bytes, Machine, Program};
 use varve_pages::trays::{DimmMap, TrayState};
-use varve_pages::{Frames, Placement, Policy, Topology, policies};
+use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
 use varve_sites::Counts;
 use varve_sites::native::Key;
 use varve_trace::TraceProgram;
-use watched::{Peak, Watched};
 
 /// Where a recorded program's memory is.
 #[derive(Clone, Debug, PartialEq)]
@@ -258,12 +256,12 @@ pub fn run_objects_in_step(
         dimms,
     } = pages;
     let on_dimms = dimms.is_some();
-    let peak = Peak::default();
-    let policy = Box::new(match dimms {
-        Some(dimms) => Watched::on(dimms, policy, peak.clone()),
-        None => Watched::new(policy, peak.clone()),
-    });
-    let mut placement = Placement::with(&spec.plan, topology, frames, policy);
+    let counting = match dimms {
+        Some(dimms) => Counting::of_one().on(dimms),
+        None => Counting::of_one(),
+    };
+    let placement = Placement::with(&spec.plan, topology, frames, policy);
+    let mut placement = placement.counted(counting);
     let layout = SharedLayout::new(layout);
     let trace = in_step.program(spec.replayed())?;
     let mut program = PlacedProgram::new(trace, layout.clone());
@@ -294,13 +292,14 @@ pub fn run_objects_in_step(
         result.seen = Some(Box::new(seen));
     }
     // Programs give back what they have before they end: what counts is what they had.
-    let peak = peak.get();
-    result.measured.fast_bytes = peak.fast * PAGE;
-    result.measured.slow_bytes = peak.slow * PAGE;
+    let most = placement.counting().map(Counting::most);
+    let most = most.cloned().unwrap_or_default();
+    result.measured.fast_bytes = most.fast() * PAGE;
+    result.measured.slow_bytes = most.slow() * PAGE;
     let mut trays = None;
     if let Some(state) = placement.policy().trays().filter(|_| on_dimms) {
         let state = TrayState {
-            pages: vec![peak.dimms.clone()],
+            pages: vec![most.dimms.clone()],
             ..state
         };
         trays = Some(TrayUse::of(&run.machine, &outcome, &state));
@@ -326,7 +325,7 @@ pub fn run_objects_in_step(
     Ok(ObjectResult {
         plan: spec.plan.clone(),
         budget_bytes: dram_bytes(&run.machine),
-        most_bytes: (peak.fast + peak.slow) * PAGE,
+        most_bytes: (most.fast() + most.slow()) * PAGE,
         placed: Vec::new(),
         cpu_j: on_dimms
             .then(|| processors(&run.machine, &outcome))
