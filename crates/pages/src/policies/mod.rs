@@ -1,5 +1,6 @@
 //! Every page policy by name. Each is one file here, with its [`Entry`].
 
+mod by_tier;
 pub mod channels;
 pub mod daemon;
 pub mod dynamic;
@@ -15,6 +16,7 @@ pub mod slow;
 pub mod static_;
 pub mod trays;
 
+pub use by_tier::ByTier;
 pub use dynamic::Dynamic;
 pub use entry::{Advised, Entry, Live, Made, Needs, SCALE};
 pub use first_touch::FirstTouch;

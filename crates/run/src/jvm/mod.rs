@@ -2,7 +2,6 @@
 //! has for it. The agent of the recorder has told where they are and when the machine stood still (`varve_trace`).
 
 mod live;
-mod place;
 mod plans;
 mod program;
 mod ranges;
@@ -14,13 +13,13 @@ pub use result::{JavaResult, UseOfMemory};
 
 use crate::seen::{self, Eye, Lane, Wait};
 use crate::{Error, InStep, Numa, Replayed, Seen, Spec, has_one_memory};
-use place::ByRange;
 use program::{JavaProgram, Live};
 use ranges::Ranges;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_machine::model::{Options, Outcome, Progress};
 use varve_machine::{Bytes, Machine, Program};
+use varve_pages::policies::ByTier;
 use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
 use varve_trace::{Collector, JavaMachine, Part, TraceReader, Use};
 
@@ -316,14 +315,19 @@ fn run_in_step(
     };
     let topology = Topology::of(&machine, PAGE).map_err(varve_pages::Error::from)?;
     let ranges = recorded.ranges.clone();
+    let what = move |vpn: u64| ranges.at(vpn * PAGE);
     let (frames, policy): (Frames, Box<dyn Policy>) = match by {
         By::Pages(policy) => policies::entry(policy)?.make("", &topology)?,
         by => {
-            let policy = ByRange::new(by, ranges.clone(), &topology, spec.numa == Numa::Auto);
+            let nodes = [false, true].map(|fast| topology.nodes_of(fast));
+            let what = what.clone();
+            let policy = ByTier::new(nodes, move |vpn| plans::is_fast(by, what(vpn)))
+                .or_other(true)
+                .in_turn(spec.numa == Numa::Auto);
             (Frames::in_order(&topology), Box::new(policy))
         }
     };
-    let owner = move |vpn: u64| program::owner(ranges.at(vpn * PAGE)) as usize;
+    let owner = move |vpn| program::owner(what(vpn)) as usize;
     let placement = Placement::with(name, topology, frames, policy);
     let mut placement = placement.counted(Counting::new(program::OWNERS, owner));
     let mut live = Live::default();

@@ -10,7 +10,6 @@ pub mod live;
 mod plans;
 mod program;
 mod tally;
-mod tiers;
 mod trace_sites;
 
 pub use groups::Groups;
@@ -29,11 +28,11 @@ use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tiers::{Tiers, Where};
 pub use trace_sites::TraceSites;
 use varve_machine::energy::{CpuEnergy, Energy};
 use varve_machine::model::{Outcome, OwnerCounts, Progress};
 use varve_machine::{Bytes, Machine, Program};
+use varve_pages::policies::ByTier;
 use varve_pages::trays::{DimmMap, TrayState};
 use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
 use varve_sites::Counts;
@@ -218,8 +217,9 @@ pub fn run_objects_in_step(
         policy,
         dimms: None,
     };
-    let by_tier = |place| -> Pages {
-        let policy = Tiers::new(place, &topology);
+    let by_tier = |wants_fast: fn(u64) -> bool| -> Pages {
+        let nodes = [false, true].map(|fast| topology.nodes_of(fast));
+        let policy = ByTier::new(nodes, wants_fast);
         pages((Frames::in_order(&topology), Box::new(policy)))
     };
     let by_colour = || -> Result<Pages, Error> {
@@ -235,8 +235,8 @@ pub fn run_objects_in_step(
         Layout::by_site(&spec.sites, groups.clone(), quotas.clone(), fast_pages)
     };
     let (layout, pages) = match &spec.placed {
-        Placed::Fast => (as_it_was(), by_tier(Where::Fast)),
-        Placed::Slow => (as_it_was(), by_tier(Where::Slow)),
+        Placed::Fast => (as_it_was(), by_tier(|_| true)),
+        Placed::Slow => (as_it_was(), by_tier(|_| false)),
         Placed::Pages(policy) => {
             let (_, given) = varve_spec::split(policy);
             let made = policies::entry(policy)?.make(given, &topology)?;
@@ -244,7 +244,7 @@ pub fn run_objects_in_step(
         }
         Placed::Sites(groups, quotas) => (
             by_site(groups, quotas, fast_pages),
-            by_tier(Where::ByAddress),
+            by_tier(|vpn| is_fast(vpn * PAGE)),
         ),
         Placed::Spread => (as_it_was(), by_colour()?),
         // A DIMM that is full is the settings' matter, not the layout's.
