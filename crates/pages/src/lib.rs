@@ -23,6 +23,7 @@
 pub mod bins;
 mod bitmap;
 pub mod conflicts;
+mod counting;
 mod dump;
 mod error;
 mod frames;
@@ -37,6 +38,7 @@ mod topology;
 pub mod trays;
 
 pub use conflicts::{Conflicts, Expected};
+pub use counting::{Counting, InUse};
 pub use dump::{Dump, NodeDump};
 pub use error::Error;
 pub use frames::{Frames, Remap};

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 use varve_machine::{Daemons, Fault, Machine, Move, OutOfFrames, Pager, Sample};
 
+use crate::counting::Counting;
 use crate::error::Error;
 use crate::frames::{Frames, Remap};
 use crate::policies::{self, Entry};
@@ -61,6 +62,8 @@ pub struct Placement {
     promised: HashSet<u32>,
     remaps: Vec<Remap>,
     counters: Counters,
+    /// Pages in use, if somebody wants them counted.
+    counting: Option<Counting>,
 }
 
 impl Placement {
@@ -114,6 +117,15 @@ impl Placement {
             promised: HashSet::new(),
             remaps: Vec::new(),
             counters: Counters::default(),
+            counting: None,
+        }
+    }
+
+    /// The same, with its pages counted. To be called before any page is placed.
+    pub fn counted(self, counting: Counting) -> Placement {
+        Placement {
+            counting: Some(counting),
+            ..self
         }
     }
 
@@ -140,6 +152,11 @@ impl Placement {
     /// What happened so far.
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// Pages as they were counted, if somebody [wanted](Placement::counted) that.
+    pub fn counting(&self) -> Option<&Counting> {
+        self.counting.as_ref()
     }
 
     /// Moves asked for that are neither done nor cancelled.
@@ -194,6 +211,7 @@ impl Placement {
         self.put(frame, fault.vpn);
         self.counters.faults += 1;
         self.policy.found(&mut self.frames, fault, frame);
+        self.count(frame, Counting::comes);
         true
     }
 
@@ -218,7 +236,9 @@ impl Placement {
         }
         self.withdraw(to);
         self.put(to, vpn);
+        self.count(from, Counting::goes);
         self.policy.strayed(&mut self.frames, Remap { from, to });
+        self.count(to, Counting::comes);
         self.vacate(from);
         self.withdraw(from);
         true
@@ -231,7 +251,9 @@ impl Placement {
 
     /// The page in a frame has another colour from now on.
     pub fn recolour(&mut self, frame: u32, colour: Colour) {
+        self.count(frame, Counting::goes);
         self.policy.recolour(frame, colour);
+        self.count(frame, Counting::comes);
     }
 
     /// What was passed over is looked at again at the next tick.
@@ -243,6 +265,19 @@ impl Placement {
     fn put(&mut self, frame: u32, vpn: u64) {
         self.pages[frame as usize] = vpn + 1;
         self.groups[frame as usize / GROUP] = true;
+    }
+
+    /// Counts the page in a frame, if one is there and somebody wants that. The policy says whether it is hot: to be called before
+    /// the policy hears that the page goes, and after it hears that the page comes.
+    fn count(&mut self, frame: u32, how: fn(&mut Counting, u64, u32, bool)) {
+        let vpn = self.page_in(frame);
+        if let (Some(counting), Some(vpn)) = (&mut self.counting, vpn) {
+            let fast = match counting.is_by_colour() {
+                true => self.policy.is_hot(frame),
+                false => self.frames.is_fast(frame),
+            };
+            how(counting, vpn, frame, fast);
+        }
     }
 
     /// Frames without a page that a page in flight goes to, in no order.
@@ -294,6 +329,7 @@ impl Pager for Placement {
             });
         };
         self.put(frame, fault.vpn);
+        self.count(frame, Counting::comes);
         self.counters.faults += 1;
         Ok(frame)
     }
@@ -306,6 +342,7 @@ impl Pager for Placement {
         if let Some((to, _)) = self.flights.remove(&frame) {
             self.cancel(frame, to);
         }
+        self.count(frame, Counting::goes);
         self.policy.freed(&mut self.frames, frame);
         self.vacate(frame);
         self.counters.unmaps += 1;
@@ -360,6 +397,7 @@ impl Pager for Placement {
         }
         self.flights.remove(&done.from);
         self.put(done.to, done.vpn);
+        self.count(done.from, Counting::goes);
         self.policy.moved(
             &mut self.frames,
             Remap {
@@ -367,6 +405,7 @@ impl Pager for Placement {
                 to: done.to,
             },
         );
+        self.count(done.to, Counting::comes);
         self.vacate(done.from);
         self.counters.moves_done += 1;
     }

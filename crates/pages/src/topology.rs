@@ -186,6 +186,12 @@ impl Topology {
         self.nodes.iter().map(|node| node.frames).sum()
     }
 
+    /// Frames of all fast nodes, or of all others.
+    pub fn frames_of(&self, fast: bool) -> u32 {
+        let nodes = self.nodes_of(fast).into_iter();
+        nodes.map(|node| self.nodes[node].frames).sum()
+    }
+
     /// Is there a DRAM cache in front of any node?
     pub fn has_cache(&self) -> bool {
         self.nodes.iter().any(|node| node.bins.is_some())
@@ -193,7 +199,21 @@ impl Topology {
 
     /// Are there nodes of both kinds, fast and slow?
     pub fn has_tiers(&self) -> bool {
-        self.nodes.iter().any(|node| node.fast) && self.nodes.iter().any(|node| !node.fast)
+        !self.nodes_of(true).is_empty() && !self.nodes_of(false).is_empty()
+    }
+
+    /// The fast nodes by number, or the others.
+    pub fn nodes_of(&self, fast: bool) -> Vec<usize> {
+        let is_of = |&node: &usize| self.nodes[node].fast == fast;
+        (0..self.nodes.len()).filter(is_of).collect()
+    }
+
+    /// The fast nodes in the order of [`Topology::nearest`], or the others. Where a machine has slow memory of two kinds, that is
+    /// not the order of their numbers: all of it on one socket comes before that on the next.
+    pub fn nearest_of(&self, socket: u32, fast: bool) -> Vec<usize> {
+        let mut order = self.nearest(socket);
+        order.retain(|&node| self.nodes[node].fast == fast);
+        order
     }
 
     /// Nodes in the order in which Linux looks for memory for a thread on `socket`: by distance (own socket first,

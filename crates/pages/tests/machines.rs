@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{cached, touch};
+use common::{cached, touch, two_sockets_tiered};
 use varve_machine::{Machine, Pager};
 use varve_pages::{NodeFrames, Placement, Topology, policies};
 
@@ -142,4 +142,19 @@ fn huge_machines_are_made_and_used_at_once() {
             assert_eq!(placement.frames().used(), 0);
         }
     }
+}
+
+#[test]
+fn nodes_of_a_memory_are_listed_by_number_or_by_distance() {
+    let mut topology = two_sockets_tiered();
+    assert_eq!(topology.nodes_of(true), [0, 1]);
+    assert_eq!(topology.nearest_of(1, true), [1, 0]);
+    assert_eq!(
+        (topology.frames_of(true), topology.frames_of(false)),
+        (16, 50)
+    );
+    // Slow memory of another kind on both sockets.
+    topology.nodes.extend_from_within(2..4);
+    assert_eq!(topology.nodes_of(false), [2, 3, 4, 5]);
+    assert_eq!(topology.nearest_of(0, false), [2, 4, 3, 5]);
 }

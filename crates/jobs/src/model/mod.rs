@@ -99,12 +99,8 @@ impl ModelSpec {
     /// A machine with one memory; a group that asks for more than the machine has.
     pub fn host(&self, group: &Group) -> Result<Host, Error> {
         let topology = self.topology()?;
-        let of = |fast: bool| -> u64 {
-            let nodes = topology.nodes.iter().filter(|n| n.fast == fast);
-            nodes
-                .map(|n| u64::from(n.frames) * self.page_bytes() * u64::from(self.scale))
-                .sum()
-        };
+        let bytes = self.page_bytes() * u64::from(self.scale);
+        let of = |fast| u64::from(topology.frames_of(fast)) * bytes;
         let m = &self.machine;
         let cores = m.core.per_socket;
         let wrong = |key: &str, what: String| {

@@ -12,9 +12,10 @@ use crate::inside::Told;
 use crate::kinds::Memory;
 use crate::plan::Host;
 use crate::policy::threads::PAYS;
+use varve_machine::Program;
 use varve_machine::model::{self, Options, Progress};
-use varve_machine::{Fault, OutOfFrames, Pager, Program};
-use varve_pages::{Frames, Topology};
+use varve_pages::policies::ByTier;
+use varve_pages::{Counting, Frames, Placement};
 use varve_run::Keep;
 use varve_run::objects::live::SHARE;
 
@@ -232,7 +233,16 @@ fn alone(
 ) -> Result<Option<Measured>, Error> {
     let topology = spec.topology()?;
     let threads = program.threads().max(1) as u32;
-    let mut pager = Alone::new(&topology, place);
+    let page = topology.page_bytes;
+    let (is_fast, or_other): (IsFast, bool) = match place {
+        Place::All(memory) => (Box::new(move |_| memory == Memory::Fast), false),
+        Place::Part(is_fast) => (is_fast, true),
+    };
+    let nodes = [false, true].map(|fast| topology.nearest_of(0, fast));
+    let policy = ByTier::new(nodes, move |vpn| is_fast(vpn * page)).or_other(or_other);
+    let frames = Frames::in_order(&topology);
+    let pager = Placement::with("alone", topology, frames, Box::new(policy));
+    let mut pager = pager.counted(Counting::of_one());
     let options = Options {
         seed: spec.seed,
         ..Options::default()
@@ -249,13 +259,14 @@ fn alone(
         writes += m.dram.writes + m.pm.writes + m.cxl_writes;
         accesses += phase.counts.accesses;
     }
+    let most_fast = pager.counting().map_or(0, Counting::most_fast);
     let gbps = |lines: u64| lines as f64 * 64.0 / outcome.ns.max(1) as f64;
     Ok(Some(Measured {
         threads,
         seconds: outcome.ns as f64 * f64::from(spec.scale) / 1e9,
         accesses,
         bytes: outcome.pages * outcome.page_bytes * u64::from(spec.scale),
-        fast_bytes: pager.most_fast * outcome.page_bytes * u64::from(spec.scale),
+        fast_bytes: most_fast * outcome.page_bytes * u64::from(spec.scale),
         read_gbps: gbps(reads),
         write_gbps: gbps(writes),
         failure: outcome.failure,
@@ -268,61 +279,4 @@ enum Place {
     All(Memory),
     /// These addresses in fast memory, and others in slow; where that is full, in the other one.
     Part(IsFast),
-}
-
-/// Pages of one program.
-struct Alone {
-    frames: Frames,
-    place: Place,
-    /// Nodes of fast and of slow memory, the nearest first.
-    nodes: [Vec<usize>; 2],
-    fast: u64,
-    most_fast: u64,
-}
-
-impl Alone {
-    fn new(topology: &Topology, place: Place) -> Alone {
-        let of = |fast: bool| {
-            let near = topology.nearest(0).into_iter();
-            near.filter(|&n| topology.nodes[n].fast == fast).collect()
-        };
-        Alone {
-            frames: Frames::in_order(topology),
-            place,
-            nodes: [of(true), of(false)],
-            fast: 0,
-            most_fast: 0,
-        }
-    }
-}
-
-impl Pager for Alone {
-    fn page_bytes(&self) -> u64 {
-        self.frames.page_bytes()
-    }
-
-    fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
-        let [fast, slow] = &self.nodes;
-        let nodes: Vec<usize> = match &self.place {
-            Place::All(Memory::Fast) => fast.clone(),
-            Place::All(Memory::Slow) => slow.clone(),
-            Place::Part(is_fast) if is_fast(fault.vpn * self.frames.page_bytes()) => {
-                fast.iter().chain(slow).copied().collect()
-            }
-            Place::Part(_) => slow.iter().chain(fast).copied().collect(),
-        };
-        let frame = nodes.into_iter().find_map(|n| self.frames.take_from(n));
-        let frame = frame.ok_or(OutOfFrames {
-            pages: self.frames.used(),
-            page_bytes: self.frames.page_bytes(),
-        })?;
-        self.fast += u64::from(self.frames.is_fast(frame));
-        self.most_fast = self.most_fast.max(self.fast);
-        Ok(frame)
-    }
-
-    fn unmap(&mut self, _: u64, frame: u32) {
-        self.fast -= u64::from(self.frames.is_fast(frame));
-        self.frames.give(frame);
-    }
 }

@@ -52,13 +52,9 @@ impl Rooms {
         evictions: &[Eviction],
         stage: Shared,
     ) -> Rooms {
-        let of = |fast: bool| {
-            let near = topology.nearest(0).into_iter();
-            near.filter(|&n| topology.nodes[n].fast == fast).collect()
-        };
         let frames = Frames::in_order(topology);
         Rooms {
-            nodes: [of(true), of(false)],
+            nodes: [true, false].map(|fast| topology.nearest_of(0, fast)),
             program: (threads.iter().enumerate())
                 .flat_map(|(i, &n)| std::iter::repeat_n(i, n))
                 .collect(),

@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry {
         "pages in turn over all nodes: Linux's (weighted) interleave",
         |values, topology| {
             let (fast, slow) = (values.count("fast"), values.count("slow"));
-            let of_kind = |fast| topology.nodes.iter().any(|node| node.fast == fast);
+            let of_kind = |fast| !topology.nodes_of(fast).is_empty();
             if !(fast > 0 && of_kind(true) || slow > 0 && of_kind(false)) {
                 let key = if of_kind(true) { "fast" } else { "slow" };
                 return Err(values

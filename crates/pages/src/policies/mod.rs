@@ -1,5 +1,6 @@
 //! Every page policy by name. Each is one file here, with its [`Entry`].
 
+mod by_tier;
 pub mod channels;
 pub mod daemon;
 pub mod dynamic;
@@ -15,6 +16,7 @@ pub mod slow;
 pub mod static_;
 pub mod trays;
 
+pub use by_tier::ByTier;
 pub use dynamic::Dynamic;
 pub use entry::{Advised, Entry, Live, Made, Needs, SCALE};
 pub use first_touch::FirstTouch;
@@ -100,26 +102,22 @@ fn pages_per_bin(topology: &Topology) -> u32 {
     deepest.max().unwrap_or(1).min(MAX_LEVELS - 1)
 }
 
+/// Sockets with memory, and those before them.
+fn sockets(topology: &Topology) -> std::ops::Range<u32> {
+    let ends = topology.nodes.iter().map(|node| node.socket + 1);
+    0..ends.max().unwrap_or(1)
+}
+
 /// Nodes by distance for each socket.
 fn nearest(topology: &Topology) -> Vec<Vec<usize>> {
-    let sockets = topology
-        .nodes
-        .iter()
-        .map(|node| node.socket + 1)
-        .max()
-        .unwrap_or(1);
-    (0..sockets)
-        .map(|socket| topology.nearest(socket))
-        .collect()
+    let from = |socket| topology.nearest(socket);
+    sockets(topology).map(from).collect()
 }
 
 /// Fast nodes by distance for each socket, or the others.
 fn nearest_of(topology: &Topology, fast: bool) -> Vec<Vec<usize>> {
-    let mut nearest = nearest(topology);
-    nearest
-        .iter_mut()
-        .for_each(|order| order.retain(|&node| topology.nodes[node].fast == fast));
-    nearest
+    let from = |socket| topology.nearest_of(socket, fast);
+    sockets(topology).map(from).collect()
 }
 
 /// Nodes by distance from `socket`; a socket without memory looks from socket 0.

@@ -2,7 +2,6 @@
 //! has for it. The agent of the recorder has told where they are and when the machine stood still (`varve_trace`).
 
 mod live;
-mod place;
 mod plans;
 mod program;
 mod ranges;
@@ -15,14 +14,14 @@ pub use result::{JavaResult, UseOfMemory};
 use crate::catalogue::Live;
 use crate::seen::{self, Eye, Lane, Wait};
 use crate::{Error, InStep, Numa, Replayed, Seen, Spec, has_one_memory, scaled_policy};
-use place::{ByRange, Counted, Peak};
 use program::JavaProgram;
 use ranges::Ranges;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_machine::model::{Options, Outcome, Progress};
 use varve_machine::{Bytes, Machine, Program};
-use varve_pages::{Frames, Placement, Policy, Topology, policies};
+use varve_pages::policies::ByTier;
+use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
 use varve_trace::{Collector, JavaMachine, Part, TraceReader, Use};
 
 /// Bytes of a page.
@@ -328,24 +327,29 @@ fn run_in_step(
         ..Options::default()
     };
     let topology = Topology::of(&machine, PAGE).map_err(varve_pages::Error::from)?;
-    let ranges = &recorded.ranges;
     let name = match &by {
         By::Pages(policy) => policy.clone(),
         _ => spec.plan.clone(),
     };
+    let ranges = recorded.ranges.clone();
+    let what = move |vpn: u64| ranges.at(vpn * PAGE);
     let (frames, policy): (Frames, Box<dyn Policy>) = match by {
         By::Pages(policy) => {
             let (_, given) = varve_spec::split(&policy);
             policies::entry(&policy)?.make(given, &topology)?
         }
         by => {
-            let policy = ByRange::new(by, ranges.clone(), &topology, spec.numa == Numa::Auto);
+            let nodes = [false, true].map(|fast| topology.nodes_of(fast));
+            let what = what.clone();
+            let policy = ByTier::new(nodes, move |vpn| by.is_fast(what(vpn)))
+                .or_other(true)
+                .in_turn(spec.numa == Numa::Auto);
             (Frames::in_order(&topology), Box::new(policy))
         }
     };
-    let peak = Peak::default();
-    let policy = Counted::new(policy, ranges.clone(), PAGE, peak.clone());
-    let mut placement = Placement::with(&name, topology, frames, Box::new(policy));
+    let owner = move |vpn| program::owner(what(vpn)) as usize;
+    let placement = Placement::with(&name, topology, frames, policy);
+    let mut placement = placement.counted(Counting::new(program::OWNERS, owner));
     let mut live = program::Live::default();
     let mut program = JavaProgram::new(
         in_step.program(Replayed {
@@ -366,7 +370,9 @@ fn run_in_step(
         &eye,
         watch,
     )?;
-    let mut result = JavaResult::new(spec, &machine, &name, &outcome, &peak.get());
+    let most = placement.counting().map(Counting::most);
+    let most = most.cloned().unwrap_or_default();
+    let mut result = JavaResult::new(spec, &machine, &name, &outcome, &most);
     let (pages, slow) = (result.most_bytes / PAGE, result.slow_bytes / PAGE);
     let scale = scaled_policy::scale(placement.spec());
     result.measured.policy_scale = Some(scale).filter(|scale| *scale > 1);

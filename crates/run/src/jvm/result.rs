@@ -1,6 +1,5 @@
 //! What a Java program's run under one plan came to.
 
-use super::place::Pages;
 use super::program::{CLASSES, FULL, MINOR, OTHER, owner};
 use super::{JavaSpec, PAGE, dram_bytes};
 use crate::{Compared, Measured, Pauses, Seen, StallShares};
@@ -9,6 +8,7 @@ use std::ops::Deref;
 use varve_machine::Machine;
 use varve_machine::energy::Energy;
 use varve_machine::model::Outcome;
+use varve_pages::InUse;
 use varve_trace::{Collector, Use};
 
 /// What one part of a virtual machine's memory was, and what was done to it.
@@ -116,11 +116,10 @@ impl JavaResult {
         machine: &Machine,
         name: &str,
         out: &Outcome,
-        pages: &Pages,
+        most: &InUse,
     ) -> JavaResult {
         let last = out.last();
-        let bytes = |fast: usize| pages.iter().map(|of| of[fast]).sum::<u64>() * PAGE;
-        let (fast_bytes, slow_bytes) = (bytes(1), bytes(0));
+        let (fast_bytes, slow_bytes) = (most.fast() * PAGE, most.slow() * PAGE);
         let seconds = out.ns as f64 / 1e9;
         let class = |class: u64| {
             let name = CLASSES[class as usize];
@@ -170,7 +169,7 @@ impl JavaResult {
             other_seconds: total(OTHER),
             gc_share: paused / seconds.max(f64::MIN_POSITIVE),
             longest_pause_ns: minor.max_ns.max(full.max_ns).max(other.max_ns),
-            memory: memory(out, pages),
+            memory: memory(out, most),
             warning: out.failure.clone(),
             seen: None,
         }
@@ -178,12 +177,12 @@ impl JavaResult {
 }
 
 /// What each part of the memory was, without those that there are none of.
-fn memory(out: &Outcome, pages: &Pages) -> Vec<UseOfMemory> {
+fn memory(out: &Outcome, most: &InUse) -> Vec<UseOfMemory> {
     let uses = Use::ALL.into_iter().map(Some).chain([None]);
     let of = |what: Option<Use>| {
         let number = owner(what) as usize;
         let counts = out.owners.get(number).copied().unwrap_or_default();
-        let [slow, fast] = pages[number];
+        let [slow, fast] = most.owners[number];
         UseOfMemory {
             name: what.map_or("outside", Use::name).into(),
             fast_bytes: fast * PAGE,

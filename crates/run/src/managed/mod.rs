@@ -264,8 +264,7 @@ pub fn run_managed(
             .collect(),
         ..Options::default()
     };
-    let fast = topology.nodes.iter().filter(|node| node.fast);
-    let fast: u64 = fast.map(|n| u64::from(n.frames) * spec.page_bytes).sum();
+    let fast = u64::from(topology.frames_of(true)) * spec.page_bytes;
     let share = fast / u64::from(spec.instances);
     let config = Config {
         fast_max: Some(spec.config.fast_max.map_or(share, |most| most.min(share))),

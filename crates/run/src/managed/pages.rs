@@ -144,18 +144,13 @@ pub struct TierPager {
 impl TierPager {
     /// For one of `instances` that share the machine without being run.
     pub fn new(topology: &Topology, tiers: Arc<Tiers>, numa: Numa, instances: u32) -> TierPager {
-        let of = |fast: bool| {
-            let near = topology.nearest(0).into_iter();
-            near.filter(|&node| topology.nodes[node].fast == fast)
-                .collect()
-        };
         let share = |n: &varve_pages::NodeFrames| n.frames / instances.max(1);
         TierPager {
             frames: Frames::in_order(topology),
             dirty: vec![VecDeque::new(); topology.nodes.len()],
             zeroing: None,
             late: None,
-            nodes: [of(true), of(false)],
+            nodes: [true, false].map(|fast| topology.nearest_of(0, fast)),
             tiers,
             numa,
             most: topology.nodes.iter().map(share).collect(),

@@ -11,9 +11,7 @@ pub mod live;
 mod plans;
 mod program;
 mod tally;
-mod tiers;
 mod trace_sites;
-mod watched;
 
 pub use groups::Groups;
 pub use known::Known;
@@ -35,17 +33,16 @@ use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tiers::{Tiers, Where};
 pub use trace_sites::TraceSites;
 use varve_machine::energy::{CpuEnergy, Energy};
 use varve_machine::model::{Outcome, OwnerCounts, Progress};
 use varve_machine::{Bytes, Machine, Program};
+use varve_pages::policies::ByTier;
 use varve_pages::trays::{DimmMap, TrayState};
-use varve_pages::{Frames, Placement, Policy, Topology, policies};
+use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
 use varve_sites::Counts;
 use varve_sites::native::Key;
 use varve_trace::TraceProgram;
-use watched::{Peak, Watched};
 
 /// Where a recorded program's memory is.
 #[derive(Clone, Debug, PartialEq)]
@@ -282,8 +279,9 @@ fn run_in_step(
         policy,
         dimms: None,
     };
-    let by_tier = |place| -> Pages {
-        let policy = Tiers::new(place, &topology);
+    let by_tier = |wants_fast: fn(u64) -> bool| -> Pages {
+        let nodes = [false, true].map(|fast| topology.nodes_of(fast));
+        let policy = ByTier::new(nodes, wants_fast);
         pages((Frames::in_order(&topology), Box::new(policy)))
     };
     let by_colour = || -> Result<Pages, Error> {
@@ -299,8 +297,8 @@ fn run_in_step(
         Layout::by_site(&spec.sites, groups.clone(), quotas.clone(), fast_pages)
     };
     let (layout, pages) = match &spec.placed {
-        Placed::Fast => (as_it_was(), by_tier(Where::Fast)),
-        Placed::Slow => (as_it_was(), by_tier(Where::Slow)),
+        Placed::Fast => (as_it_was(), by_tier(|_| true)),
+        Placed::Slow => (as_it_was(), by_tier(|_| false)),
         Placed::Pages(_) => {
             let policy = spec.policy().unwrap_or_default();
             let (_, given) = varve_spec::split(&policy);
@@ -309,7 +307,7 @@ fn run_in_step(
         }
         Placed::Sites(groups, quotas) => (
             by_site(groups, quotas, fast_pages),
-            by_tier(Where::ByAddress),
+            by_tier(|vpn| is_fast(vpn * PAGE)),
         ),
         Placed::Spread => (as_it_was(), by_colour()?),
         // A DIMM that is full is the settings' matter, not the layout's.
@@ -321,13 +319,13 @@ fn run_in_step(
         dimms,
     } = pages;
     let on_dimms = dimms.is_some();
-    let peak = Peak::default();
-    let policy = Box::new(match dimms {
-        Some(dimms) => Watched::on(dimms, policy, peak.clone()),
-        None => Watched::new(policy, peak.clone()),
-    });
     let called = spec.policy().unwrap_or_else(|| spec.plan.clone());
-    let mut placement = Placement::with(&called, topology, frames, policy);
+    let counting = match dimms {
+        Some(dimms) => Counting::of_one().on(dimms),
+        None => Counting::of_one(),
+    };
+    let placement = Placement::with(&called, topology, frames, policy);
+    let mut placement = placement.counted(counting);
     let layout = SharedLayout::new(layout);
     let trace = in_step.program(spec.replayed())?;
     let mut program = PlacedProgram::new(trace, layout.clone());
@@ -358,21 +356,22 @@ fn run_in_step(
         result.seen = Some(Box::new(seen));
     }
     // Programs give back what they have before they end: what counts is what they had.
-    let peak = peak.get();
-    result.measured.fast_bytes = peak.fast * PAGE;
-    result.measured.slow_bytes = peak.slow * PAGE;
+    let most = placement.counting().map(Counting::most);
+    let most = most.cloned().unwrap_or_default();
+    result.measured.fast_bytes = most.fast() * PAGE;
+    result.measured.slow_bytes = most.slow() * PAGE;
     let written = match &spec.placed {
         Placed::Pages(policy) => policy,
         _ => &spec.plan,
     };
     let scale = scaled_policy::scale(placement.spec());
     result.measured.policy_scale = Some(scale).filter(|scale| *scale > 1);
-    result.measured.undecided =
-        scaled_policy::undecided(written, &placement, peak.fast + peak.slow, peak.slow);
+    let pages = most.fast() + most.slow();
+    result.measured.undecided = scaled_policy::undecided(written, &placement, pages, most.slow());
     let mut trays = None;
     if let Some(state) = placement.policy().trays().filter(|_| on_dimms) {
         let state = TrayState {
-            pages: vec![peak.dimms.clone()],
+            pages: vec![most.dimms.clone()],
             ..state
         };
         trays = Some(TrayUse::of(&run.machine, &outcome, &state));
@@ -398,7 +397,7 @@ fn run_in_step(
     Ok(ObjectResult {
         plan: spec.plan.clone(),
         budget_bytes: dram_bytes(&run.machine),
-        most_bytes: (peak.fast + peak.slow) * PAGE,
+        most_bytes: (most.fast() + most.slow()) * PAGE,
         placed: Vec::new(),
         cpu_j: on_dimms
             .then(|| processors(&run.machine, &outcome))

@@ -79,12 +79,7 @@ fn pictured(
     machine.sockets = 1;
     let topology = Topology::of(&machine, PAGE).map_err(wrong)?;
     let mut placement = Placement::on(spec, topology.clone()).map_err(wrong)?;
-    let fast: u32 = topology
-        .nodes
-        .iter()
-        .filter(|n| n.fast)
-        .map(|n| n.frames)
-        .sum();
+    let fast = topology.frames_of(true);
     let bins = topology.nodes[0].bins;
     // As many pages as fill the cache; or half as many again as fill fast memory, where there is slow memory, too.
     let pages = match bins {
