@@ -34,13 +34,11 @@ pub fn policies_for(list: &str, machine: &Machine, page_bytes: u64) -> Result<Ve
 /// # Errors
 /// A policy that is unknown or does not go with the machine, a parameter that it does not take or that cannot be.
 pub fn check_policies(list: &str, machine: &Machine) -> Result<(), Error> {
-    if list == "all" {
-        return Ok(());
-    }
-    let named = policy_list(list);
+    let mut named = policy_list(list);
     if named.is_empty() {
         return Err(Error::NoPolicy(list.into()));
     }
+    named.retain(|spec| spec != varve_spec::ALL);
     // A name that is wrong is said first.
     let parsed = named.iter().map(|spec| policies::parse(spec));
     let entries = parsed.collect::<Result<Vec<_>, _>>()?;

@@ -52,11 +52,11 @@ pub trait Comparison: Sized {
     /// Runs that others depend on: the first ones. None if no run depends on another.
     fn first(&self) -> Vec<Self::Spec>;
 
-    /// All other runs, by what the first ones showed.
+    /// All other runs, by what the first ones showed, of which the very first has ended well.
     ///
     /// # Errors
     /// What was shown does not go with what is asked for.
-    fn then(&mut self, first: &[Of<Self>]) -> Result<Vec<Self::Spec>, Error>;
+    fn then(&mut self, first: &[Result<Of<Self>, Error>]) -> Result<Vec<Self::Spec>, Error>;
 
     /// Adds to a result what is known of all runs together.
     fn finish(&self, _run: usize, _result: &mut Of<Self>) {}
@@ -144,19 +144,21 @@ impl Role {
 /// Makes all runs of a comparison by `make`, which gets some of them and the number of the first. What came of them, in order.
 ///
 /// # Errors
-/// A first run failed, without which no other can be begun, or what it showed does not go with what is asked for.
+/// The very first run failed, without which no other can be begun, or what it showed does not go with what is asked for.
 pub fn answer<C: Comparison>(
     comparison: &mut C,
     mut make: impl FnMut(&[C::Spec], usize) -> Vec<Result<Of<C>, Error>>,
 ) -> Result<Vec<Result<Of<C>, Error>>, Error> {
     let first = comparison.first();
-    let first: Vec<Of<C>> = match first.is_empty() {
+    let mut answers = match first.is_empty() {
         true => Vec::new(),
-        false => make(&first, 0).into_iter().collect::<Result<_, _>>()?,
+        false => make(&first, 0),
     };
-    let rest = comparison.then(&first)?;
-    let made = first.len();
-    let mut answers: Vec<Result<Of<C>, Error>> = first.into_iter().map(Ok).collect();
+    if answers.first().is_some_and(Result::is_err) {
+        answers.swap_remove(0)?;
+    }
+    let rest = comparison.then(&answers)?;
+    let made = answers.len();
     if !rest.is_empty() {
         answers.extend(make(&rest, made));
     }

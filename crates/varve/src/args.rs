@@ -595,10 +595,12 @@ pub enum Explained {
 
 #[derive(clap::Args, Debug)]
 pub struct ExplainArgs {
-    /// Its name, with parameters if it has some, such as kg-w:old=kept; before it, if it is more than one thing, what kind it is:
-    /// plan, policy, machine or workload
-    #[arg(required = true, num_args = 1..=2, value_names = ["KIND", "NAME"])]
-    pub words: Vec<String>,
+    /// Its name, with parameters if it has some, such as kg-w:old=kept; or what kind of thing it is (plan, policy, machine or
+    /// workload), before its name
+    #[arg(value_name = "NAME|KIND")]
+    pub first: String,
+    /// Its name, where the kind is written
+    pub name: Option<String>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -4,7 +4,7 @@ use super::{BASE, Budgets, Fast, Limited, PlannedRun};
 use crate::catalogue::Live;
 use crate::jvm::{By, JavaResult, JavaSpec, PLANS, Plan, Recorded};
 use crate::pipeline::{Comparison, Facts, Role};
-use crate::{Error, Numa, has_one_memory};
+use crate::{Error, Numa, has_one_memory, objects};
 use std::path::Path;
 use std::sync::Arc;
 use varve_machine::Machine;
@@ -58,7 +58,9 @@ impl JavaRequest {
     fn chosen(&self) -> Result<Vec<Plan>, Error> {
         let on_model = |plan: &Plan| !matches!(plan.live, Live::Only(..));
         let list = self.plans.as_deref().unwrap_or(varve_spec::ALL);
-        let chosen = PLANS.list(list, on_model)?;
+        let chosen = PLANS
+            .list(list, on_model)
+            .map_err(|e| named_elsewhere(list, e))?;
         for plan in &chosen {
             if let Live::Only(_, why) = plan.live {
                 let name = &plan.spec;
@@ -118,6 +120,19 @@ impl JavaRequest {
             recorded: Arc::new(recorded),
             request: self.clone(),
         })
+    }
+}
+
+/// A plan that is there, and for others: it is said for whom.
+fn named_elsewhere(list: &str, e: Error) -> Error {
+    let all = varve_spec::list(list);
+    let native = |spec: &&String| PLANS.find(spec).is_err() && objects::PLANS.find(spec).is_ok();
+    match all.iter().find(native) {
+        Some(spec) => Error::Asked(format!(
+            "--plan {spec}: is for native programs, and a Java virtual machine's memory is placed by generation: take {}",
+            PLANS.names().join(", ")
+        )),
+        None => e,
     }
 }
 
@@ -183,8 +198,10 @@ impl Comparison for JavaRuns {
         vec![self.spec(BASE, None)]
     }
 
-    fn then(&mut self, first: &[JavaResult]) -> Result<Vec<JavaSpec>, Error> {
-        self.budgets.set(first[0].most_bytes);
+    fn then(&mut self, first: &[Result<JavaResult, Error>]) -> Result<Vec<JavaSpec>, Error> {
+        if let Some(Ok(base)) = first.first() {
+            self.budgets.set(base.most_bytes);
+        }
         let spec = |run: &PlannedRun| self.spec(&self.plans[run.plan].spec, run.bytes);
         Ok(self.budgets.runs.iter().map(spec).collect())
     }

@@ -6,7 +6,7 @@ use crate::objects::{
     Quotas, TraceSites, check_trays, colours, truth,
 };
 use crate::pipeline::{Comparison, Facts, Role};
-use crate::{Error, TrayOptions, has_one_memory};
+use crate::{Error, TrayOptions, has_one_memory, jvm};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_machine::Machine;
@@ -99,7 +99,9 @@ impl NativeRequest {
             _ => !colours,
         };
         let list = self.plans.as_deref().unwrap_or(varve_spec::ALL);
-        let chosen = PLANS.list(list, able)?;
+        let chosen = PLANS
+            .list(list, able)
+            .map_err(|e| named_elsewhere(list, e))?;
         match chosen.iter().find(|plan| !able(plan)) {
             Some(plan) if colours => Err(Error::Asked(format!(
                 "--plan {}: machine `{}` has no slow memory: take dram and trays there, or another machine, such as cxl-spr",
@@ -156,6 +158,19 @@ impl NativeRequest {
             notes: Vec::new(),
             quotas: Vec::new(),
         })
+    }
+}
+
+/// A plan that is there, and for others: it is said for whom.
+fn named_elsewhere(list: &str, e: Error) -> Error {
+    let all = varve_spec::list(list);
+    let java = |spec: &&String| PLANS.find(spec).is_err() && jvm::PLANS.find(spec).is_ok();
+    match all.iter().find(java) {
+        Some(spec) => Error::Asked(format!(
+            "--plan {spec}: is for Java virtual machines, and none has told of its heap here: record one with `varve trace -o FILE -- java \
+             ...`"
+        )),
+        None => e,
     }
 }
 
@@ -236,10 +251,22 @@ impl NativeRuns {
     }
 
     /// What the first runs show of sites.
-    fn look(&mut self, dram: &ObjectResult, slow: &ObjectResult) -> Result<(), Error> {
+    fn look(
+        &mut self,
+        dram: &ObjectResult,
+        slow: Result<&ObjectResult, &Error>,
+    ) -> Result<(), Error> {
         self.keys = objects::keys(&self.sites, dram);
         // With one memory nothing is known of another one: what counts is who misses.
-        self.stacks = truth(dram, slow);
+        self.stacks = truth(dram, slow.unwrap_or(dram));
+        if slow.is_err() {
+            for counts in &mut self.stacks {
+                (counts.fast_ns, counts.slow_ns) = (0, 0);
+            }
+            self.notes.push(format!(
+                "Sites count by their misses: what they cost in slow memory is not known, since `{SLOW}` did not run."
+            ));
+        }
         let groups = Groups::by_heat(&self.keys, &self.stacks);
         let counts = groups.sum(&self.stacks);
         self.own = Seen {
@@ -333,9 +360,12 @@ impl Comparison for NativeRuns {
         self.first.iter().map(spec).collect()
     }
 
-    fn then(&mut self, first: &[ObjectResult]) -> Result<Vec<ObjectSpec>, Error> {
-        let (dram, last) = (&first[0], &first[first.len() - 1]);
-        self.look(dram, last)?;
+    fn then(&mut self, first: &[Result<ObjectResult, Error>]) -> Result<Vec<ObjectSpec>, Error> {
+        let Some(Ok(dram)) = first.first() else {
+            return Ok(Vec::new());
+        };
+        let last = first.last().unwrap_or(&first[0]);
+        self.look(dram, last.as_ref())?;
         self.budgets.set(dram.most_bytes);
         let (mut specs, mut quotas) = (Vec::new(), Vec::new());
         for run in &self.budgets.runs {

@@ -241,8 +241,8 @@ impl Comparison for ObjectRuns {
         self.shares.then(|| self.base.clone()).into_iter().collect()
     }
 
-    fn then(&mut self, first: &[PlanResult]) -> Result<Vec<ManagedSpec>, Error> {
-        if let Some(base) = first.first() {
+    fn then(&mut self, first: &[Result<PlanResult, Error>]) -> Result<Vec<ManagedSpec>, Error> {
+        if let Some(Ok(base)) = first.first() {
             self.budgets.set(base.most_bytes);
         }
         let first = first.len();

@@ -167,7 +167,7 @@ impl Comparison for PageRuns {
         Vec::new()
     }
 
-    fn then(&mut self, _: &[RunResult]) -> Result<Vec<RunSpec>, Error> {
+    fn then(&mut self, _: &[Result<RunResult, Error>]) -> Result<Vec<RunSpec>, Error> {
         Ok(self.specs.clone())
     }
 }

@@ -121,7 +121,7 @@ fn what_a_run_does_not_take_is_refused() {
         said.refuses(
             2,
             &[
-                "--policy is for runs of pages",
+                "--policy is for pages on a model",
                 "with its objects on a modelled machine",
             ],
         );

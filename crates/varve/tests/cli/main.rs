@@ -27,6 +27,7 @@ mod native;
 mod nodes;
 mod output;
 mod pictures;
+mod pipeline;
 mod placement;
 mod profile;
 mod registries;

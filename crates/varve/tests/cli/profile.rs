@@ -258,7 +258,7 @@ fn profiles_that_will_not_do_are_refused_in_one_line() {
 fn flags_that_would_do_nothing_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = profiled(folder.path());
-    run(GRAPH, &file, &[], &SMALL).refuses(2, &["--profile", "with a heap plan (--plan)"]);
+    run(GRAPH, &file, &[], &SMALL).refuses(2, &["--profile", "without a plan"]);
     run(GRAPH, &file, &["--plan", "kg-n"], &SMALL).refuses(2, &["kg-n", "--profile"]);
     run(crate::common::TINY, &file, &[], &[]).refuses(2, &["--profile"]);
     varve(&["run", GRAPH, "--plan", "cgz-f"]).refuses(2, &["cgz-f", "varve profile", "--profile"]);

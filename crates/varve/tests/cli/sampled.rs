@@ -132,9 +132,7 @@ fn a_hot_site_is_worth_more_than_a_cold_one_and_is_placed_so() {
         "--",
         text(&program),
     ];
-    let json = varve(&placed).well().out;
-    // The program's own line comes first.
-    let json: serde_json::Value = serde_json::from_str(json.split_once('\n').unwrap().1).unwrap();
+    let json = varve(&placed).well().json();
     let bytes = |name: &str, kind: &str| {
         let sites = json["sites"].as_array().unwrap().iter();
         let mut named = sites.filter(|s| s["site"].as_str().unwrap().starts_with(name));

@@ -339,8 +339,14 @@ fn ids(add: fn(Command) -> Command) -> Vec<Id> {
 fn takers(id: &Id) -> String {
     let takes = |kind: &Kind| kind.takes().contains(id);
     let mut kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(takes).collect();
-    let groups: [(&str, fn(&Kind) -> bool); 3] = [
+    let groups: [(&str, fn(&Kind) -> bool); 5] = [
         ("runs on a model (--machine)", |kind| kind.is_modelled()),
+        ("objects on a model", |kind| {
+            kind.is_modelled() && *kind != Kind::ModelledPages
+        }),
+        ("objects on this machine", |kind| {
+            matches!(kind, Kind::LiveNative | Kind::LiveJava | Kind::LiveObjects)
+        }),
         ("WebAssembly programs", |kind| kind.is_wasm()),
         // What runs with a plan here runs here: it is said once.
         ("WebAssembly programs on this machine", |kind| {
@@ -400,7 +406,7 @@ impl Request {
                 _ => format!("leave {option} out"),
             };
             return Err(format!(
-                "{option} is for {}; {what} runs {}: {remedy}",
+                "{option} is for {}; {what} runs {}: {remedy} (see --help)",
                 takers(arg.get_id()),
                 kind.how()
             ));
@@ -526,10 +532,16 @@ mod tests {
         request.job()
     }
 
+    /// A trace that is there.
+    const TRACE: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../traces/sqlite-join.trace"
+    );
+
     /// Words that ask for each kind of run.
     const ASKS: [(Kind, &[&str], &[&str]); 9] = [
         (Kind::ModelledPages, &["gups"], &[]),
-        (Kind::ModelledNative, &["x.trace"], &[]),
+        (Kind::ModelledNative, &[TRACE], &[]),
         (Kind::ModelledJava, &[], &["--", "java", "X"]),
         (Kind::ModelledObjects, &["x.wasm", "--machine", "m"], &[]),
         (Kind::LivePages, &["--live"], &["--", "true"]),
@@ -651,11 +663,11 @@ mod tests {
             ),
             (
                 &["x.wasm", "--nodes", "fast=0,slow=1"],
-                "--nodes is for --live --sites, --live --plan for Java and WebAssembly programs with --plan; x.wasm",
+                "--nodes is for objects on this machine; x.wasm",
             ),
             (
                 &["--live", "--seed", "2", "--", "true"],
-                "--seed is for runs on a model (--machine); -- true runs with its pages on this machine: leave --seed out",
+                "--seed is for runs on a model (--machine); -- true runs with its pages on this machine: leave --seed out (see --help)",
             ),
             (
                 &["gups", "--", "ls"],

@@ -7,11 +7,10 @@ use std::path::PathBuf;
 /// On standard output.
 #[derive(Args, Debug)]
 pub struct Json {
-    /// Print one JSON document instead of a table, and nothing else on standard output: what the program prints goes to standard
-    /// error
+    /// Print one JSON document, and nothing else
     #[arg(long, help_heading = MAIN)]
     pub json: bool,
-    /// Write what the program prints on its standard output into FILE
+    /// Write what the program prints on its standard output into FILE. With --json it goes to standard error otherwise
     #[arg(long, value_name = "FILE")]
     pub program_output: Option<PathBuf>,
 }

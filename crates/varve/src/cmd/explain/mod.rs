@@ -17,8 +17,8 @@ use varve_machine::Machine;
 use varve_run::registry::{self, Kind};
 
 pub fn explain(a: &ExplainArgs) -> Done {
-    match &a.words[..] {
-        [what, name] => {
+    match (&a.first, &a.name) {
+        (what, Some(name)) => {
             let what = Explained::from_str(what, true).map_err(|_| {
                 wrong(format!(
                     "{what}: what is explained is a plan, a policy, a machine or a workload: write `varve explain {name}`"
@@ -26,10 +26,7 @@ pub fn explain(a: &ExplainArgs) -> Done {
             })?;
             page(what, name)
         }
-        [name] => anything(name),
-        _ => Err(wrong(
-            "name what is to be explained, as in `varve explain kg-n`",
-        )),
+        (name, None) => anything(name),
     }
 }
 
