@@ -18,7 +18,7 @@ pub fn check(spec: &RunSpec) -> Result<(), Error> {
         return Ok(());
     };
     let page_bytes = spec.scaled_page_bytes()?;
-    if page_bytes != PAGE_BYTES || spec.until_ns.is_some() {
+    if page_bytes != PAGE_BYTES || spec.on.until_s.is_some() {
         return Ok(());
     }
     let machine = spec.scaled_machine()?;

@@ -1,5 +1,6 @@
 //! Everything that decides a result.
 
+use crate::request::options::OnModel;
 use crate::{Error, InStep, Replayed, RunResult, Work, keep, run_in_step};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -59,10 +60,9 @@ pub struct RunSpec {
     pub seed: u64,
     /// Threads that run on each core at once.
     pub per_core: u32,
-    /// Cores that program and daemons share; 0: the daemons have cores of their own.
-    pub cores: u32,
-    /// End after this much time at full size, ns.
-    pub until_ns: Option<u64>,
+    /// How the model runs it; times are at full size.
+    #[serde(flatten)]
+    pub on: OnModel,
     /// Time between two points of the timeline, ns at full size; it doubles whenever there are many. 0 takes none.
     pub point_ns: u64,
     /// Whether the result has what pictures are made of; nothing else of it changes, and what was kept has none.
@@ -121,12 +121,16 @@ impl RunSpec {
             scale: 1,
             seed: 1,
             per_core: 1,
-            cores: 0,
-            until_ns: None,
+            on: OnModel::default(),
             point_ns: 0,
             pictures: false,
             footprint: None,
         }
+    }
+
+    /// When it ends at the latest, ns at full size.
+    pub fn until_ns(&self) -> Option<u64> {
+        self.on.until_s.map(|s| (s * 1e9) as u64)
     }
 
     /// The factor between the model's times and counts and those reported.
@@ -174,13 +178,13 @@ impl RunSpec {
     pub(crate) fn options(&self) -> Options {
         let f = self.factor();
         Options {
-            until_ns: self.until_ns.map(|ns| ns / f),
+            until_ns: self.until_ns().map(|ns| ns / f),
             snapshot_ns: if self.point_ns == 0 {
                 0
             } else {
                 (self.point_ns / f).max(1)
             },
-            cores: self.cores,
+            cores: self.on.cores,
             per_core: self.per_core,
             seed: self.seed,
             ..Options::default()

@@ -141,7 +141,8 @@ proptest! {
         let machine = Machine::load(&machine).unwrap();
         let mut specs = specs(&machine, 1 << scale, &path);
         for spec in &mut specs {
-            (spec.cores, spec.per_core, spec.until_ns, spec.seed) = (cores, per_core, until_ns, seed);
+            (spec.per_core, spec.seed) = (per_core, seed);
+            (spec.on.cores, spec.on.until_s) = (cores, until_ns.map(|ns: u64| ns as f64 / 1e9));
         }
         let expected = alone(&specs);
         for spec in &mut specs {

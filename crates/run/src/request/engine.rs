@@ -1,26 +1,14 @@
 //! How a WebAssembly program is started: its heap and its compilers, as far as a user says.
 
+use super::options::Heap;
 use crate::Error;
 use varve_machine::Bytes;
-use varve_runtime::{Config, Tier};
+use varve_runtime::Config;
 
 /// Linear memory that a program may have in any case: managed programs have some, however small their heaps are.
 const LEAST_LINEAR: u64 = 16 << 20;
 
-/// What a user may say; `None`: as the engine has it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EngineRequest {
-    /// The most memory of the program's objects, and of its linear memories and tables.
-    pub heap_max: Option<Bytes>,
-    /// The nursery in the beginning.
-    pub nursery: Option<Bytes>,
-    /// What the nursery may grow to.
-    pub nursery_max: Option<Bytes>,
-    /// Compilers.
-    pub tier: Option<Tier>,
-}
-
-impl EngineRequest {
+impl Heap {
     /// The engine's settings.
     ///
     /// # Errors

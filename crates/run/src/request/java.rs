@@ -1,6 +1,7 @@
 //! A Java virtual machine's generations under plans: a recorded run is replayed with them where each plan has them.
 
-use super::{BASE, Budgets, Fast, Limited, PlannedRun};
+use super::options::Generations;
+use super::{BASE, Budgets, Limited, PlannedRun};
 use crate::catalogue::Live;
 use crate::jvm::{By, JavaResult, JavaSpec, PLANS, Plan, Recorded};
 use crate::pipeline::{Comparison, Facts, Role};
@@ -15,12 +16,9 @@ use varve_trace::TraceReader;
 pub struct JavaRequest {
     /// The machine. The instances have one socket of it.
     pub machine: Machine,
-    /// Plans: `all`, or specifications separated by commas; `None`: all that go with the collector.
-    pub plans: Option<String>,
-    /// Fast memory of an instance; `None`: a quarter of what it takes for page policies, and what they ask for for others.
-    pub fast: Option<Fast>,
-    /// Instances alike that share the machine, each with all its threads.
-    pub instances: u32,
+    /// Plans (`None` are all that go with the collector), fast memory of an instance (`None`: a quarter of what it takes for page
+    /// policies, and what they ask for for others), and instances.
+    pub options: Generations,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
     /// Whether results have what pictures are made of.
@@ -32,9 +30,7 @@ impl JavaRequest {
     pub fn new(machine: Machine) -> JavaRequest {
         JavaRequest {
             machine,
-            plans: None,
-            fast: None,
-            instances: 1,
+            options: Generations::default(),
             seed: 1,
             pictures: false,
         }
@@ -48,7 +44,7 @@ impl JavaRequest {
         if has_one_memory(&self.machine) || self.machine.dram_cache.is_some() {
             return Err(Error::NoSlowNode(self.machine.name.clone()));
         }
-        if self.instances == 0 {
+        if self.options.instances.instances == 0 {
             return Err(Error::Asked("--instances 0: run one at least".into()));
         }
         self.chosen().map(drop)
@@ -57,7 +53,7 @@ impl JavaRequest {
     /// The plans that are meant, whatever the collector.
     fn chosen(&self) -> Result<Vec<Plan>, Error> {
         let on_model = |plan: &Plan| !matches!(plan.live, Live::Only(..));
-        let list = self.plans.as_deref().unwrap_or(varve_spec::ALL);
+        let list = self.options.plan.as_deref().unwrap_or(varve_spec::ALL);
         let chosen = PLANS
             .list(list, on_model)
             .map_err(|e| named_elsewhere(list, e))?;
@@ -82,7 +78,7 @@ impl JavaRequest {
         let chosen = self.chosen()?;
         let goes = |plan: &Plan| collector.has_generations() || !plan.by.by_generation();
         let (plans, without): (Vec<Plan>, Vec<Plan>) = chosen.into_iter().partition(goes);
-        let role = |plan: &Plan| Role::of(self.plans.as_deref(), &plan.spec, true);
+        let role = |plan: &Plan| Role::of(self.options.plan.as_deref(), &plan.spec, true);
         if let Some(plan) = without.iter().find(|plan| role(plan) == Role::Named) {
             return Err(Error::Java(format!(
                 "--plan {}: {} has no generations in places of their own: record the program with -XX:+UseSerialGC or \
@@ -113,7 +109,7 @@ impl JavaRequest {
             .map(|plan| (plan.spec.clone(), limited(plan)))
             .collect();
         Ok(JavaRuns {
-            budgets: Budgets::new(&named, self.fast.as_ref()),
+            budgets: Budgets::new(&named, self.options.fast.as_ref()),
             notes: notes.into_iter().collect(),
             asked: plans.into_iter().map(|plan| plan.spec).collect(),
             plans: others,
@@ -156,7 +152,7 @@ impl JavaRuns {
             recorded: self.recorded.clone(),
             plan: plan.into(),
             budget,
-            instances: self.request.instances,
+            instances: self.request.options.instances.instances,
             numa: Numa::Local,
             seed: self.request.seed,
             pictures: self.request.pictures,
@@ -182,7 +178,7 @@ impl Comparison for JavaRuns {
             .run(run)
             .map_or(BASE, |run| &*self.plans[run.plan].spec);
         let asked = self.asked.iter().any(|spec| spec == plan);
-        Role::of(self.request.plans.as_deref(), plan, asked)
+        Role::of(self.request.options.plan.as_deref(), plan, asked)
     }
 
     fn facts(&self, run: usize) -> Facts {

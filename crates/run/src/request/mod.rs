@@ -10,6 +10,7 @@
 //! | `objects` | a WebAssembly program under heap plans |
 //! | `engine` | how such a program is started: its heap and compilers |
 //! | `plans` | which plans a list names |
+//! | `options` | what a user may say, for the command line and Python |
 //! | `fast`, `budgets` | how much fast memory runs may have |
 //! | `so_far` | how far runs are |
 
@@ -21,12 +22,13 @@ mod java;
 mod named;
 mod native;
 mod objects;
+pub mod options;
 mod pages;
 mod plans;
 mod so_far;
 
 pub use budgets::{BASE, Budgets, Limited, PlannedRun, SHARE};
-pub use engine::{EngineRequest, limit_heap};
+pub use engine::limit_heap;
 pub use fast::Fast;
 pub use here::machine as machine_of_probe;
 pub use java::{JavaRequest, JavaRuns, recorded};

@@ -1,6 +1,7 @@
 //! A native program's memory under plans: a recorded run is replayed with its objects, or its pages, where each plan has them.
 
-use super::{BASE, Budgets, Fast, Limited, PlannedRun};
+use super::options::{Plans, Stale, Trays};
+use super::{BASE, Budgets, Limited, PlannedRun};
 use crate::objects::{
     self, By, Groups, Known, MOST_SITES, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan,
     Quotas, TraceSites, check_trays, colours, truth,
@@ -25,16 +26,14 @@ const SITES: usize = 50;
 pub struct NativeRequest {
     /// The machine. The program has one socket of it.
     pub machine: Machine,
-    /// Plans: `all`, or specifications separated by commas; `None`: all that go with the machine.
-    pub plans: Option<String>,
-    /// Fast memory; `None`: a quarter of what the program takes.
-    pub fast: Option<Fast>,
-    /// A profile of another run, which plans by site go by; `None`: they go by this very run.
+    /// Plans: `None` are all that go with the machine, and fast memory is a quarter of what the program takes where none is said.
+    pub plans: Plans,
+    /// The profile of another run that [`Plans::profile`] names, which plans by site go by; `None`: they go by this very run.
     pub profile: Option<Profile>,
     /// Whether that profile is of another build of the program.
-    pub stale: bool,
-    /// How hot and cold sites become colours on DIMMs, as a user writes it.
-    pub trays: Option<String>,
+    pub stale: Stale,
+    /// How hot and cold sites become colours on DIMMs.
+    pub trays: Trays,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
     /// Whether results have what pictures are made of.
@@ -46,11 +45,10 @@ impl NativeRequest {
     pub fn new(machine: Machine) -> NativeRequest {
         NativeRequest {
             machine,
-            plans: None,
-            fast: None,
+            plans: Plans::default(),
             profile: None,
-            stale: false,
-            trays: None,
+            stale: Stale::default(),
+            trays: Trays::default(),
             seed: 1,
             pictures: false,
         }
@@ -65,26 +63,26 @@ impl NativeRequest {
         if machine.dram_cache.is_some() {
             return Err(Error::NoSlowNode(machine.name.clone()));
         }
-        if self.stale && self.profile.is_none() {
+        if self.stale.stale && self.profile.is_none() {
             return Err(Error::Asked(
                 "--stale is about a profile of another build: name it with --sites FILE.sites"
                     .into(),
             ));
         }
         self.chosen()?;
-        match (&self.fast, has_one_memory(machine)) {
+        match (&self.plans.fast, has_one_memory(machine)) {
             (Some(fast), true) => Err(Error::Asked(format!(
                 "--fast {fast}: machine `{}` has one memory and no budget: take --plan trays:capacity=5%, or --trays limit=8MiB",
                 machine.name
             ))),
             (_, true) => check_trays(machine, &self.tray_options()?),
-            (_, false) if self.trays.is_some() => Err(Error::NoTrays(machine.name.clone())),
+            (_, false) if self.trays.trays.is_some() => Err(Error::NoTrays(machine.name.clone())),
             (_, false) => Ok(()),
         }
     }
 
     fn tray_options(&self) -> Result<TrayOptions, Error> {
-        match &self.trays {
+        match &self.trays.trays {
             Some(text) => TrayOptions::parse(text).map_err(|e| Error::Asked(e.to_string())),
             None => Ok(TrayOptions::default()),
         }
@@ -98,7 +96,7 @@ impl NativeRequest {
             By::Colours(_) => colours,
             _ => !colours,
         };
-        let list = self.plans.as_deref().unwrap_or(varve_spec::ALL);
+        let list = self.plans.plan.as_deref().unwrap_or(varve_spec::ALL);
         let chosen = PLANS
             .list(list, able)
             .map_err(|e| named_elsewhere(list, e))?;
@@ -142,8 +140,8 @@ impl NativeRequest {
             .map(|plan| (plan.spec.clone(), limited(plan)))
             .collect();
         Ok(NativeRuns {
-            budgets: Budgets::new(&named, self.fast.as_ref()),
-            list: self.plans.clone(),
+            budgets: Budgets::new(&named, self.plans.fast.as_ref()),
+            list: self.plans.plan.clone(),
             asked: plans.into_iter().map(|plan| plan.spec).collect(),
             first,
             plans: others,
@@ -279,7 +277,7 @@ impl NativeRuns {
             Some(profile) => {
                 let known = Known {
                     profile,
-                    stale: self.request.stale,
+                    stale: self.request.stale.stale,
                     otherwise: if self.colours() { "hot" } else { SLOW },
                 };
                 let (groups, counts) =

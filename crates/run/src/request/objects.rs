@@ -1,8 +1,9 @@
 //! A WebAssembly program's objects under heap plans.
 
+use super::options::{Instances, Plans, Trays};
 use super::{BASE, Budgets, Fast, Limited, PlannedRun, plans, usual_plans};
 use crate::pipeline::{Comparison, Facts, Role};
-use crate::{Error, ManagedProgram, ManagedSpec, Numa, PlanResult, TrayOptions, has_one_memory};
+use crate::{Error, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, has_one_memory};
 use std::sync::Arc;
 use varve_machine::energy::Energy;
 use varve_machine::model::nodes;
@@ -17,24 +18,19 @@ pub struct ObjectsRequest {
     pub machine: Machine,
     /// The program, and what it is given.
     pub program: ManagedProgram,
-    /// The engine's settings ([`super::EngineRequest`]), with the profile that plans go by.
+    /// The engine's settings ([`super::options::Heap`]), with the profile that plans go by.
     pub config: Config,
     /// The most memory of the program that was asked for, if it was.
     pub heap_max: Option<Bytes>,
-    /// Heap plans: `all`, or specifications separated by commas; `None`: the few that tell most.
-    pub plans: Option<String>,
-    /// Fast memory of the program's objects; `None`: all that the machine has.
-    pub fast: Option<Fast>,
+    /// Heap plans (`None`: the few that tell most), and fast memory of the program's objects (`None`: all that the machine has). The
+    /// profile is read into `config`.
+    pub plans: Plans,
     /// Page size, bytes; `None`: 4 KiB.
     pub page_bytes: Option<u64>,
     /// Instances of the program that share the machine.
-    pub instances: u32,
-    /// Whether every instance is run, and not one that stands for all.
-    pub every: bool,
-    /// Where threads and memory are.
-    pub numa: Numa,
-    /// How memories are colours on DIMMs, as a user writes it.
-    pub trays: Option<String>,
+    pub instances: Instances,
+    /// How memories are colours on DIMMs.
+    pub trays: Trays,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
     /// Whether results have what pictures are made of.
@@ -49,13 +45,10 @@ impl ObjectsRequest {
             program,
             config: Config::default(),
             heap_max: None,
-            plans: None,
-            fast: None,
+            plans: Plans::default(),
             page_bytes: None,
-            instances: 1,
-            every: false,
-            numa: Numa::Local,
-            trays: None,
+            instances: Instances::default(),
+            trays: Trays::default(),
             seed: 1,
             pictures: false,
         }
@@ -92,7 +85,7 @@ impl ObjectsRequest {
     }
 
     fn tray_options(&self) -> Result<TrayOptions, Error> {
-        match &self.trays {
+        match &self.trays.trays {
             Some(_) if !self.colours() => Err(Error::NoTrays(self.machine.name.clone())),
             Some(text) => TrayOptions::parse(text).map_err(|e| Error::Asked(e.to_string())),
             None => Ok(TrayOptions::default()),
@@ -102,7 +95,7 @@ impl ObjectsRequest {
     /// Is a profile of this very run wanted, for plans by allocation sites, where none was given? Better than leaving such plans
     /// out.
     pub fn wants_profile(&self) -> bool {
-        let wanted = self.plans.as_deref().unwrap_or(varve_spec::ALL);
+        let wanted = self.plans.plan.as_deref().unwrap_or(varve_spec::ALL);
         self.colours() && wanted == varve_spec::ALL && self.config.profile.is_none()
     }
 
@@ -125,7 +118,7 @@ impl ObjectsRequest {
     /// A plan that is unknown, or that goes by a profile where there is none.
     pub fn plans(&self) -> Result<Vec<String>, Error> {
         let profile: Option<&Profile> = self.config.profile.as_deref();
-        match self.plans.as_deref() {
+        match self.plans.plan.as_deref() {
             Some(list) => plans(list, profile, self.colours()),
             None => Ok(usual_plans(profile, self.colours())),
         }
@@ -138,7 +131,7 @@ impl ObjectsRequest {
     pub fn runs(&self) -> Result<ObjectRuns, Error> {
         let asked = self.plans()?;
         // What the program takes is known from a run in fast memory alone, so that this one is the first.
-        let shares = matches!(self.fast, Some(Fast::Percent(_)));
+        let shares = matches!(self.plans.fast, Some(Fast::Percent(_)));
         let plans: Vec<String> = match shares {
             true => asked.iter().filter(|plan| *plan != BASE).cloned().collect(),
             false => asked.clone(),
@@ -147,20 +140,22 @@ impl ObjectsRequest {
             .iter()
             .map(|plan| (plan.clone(), Limited::Asked))
             .collect();
+        let mut config = self.config.clone();
+        config.slower = self.instances.slower;
         let base = ManagedSpec {
-            config: self.config.clone(),
+            config,
             page_bytes: self.page_bytes.unwrap_or(4096),
-            instances: self.instances,
-            every: self.every,
-            numa: self.numa,
+            instances: self.instances.instances,
+            every: self.instances.co_run,
+            numa: self.instances.numa,
             trays: self.tray_options()?,
             seed: self.seed,
             pictures: self.pictures,
             ..ManagedSpec::new(self.machine.clone(), BASE, self.program.clone())
         };
         Ok(ObjectRuns {
-            budgets: Budgets::new(&limited, self.fast.as_ref()),
-            list: self.plans.clone(),
+            budgets: Budgets::new(&limited, self.plans.fast.as_ref()),
+            list: self.plans.plan.clone(),
             base,
             shares,
             asked,

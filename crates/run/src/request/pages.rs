@@ -1,5 +1,6 @@
 //! A program's pages under page policies.
 
+use super::options::Pages;
 use crate::pipeline::{Comparison, Facts, Role};
 use crate::{Error, RunResult, RunSpec, Work, policies_for};
 use varve_machine::Machine;
@@ -18,19 +19,12 @@ pub struct PagesRequest {
     pub machine: Machine,
     /// The program.
     pub work: Work,
-    /// Page policies: `all`, or specifications separated by commas.
-    pub policies: String,
-    /// Divisor of all sizes; `None`: 64 for a workload, 1 for a command, and for a trace the one at which its pages fill twice the
-    /// fast memory.
-    pub scale: Option<u32>,
+    /// Which policies, at which scale, and how the model runs the program.
+    pub options: Pages,
     /// Page size, bytes, at full size for a workload; `None`: 2 MiB for a workload, else 4 KiB.
     pub page_bytes: Option<u64>,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Cores that program and daemons share; 0: the daemons have cores of their own.
-    pub cores: u32,
-    /// End after this much time of the machine, s.
-    pub until_s: Option<f64>,
     /// Whether results have what pictures are made of.
     pub pictures: bool,
     /// How much memory the trace touches, where somebody has looked already.
@@ -43,12 +37,9 @@ impl PagesRequest {
         PagesRequest {
             machine,
             work,
-            policies: varve_spec::ALL.into(),
-            scale: None,
+            options: Pages::default(),
             page_bytes: None,
             seed: 1,
-            cores: 0,
-            until_s: None,
             pictures: false,
             footprint: None,
         }
@@ -56,7 +47,7 @@ impl PagesRequest {
 
     /// Does the scale depend on what is in a trace?
     pub fn looks_into_trace(&self) -> bool {
-        matches!(self.work, Work::Trace(_)) && self.scale.is_none()
+        matches!(self.work, Work::Trace(_)) && self.options.scale.is_none()
     }
 
     /// What is run, under no policy yet; and how many accesses it makes, if that is known.
@@ -74,10 +65,10 @@ impl PagesRequest {
         };
         let mut spec = RunSpec::new(self.machine.clone(), "", self.work.clone());
         (spec.scale, spec.page_bytes) = (scale, page);
-        (spec.seed, spec.cores) = (self.seed, self.cores);
+        spec.seed = self.seed;
+        spec.on = self.options.on.clone();
         spec.point_ns = POINT_NS * factor;
         spec.pictures = self.pictures;
-        spec.until_ns = self.until_s.map(|s| (s * 1e9) as u64);
         spec.footprint = footprint;
         Ok((spec, footprint.map(|trace| trace.ops)))
     }
@@ -88,7 +79,7 @@ impl PagesRequest {
     /// A policy that is unknown, or none that goes with the machine.
     pub fn policies(&self, base: &RunSpec) -> Result<Vec<String>, Error> {
         let machine = base.machine.scaled(base.scale);
-        policies_for(&self.policies, &machine, scaled_page(base).max(4096))
+        policies_for(&self.options.policy, &machine, scaled_page(base).max(4096))
     }
 
     /// One run for each policy.
@@ -102,14 +93,14 @@ impl PagesRequest {
         };
         Ok(PageRuns {
             specs: self.policies(base)?.into_iter().map(of).collect(),
-            list: self.policies.clone(),
+            list: self.options.policy.clone(),
         })
     }
 
     /// Scale and page size: what was asked for, or what suits the work; and how much memory it touches, if that is known.
     fn sizes(&self) -> Result<(u32, u64, Option<Footprint>), Error> {
         let page = |default: u64| self.page_bytes.unwrap_or(default);
-        match (&self.work, self.scale) {
+        match (&self.work, self.options.scale) {
             (Work::Workload(_), scale) => {
                 Ok((scale.unwrap_or(WORKLOAD_SCALE), page(2 << 20), None))
             }

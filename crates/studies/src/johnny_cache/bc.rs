@@ -22,7 +22,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) {
         );
         let mut add = |key: &str| {
             let mut spec = setup.spec(key, &work, setup.apps_scale);
-            spec.cores = CORES;
+            spec.on.cores = CORES;
             let key = if key == "fast" { "dram" } else { key };
             plan.run(format!("bc{s}/{key}"), spec);
         };

@@ -58,7 +58,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
                     &line(setup, CLUSTERED, threads, seconds),
                     setup.scale,
                 );
-                spec.cores = cores;
+                spec.on.cores = cores;
                 plan.run(format!("{name}/{key}"), spec);
             };
             let work = line(setup, CLUSTERED, threads, STATIC_S);

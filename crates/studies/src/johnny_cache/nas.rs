@@ -38,7 +38,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) {
             "{kernel}:class={class},iterations={iterations},data=addresses,threads={CORES}"
         );
         let mut spec = setup.spec(policy, &work, scale);
-        spec.cores = CORES;
+        spec.on.cores = CORES;
         spec
     };
     let scale = setup.apps_scale;
@@ -54,7 +54,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) {
             plan.run(format!("mg.E/{key}"), spec("mg", "E", 1, key, scale));
             let mut cg = spec("cg", "E", 1, key, COARSE);
             let seconds = CG_E_S * setup.length * f64::from(setup.shrink);
-            cg.until_ns = Some((seconds * 1e9) as u64);
+            cg.on.until_s = Some(seconds);
             plan.run(format!("cg.E/{key}"), cg);
         }
     }

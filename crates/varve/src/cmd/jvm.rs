@@ -18,9 +18,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     }
     let machine = request::machine(&a.model.machine_or(NATIVE_MACHINE)).map_err(wrong)?;
     let request = JavaRequest {
-        plans: a.generations.plan.clone(),
-        fast: a.generations.fast.clone(),
-        instances: a.generations.instances,
+        options: a.generations.clone(),
         seed: a.model.seed,
         pictures: a.output.out.is_some(),
         ..JavaRequest::new(machine)

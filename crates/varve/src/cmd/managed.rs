@@ -26,21 +26,16 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     let mut config = wasm::settings(&a.engine, &a.region, &Medium::default())?;
     let program = wasm::managed(program, &a.engine, &a.sandbox)?;
     config.profile = wasm::profile(objects, &program.file, &program.bytes)?;
-    config.slower = a.instances.slower;
     let machine = machine(&a.model.machine_or("")).map_err(wrong)?;
     // Whoever tells the model of accesses is not to be stopped between two of them: the whole command ends.
     let _timeout = Timeout::begin(a.sandbox.timeout, &program.file);
-    let wanted = objects.plans.plan.as_deref();
     let mut request = ObjectsRequest {
         config,
-        heap_max: a.engine.heap_max,
-        plans: wanted.map(String::from),
-        fast: objects.plans.fast.clone(),
+        heap_max: a.engine.heap.heap_max,
+        plans: objects.plans.clone(),
         page_bytes: a.page.page.map(|Bytes(b)| b),
-        instances: a.instances.instances,
-        every: a.instances.co_run,
-        numa: a.instances.numa,
-        trays: a.trays.trays.clone(),
+        instances: a.instances.clone(),
+        trays: a.trays.clone(),
         seed: a.model.seed,
         pictures: a.output.out.is_some(),
         ..ObjectsRequest::new(machine, program)

@@ -23,11 +23,10 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     }
     let machine = request::machine(&a.model.machine_or(NATIVE_MACHINE)).map_err(wrong)?;
     let request = NativeRequest {
-        plans: a.plans.plan.clone(),
-        fast: a.plans.fast.clone(),
+        plans: a.plans.clone(),
         profile: a.plans.profile.as_deref().map(profile).transpose()?,
-        stale: a.stale.stale,
-        trays: a.trays.trays.clone(),
+        stale: a.stale.clone(),
+        trays: a.trays.clone(),
         seed: a.model.seed,
         pictures: a.output.out.is_some(),
         ..NativeRequest::new(machine)

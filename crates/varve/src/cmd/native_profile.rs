@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use varve_report::fmt;
 use varve_run::Error;
+use varve_run::request::options::Plans;
 use varve_run::request::{self, NATIVE_MACHINE, NativeRequest};
 use varve_sites::Counts;
 use varve_sites::import::{AddressMap, damon, heaptrack, perf_script};
@@ -37,7 +38,10 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
     let trace = &recorded.path;
     let reader = TraceReader::open(trace).map_err(|e| files::of_trace(&e))?;
     let request = NativeRequest {
-        plans: Some("dram,slow".into()),
+        plans: Plans {
+            plan: Some("dram,slow".into()),
+            ..Plans::default()
+        },
         ..NativeRequest::new(machine)
     };
     let mut runs = request.runs(trace).map_err(|e| files::of_input(&e))?;

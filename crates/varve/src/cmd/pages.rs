@@ -58,7 +58,7 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     let (mut spec, accesses) = request.base().map_err(wrong)?;
     let mut runs = request.runs(&spec).map_err(wrong)?;
     let progress = Runs::new(runs.names(), model.jobs, accesses);
-    let until = spec.until_ns;
+    let until = spec.until_ns();
     let answers = answer(&mut runs, |specs, from| {
         progress.make(specs, from, until, &|_, _, _| {})
     });
@@ -75,12 +75,9 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
 /// What is asked for. A trace that decides the scale is looked into here, where one sees that it takes a while.
 fn request(a: &ModelledPages, machine: Machine, work: Work) -> Result<PagesRequest, Failure> {
     let mut request = PagesRequest {
-        policies: a.pages.policy.clone(),
-        scale: a.pages.scale,
+        options: a.pages.clone(),
         page_bytes: a.page.page.map(|Bytes(b)| b),
         seed: a.model.seed,
-        cores: a.pages.cores,
-        until_s: a.pages.until,
         pictures: a.output.out.is_some(),
         ..PagesRequest::new(machine, work)
     };

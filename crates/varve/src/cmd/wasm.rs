@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use varve_run::request::{EngineRequest, Fast};
+use varve_run::request::Fast;
 use varve_run::{Access, ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
 use varve_runtime::{
@@ -29,13 +29,7 @@ pub fn settings(
     region: &Region,
     medium: &Medium,
 ) -> Result<Config, Failure> {
-    let asked = EngineRequest {
-        heap_max: engine.heap_max,
-        nursery: engine.nursery,
-        nursery_max: engine.nursery_max,
-        tier: engine.tier,
-    };
-    let mut config = asked.config().map_err(wrong)?;
+    let mut config = engine.heap.config().map_err(wrong)?;
     super::durable::configure(region, medium, &mut config)?;
     Ok(config)
 }

@@ -2,8 +2,7 @@
 
 use clap::Args;
 use std::path::PathBuf;
-use varve_machine::Bytes;
-use varve_runtime::Tier;
+use varve_run::request::options::Heap;
 
 /// How the program is started, its heap, and its compilers.
 #[derive(Args, Debug)]
@@ -12,18 +11,9 @@ pub struct Engine {
     /// Call this export, with the arguments after `--`, and print its results
     #[arg(long, value_name = "NAME")]
     pub invoke: Option<String>,
-    /// The most memory of the program's objects, and of its linear memories and tables [default: 2GiB, and 4GiB]
-    #[arg(long, value_name = "SIZE")]
-    pub heap_max: Option<Bytes>,
-    /// The nursery in the beginning [default: 4MiB]
-    #[arg(long, value_name = "SIZE")]
-    pub nursery: Option<Bytes>,
-    /// What the nursery may grow to while much of it survives [default: 32MiB]. Under plans with an observer space it does not grow
-    #[arg(long, value_name = "SIZE")]
-    pub nursery_max: Option<Bytes>,
-    /// Compilers: baseline, optimizing, or auto (first one, then the other where the program is hot) [default: auto]
-    #[arg(long, value_name = "TIER")]
-    pub tier: Option<Tier>,
+    /// Its heap and compilers.
+    #[command(flatten)]
+    pub heap: Heap,
 }
 
 /// How this machine compiles and collects, and what is told of that.

@@ -2,12 +2,11 @@
 
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
-use super::jvm::{self, Generations, GenerationsHere, Must};
+use super::jvm::{self, GenerationsHere, Must};
 use super::model::{Marked, Model, PageSize, Windows};
-use super::objects::{Instances, Nodes, Objects, Plans, Stale, Trays};
+use super::objects::{Nodes, Objects};
 use super::output::{Json, Output};
 use super::page_cache::{Live, PageCache};
-use super::pages::Pages;
 use super::region::{Medium, Region};
 use super::sandbox::Sandbox;
 use super::{Request, What};
@@ -18,6 +17,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use varve_machine::Machine;
+use varve_run::request::options::{Generations, Instances, Pages, Plans, Stale, Trays};
 
 /// Pages of a workload, a trace or a command on a modelled machine.
 #[derive(Args, Debug)]

@@ -1,4 +1,4 @@
-//! Options for Java virtual machines on a modelled machine. They are those of other runs, as far as they mean something here.
+//! Options for Java virtual machines on this machine, and which commands and traces are theirs.
 
 use super::MAIN;
 use crate::cmd::files;
@@ -6,25 +6,6 @@ use crate::ui::Failure;
 use clap::Args;
 use std::ffi::OsStr;
 use std::path::Path;
-use varve_run::request::Fast;
-
-/// The plans, and what they may take.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Generations")]
-pub struct Generations {
-    /// Plans for generations: `all`, or names separated by commas (see `varve plan`), such as dram,slow,kg-n,hotset. The program is
-    /// recorded once, and replayed under each [default: all]
-    #[arg(long, value_name = "PLANS", help_heading = MAIN)]
-    pub plan: Option<String>,
-    /// The most fast memory that an instance may take, such as 64MiB, or a share of what it takes with all of it fast, or several:
-    /// 10%,25%,50% [default: 25% for page policies, and what they ask for to plans by generation]
-    #[arg(long, alias = "fast-max", value_name = "SIZE|PERCENT", help_heading = MAIN)]
-    pub fast: Option<Fast>,
-    /// Instances of the program that share the machine, each with all its threads. One is run, and the others load the memory as it
-    /// does
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub instances: u32,
-}
 
 /// The plan of a virtual machine on this machine.
 #[derive(Args, Debug)]

@@ -1,4 +1,4 @@
-//! What `varve run` takes: options by concern, each in a file of its own. Which runs take which options is in [`job`].
+//! What `varve run` takes: options by concern, each in a file of its own; those that a request has are with the requests. Which runs take which options is in [`job`].
 
 pub mod engine;
 pub mod help;
@@ -8,15 +8,15 @@ pub mod model;
 pub mod objects;
 pub mod output;
 pub mod page_cache;
-pub mod pages;
 pub mod region;
 pub mod sandbox;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::ffi::OsString;
+use varve_run::request::options;
 
 /// The heading of the options that most runs want. `varve run --help` shows these alone.
-pub const MAIN: &str = "Main options";
+pub use varve_run::request::options::MAIN;
 
 /// What is run.
 #[derive(Args, Debug)]
@@ -39,17 +39,17 @@ impl Args for Request {
     fn augment_args(command: Command) -> Command {
         let command = What::augment_args(help::usual(command));
         let command = model::Model::augment_args(command);
-        let command = pages::Pages::augment_args(command);
+        let command = options::Pages::augment_args(command);
         let command = objects::Objects::augment_args(command);
-        let command = objects::Stale::augment_args(command);
+        let command = options::Stale::augment_args(command);
         let command = page_cache::Live::augment_args(command);
         let command = output::Output::augment_args(command);
         let command = help::Help::augment_args(command);
         let command = model::PageSize::augment_args(command);
         let command = model::Marked::augment_args(command);
         let command = model::Windows::augment_args(command);
-        let command = objects::Instances::augment_args(command);
-        let command = objects::Trays::augment_args(command);
+        let command = options::Instances::augment_args(command);
+        let command = options::Trays::augment_args(command);
         let command = objects::Nodes::augment_args(command);
         let command = jvm::Must::augment_args(command);
         let command = page_cache::PageCache::augment_args(command);

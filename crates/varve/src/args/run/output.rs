@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// On standard output.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Output")]
 pub struct Json {
     /// Print one JSON document, and nothing else
     #[arg(long, help_heading = MAIN)]
