@@ -5,7 +5,7 @@ use super::{BASE, Budgets, Limited, PlannedRun};
 use crate::catalogue::Live;
 use crate::jvm::{By, JavaResult, JavaSpec, PLANS, Plan, Recorded};
 use crate::pipeline::{Comparison, Facts, Role};
-use crate::{Error, Numa, has_one_memory, objects};
+use crate::{Error, has_one_memory, objects};
 use std::path::Path;
 use std::sync::Arc;
 use varve_machine::Machine;
@@ -153,7 +153,7 @@ impl JavaRuns {
             plan: plan.into(),
             budget,
             instances: self.request.options.instances.instances,
-            numa: Numa::Local,
+            numa: self.request.options.instances.numa,
             seed: self.request.seed,
             pictures: self.request.pictures,
         }

@@ -53,11 +53,18 @@ pub struct JavaInstances {
     /// does
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub instances: u32,
+    /// Where threads and memory are: local (on one socket), remote (on different ones), auto (spread over both, as automatic
+    /// balancing does)
+    #[arg(long, value_name = "WHERE", default_value_t)]
+    pub numa: Numa,
 }
 
 impl Default for JavaInstances {
     /// One.
     fn default() -> JavaInstances {
-        JavaInstances { instances: 1 }
+        JavaInstances {
+            instances: 1,
+            numa: Numa::Local,
+        }
     }
 }
