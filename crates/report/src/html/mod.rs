@@ -70,11 +70,13 @@ pub fn runs(report: &RunReport) -> Result<String, Error> {
     Ok(end(page))
 }
 
-/// What was asked is answered first, in words, where the comparison has an advice; the other notes stand below the table.
-fn split(runs: &RunTable) -> (Vec<&String>, Vec<&String>) {
-    let answers = ["Advice: ", "In slow memory then: "];
-    let is_answer = |note: &&String| answers.iter().any(|begin| note.starts_with(begin));
-    runs.notes.iter().partition(is_answer)
+/// What was asked is answered first, in words, where the comparison has an advice, which its last notes are; the others stand below
+/// the table.
+fn split(runs: &RunTable) -> (&[String], &[String]) {
+    let is_advice = |note: &String| note.starts_with("Advice: ");
+    let first = runs.notes.iter().position(is_advice);
+    let (others, answers) = runs.notes.split_at(first.unwrap_or(runs.notes.len()));
+    (answers, others)
 }
 
 /// Links to the files beside the page, each with what it shows.

@@ -39,13 +39,20 @@ fn dram_cache() -> Result<u64, Failure> {
     topology.dram_cache_bytes().map_err(wrong)
 }
 
-/// Ends as the program ended.
+/// Ends as the program ended, and says so if that was not well.
 pub fn ended(status: &ExitStatus) -> Done {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(0), _) => Ok(ExitCode::SUCCESS),
-        (Some(code), _) => Err(Failure::Quiet(code as u8)),
-        (_, signal) => Err(Failure::Quiet(128 + signal.unwrap_or(0) as u8)),
+        (Some(code), _) => {
+            eprintln!("varve: note: the program ended with exit code {code}");
+            Err(Failure::Quiet(code as u8))
+        }
+        (_, signal) => {
+            let signal = signal.unwrap_or(0);
+            eprintln!("varve: note: the program was ended by signal {signal}");
+            Err(Failure::Quiet(128 + signal as u8))
+        }
     }
 }
 

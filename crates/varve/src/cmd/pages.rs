@@ -196,7 +196,12 @@ fn as_it_goes(command: &[OsString], a: &ModelledPages, machine: Machine, work: W
     varve_run::check(&spec).map_err(|e| of_run(&e))?;
     let mut program = recorder(command, RecorderOptions::default())?.live();
     let result = varve_run::run_program(&spec, &mut program, &mut |_| !ui::stopped());
+    let end = program.end();
+    if let Some(line) = super::trace::ended(&end) {
+        eprintln!("varve: note: {line}");
+    }
     let came = Came::of(&runs, vec![result], |_, e| failure(&spec, e))?;
+    let came = came.of_command(Some(&end));
     show(a, &spec, &spec.work.name(), &runs, &came)
 }
 

@@ -16,6 +16,8 @@ use varve_run::tier_seen::{TierEye, Witness};
 
 pub fn tier(a: &TierArgs) -> Done {
     let target = target(a)?;
+    // What a command prints is no part of the document.
+    ui::programs_elsewhere(None, a.json)?;
     let spec = live_spec(&a.policy).map_err(wrong)?;
     let entry = varve_pages::policies::entry(&spec).map_err(wrong)?;
     if entry.live == Live::Frames {

@@ -361,7 +361,11 @@ fn a_run_ends_as_its_program_ended_if_all_was_done() {
     if !can_trace() {
         return;
     }
-    for options in [&["--policy", "all"][..], &["--plan", "dram,slow"]] {
+    for options in [
+        &["--policy", "all"][..],
+        &["--policy", "first-touch"],
+        &["--plan", "dram,slow"],
+    ] {
         for (script, code, words) in [
             ("exit 3", 3, "ended with exit code 3"),
             ("kill -9 $$", 137, "ended by signal 9"),
@@ -370,7 +374,7 @@ fn a_run_ends_as_its_program_ended_if_all_was_done() {
             let said = varve(&words_of);
             assert_eq!(said.code, code, "{script}: {}", said.err);
             assert!(said.err.contains(words), "{}", said.err);
-            assert!(said.out.contains("waiting"), "all was done: {}", said.out);
+            assert!(said.out.contains("moved"), "all was done: {}", said.out);
         }
     }
 }
