@@ -43,7 +43,7 @@ pub enum Error {
     NoPolicy(String),
     /// A heap plan wants two memories, or DIMMs that pages can be put on.
     #[error(
-        "machine `{0}` has no slow memory of its own beside its DRAM, and its channels are interleaved, so that no DIMM can be cold: plans for objects need the one or the other; take another machine, such as optane-6242 or haswell-2620v3"
+        "machine `{0}` has no slow memory of its own, and its channels are interleaved, so that no DIMM can be cold: take another machine, such as optane-6242 or haswell-2620v3"
     )]
     NoTiers(String),
     /// Collections cannot be told from windows.
@@ -53,12 +53,12 @@ pub enum Error {
     SampledJava(PathBuf),
     /// Objects of a native program are to be in one of two memories.
     #[error(
-        "machine `{0}` has no slow memory that is a node of its own, where objects could be: take another machine, such as cxl-spr or optane-6230; --policy compares page policies on this one"
+        "machine `{0}` has no slow memory that is a node of its own: take another one, such as cxl-spr or optane-6230; --policy compares page policies here"
     )]
     NoSlowNode(String),
     /// Options of trays on a machine with two memories.
     #[error(
-        "machine `{0}` has slow memory, and plans for objects choose between that and DRAM: trays are for machines with one memory whose channels are not interleaved, such as haswell-2620v3; leave them out"
+        "machine `{0}` has slow memory: trays are for machines with one memory whose channels are not interleaved, such as haswell-2620v3; leave them out"
     )]
     NoTrays(String),
     /// Trays are about energy, and the machine has no data for it.

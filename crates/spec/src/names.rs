@@ -104,10 +104,24 @@ pub fn find<'e, E>(
         Error::Unknown {
             kind,
             name: name.into(),
-            known: known.join(", "),
+            known: shown(&known),
             meant: nearest(name, known).map(String::from),
         }
     })
+}
+
+/// Names in a sentence: all of a few, and some of many.
+fn shown(names: &[&str]) -> String {
+    /// More than that are not read.
+    const MOST: usize = 12;
+    match names.len() {
+        all if all > MOST => format!(
+            "{} and {} more",
+            names[..MOST / 2].join(", "),
+            all - MOST / 2
+        ),
+        _ => names.join(", "),
+    }
 }
 
 /// The known name that is nearest to a mistyped one, if one is near.

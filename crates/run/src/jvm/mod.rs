@@ -228,9 +228,8 @@ impl JavaSpec {
         if self.instances > 1 && threads > cores * core.threads {
             let room = cores * core.threads;
             return Err(Error::Java(format!(
-                "--instances {}: a socket of `{}` has {room} hardware threads, and each instance keeps {} of its threads busy: run \
-                 --instances {} at most, or record the program with fewer threads (its own, and with -XX:ActiveProcessorCount=N those \
-                 of compiler and collector)",
+                "--instances {}: a socket of `{}` has {room} hardware threads, and each instance keeps {} busy: run {} at most, or \
+                 record it with fewer threads (-XX:ActiveProcessorCount=N)",
                 self.instances,
                 self.machine.name,
                 self.recorded.busy,

@@ -23,6 +23,8 @@ pub fn open_trace(path: &Path) -> Result<TraceReader, Failure> {
 /// A trace's error with a remedy where the reader knows none.
 pub fn of_trace(e: &TraceError) -> Failure {
     match e {
+        // What it is instead says what to do.
+        TraceError::Foreign { hint, .. } if hint.contains("first") => wrong(e),
         TraceError::Foreign { .. } => wrong(format!(
             "{e}; record one with `varve trace`, or turn another tool's into one with `varve trace import`"
         )),

@@ -219,6 +219,6 @@ fn not_work(text: &str, e: &varve_run::Error) -> Failure {
         true => wrong(format!(
             "`{text}` is no workload, but a command of this system: write `varve run -- {text}`"
         )),
-        false => wrong(format!("{e}; for a command write `varve run -- COMMAND`")),
+        false => wrong(e),
     }
 }

@@ -10,7 +10,7 @@ fn an_unknown_name_is_told_with_the_known_ones() {
     varve(&["run", TINY, "--policy", "nope"]).refuses(2, &["nope", "static"]);
     varve(&["run", TINY, "--policy", "static,nope"]).refuses(2, &["nope"]);
     varve(&["policy", "nope"]).refuses(2, &["nope", "first-touch"]);
-    varve(&["workload", "nope"]).refuses(2, &["nope", "pagerank"]);
+    varve(&["workload", "nope"]).refuses(2, &["nope", "gups"]);
     varve(&["study", "nope"]).refuses(2, &["nope", "johnny-cache"]);
     varve(&["study", "count", "nothing", "1"]).refuses(2, &["nothing"]);
     varve(&["study", "quickcheck", "--shard", "0/2"]).refuses(2, &["measures the machine"]);

@@ -406,3 +406,55 @@ fn what_is_run_is_named_with_the_remedy() {
         varve(&[&run[..], &["hotset:bogus=1"]].concat()).refuses(2, &["`hotset`", "`bogus`"]);
     }
 }
+
+/// What cannot be is one line of under 30 words, whichever kind of run it is.
+#[test]
+fn a_refusal_is_short() {
+    for words in [
+        "run",
+        "run a b",
+        "run README.md",
+        "run nosuch",
+        "run nosuch.trace",
+        "run gups -- ls",
+        "run gups --sites x",
+        "run gups --plan hotset",
+        "run gups --fast 10%",
+        "run gups --scale 3",
+        "run gups --scale 65536 --page 4KiB",
+        "run gups --policy hot",
+        "run gups --policy hotset",
+        "run gups --policy static --machine cxl-spr",
+        "run gups --machine nosuch",
+        "run --live gups",
+        "run traces/sqlite-join.trace --trays hot=1",
+        "run traces/sqlite-join.trace --sites none.sites",
+        "run traces/sqlite-join.trace --sample 1%",
+        "run traces/sqlite-join.trace --plan knapsak",
+        "run traces/sqlite-join.trace --plan slow --machine optane-6230-memory-mode",
+        "run traces/sqlite-join.trace --fast 10% --machine haswell-2620v3",
+        "run traces/jvm/xalan-parallel-1.trace.zst",
+        "run programs/dist/graph.wasm --machine optane-6242 --plan cgz-f",
+        "run programs/dist/graph.wasm --machine optane-6242 --plan hotset",
+        "run programs/dist/graph.wasm --machine optane-6242 --trays hot=1",
+        "run programs/dist/graph.wasm --machine optane-6242 --instances 900",
+        "run programs/dist/graph.wasm --machine optane-6230-memory-mode",
+        "run programs/dist/graph.wasm --plan dram,kg-n",
+        "run programs/dist/graph.wasm --nodes fast=9",
+        "run --plan pima -- java X",
+        "run --plan hot-sites -- java X",
+        "run --plan kg-m -- java X",
+        "run --instances 0 -- java X",
+        "run --stale -- java X",
+        "run --machine haswell-2620v3 --plan kg-n -- java X",
+        "run --live --plan hotset -- java X",
+        "run --live --sites none.sites -- true",
+        "run --live --fast 64MiB -- true",
+    ] {
+        let all: Vec<&str> = words.split(' ').collect();
+        let said = varve(&all);
+        said.refuses(2, &[]);
+        let long = said.err.split_whitespace().count() - 1;
+        assert!(long < 30, "{words}: {long} words: {}", said.err);
+    }
+}

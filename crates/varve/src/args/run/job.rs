@@ -339,10 +339,16 @@ fn ids(add: fn(Command) -> Command) -> Vec<Id> {
 fn takers(id: &Id) -> String {
     let takes = |kind: &Kind| kind.takes().contains(id);
     let mut kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(takes).collect();
-    let groups: [(&str, fn(&Kind) -> bool); 5] = [
+    let groups: [(&str, fn(&Kind) -> bool); 6] = [
         ("runs on a model (--machine)", |kind| kind.is_modelled()),
         ("objects on a model", |kind| {
             kind.is_modelled() && *kind != Kind::ModelledPages
+        }),
+        ("native and WebAssembly programs with plans", |kind| {
+            matches!(
+                kind,
+                Kind::ModelledNative | Kind::ModelledObjects | Kind::LiveNative | Kind::LiveObjects
+            )
         }),
         ("objects on this machine", |kind| {
             matches!(kind, Kind::LiveNative | Kind::LiveJava | Kind::LiveObjects)
