@@ -46,6 +46,10 @@ pub struct Listed {
     pub source: &'static str,
     /// Its parameters, those that all of the kind have included.
     pub params: Vec<Param>,
+    /// What it goes by while the program runs.
+    pub observes: &'static [policies::Observed],
+    /// The default of the time between two wake-ups, as a user writes it, of those that wake.
+    pub period: Option<&'static str>,
     /// Whether it needs a site profile.
     pub profile: bool,
     /// How it is followed on this machine.
@@ -64,6 +68,11 @@ fn policy(entry: &'static policies::Entry) -> Listed {
         about: entry.about,
         source: entry.source,
         params: all_params(entry.params, &[policies::SCALE]),
+        observes: entry.observes,
+        period: entry.period.and_then(|key| {
+            let param = entry.params.iter().find(|param| param.key == key)?;
+            Some(param.default)
+        }),
         profile: false,
         live: of_policy(entry),
     }
@@ -77,6 +86,8 @@ pub fn plans() -> Vec<Listed> {
         about: entry.about,
         source: entry.source,
         params: all_params(entry.params, &[heap::CODE]),
+        observes: &[],
+        period: None,
         profile: entry.profile,
         live: Live::By("run --plan"),
     });
@@ -96,6 +107,8 @@ fn own<By>(kind: Kind, plans: &Catalogue<By>) -> impl Iterator<Item = Listed> {
         about: entry.about,
         source: entry.source,
         params: entry.params.to_vec(),
+        observes: &[],
+        period: None,
         profile: false,
         live: entry.live,
     })

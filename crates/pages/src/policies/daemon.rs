@@ -7,16 +7,21 @@ use varve_spec::{Error, Param, Values, Want};
 
 use crate::heat::Thresholds;
 
+/// The parameter that says how many accesses there are to a sample.
+pub const SAMPLE_PERIOD: &str = "sample-period";
+/// The parameter that says how often a daemon wakes.
+pub const PERIOD: &str = "period";
+
 /// The parameters, each with its source.
 pub const PARAMS: &[Param] = &[
     Param::scaled(
-        "sample-period",
+        SAMPLE_PERIOD,
         Want::COUNT,
         "10k",
         "one access in this many is sampled, 0 for none; HeMem's default according to Johnny Cache, section 5.4.2",
     ),
     Param::scaled(
-        "period",
+        PERIOD,
         Want::Time,
         "10ms",
         "time between two wake-ups of the migration daemon, 0s for none; HeMem (SOSP 2021), its artifact's PEBS_KSWAPD_INTERVAL",
@@ -84,8 +89,8 @@ impl Settings {
         }
         let daemons = Daemons {
             threads: values.count("threads") as u32,
-            period: values.count("period"),
-            sample_period: values.count("sample-period"),
+            period: values.count(PERIOD),
+            sample_period: values.count(SAMPLE_PERIOD),
         };
         // Time and pages shrink together with the machine, so that the pages moved per wake-up do not depend on it.
         let bytes = u128::from(values.count("rate")) * u128::from(daemons.period) / 1_000_000_000;

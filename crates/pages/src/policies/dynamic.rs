@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use varve_machine::{Daemons, Fault, Source};
 
 use super::daemon::Settings;
-use super::entry::{Advised, Entry, Live, Needs};
+use super::entry::{Advised, Entry, Live, Needs, Observed};
 use crate::frames::{Frames, Remap};
 use crate::heat::Heat;
 use crate::policy::Policy;
@@ -21,6 +21,8 @@ pub const ENTRY: Entry = Entry {
     source: "Johnny Cache, section 4.3",
     needs: Needs::MemoryMode,
     advised: Advised::Anywhere,
+    observes: &[Observed::Uses],
+    period: Some(super::daemon::PERIOD),
     params: &super::with_daemon(super::SEED),
     live: Live::Frames,
     ..Entry::new(

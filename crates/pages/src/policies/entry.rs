@@ -2,6 +2,7 @@
 
 use varve_spec::{Param, Values, Want};
 
+use super::daemon;
 use crate::error::Error;
 use crate::frames::Frames;
 use crate::policy::Policy;
@@ -41,10 +42,33 @@ pub struct Entry {
     pub linux: Option<Needs>,
     /// By what it places programs on this machine too, or why on the model alone.
     pub live: Live,
+    /// What it goes by besides the pages that are touched first.
+    pub observes: &'static [Observed],
+    /// The parameter that says how often it wakes, of those that do.
+    pub period: Option<&'static str>,
     /// Its own parameters; [`SCALE`] comes on top.
     pub params: &'static [Param],
     /// Makes it for a machine.
     pub build: Build,
+}
+
+/// What a policy is told while the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observed {
+    /// Sampled accesses, by which hot pages are told from cold ones.
+    Uses,
+    /// Bytes that memory moves in a time.
+    Traffic,
+}
+
+impl Observed {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Observed::Uses => "sampled accesses",
+            Observed::Traffic => "bandwidth",
+        }
+    }
 }
 
 /// Makes a policy and the frames that it works on.
@@ -102,6 +126,8 @@ impl Entry {
             advised: Advised::Never,
             linux: None,
             live: Live::No("nobody has said how"),
+            observes: &[],
+            period: None,
             params: &[],
             build,
         }
@@ -114,6 +140,27 @@ impl Entry {
     pub fn values(&self, given: &str) -> Result<Values, Error> {
         let values = Values::parse(KIND, self.name, self.params, &[SCALE], given)?;
         Ok(values)
+    }
+
+    /// Time between two wake-ups with these parameters, ns; none if it never wakes.
+    ///
+    /// # Errors
+    /// As [`Entry::values`].
+    pub fn wakes(&self, given: &str) -> Result<Option<u64>, Error> {
+        let values = self.values(given)?;
+        let period = self.period.map(|key| values.count(key));
+        Ok(period.filter(|ns| *ns > 0))
+    }
+
+    /// Whether it decides by what is in use, with these parameters.
+    ///
+    /// # Errors
+    /// As [`Entry::values`].
+    pub fn goes_by_use(&self, given: &str) -> Result<bool, Error> {
+        let samples = self.values(given)?;
+        let by_use = self.observes.contains(&Observed::Uses);
+        let samples = by_use && samples.count(daemon::SAMPLE_PERIOD) > 0;
+        Ok(samples && self.wakes(given)?.is_some())
     }
 
     /// Makes the policy with the parameters `given` for a machine.

@@ -8,7 +8,7 @@
 use varve_machine::{Daemons, Fault, Source};
 
 use super::daemon::Settings;
-use super::entry::{Advised, Entry, Live, Needs};
+use super::entry::{Advised, Entry, Live, Needs, Observed};
 use super::{nearest_of, seen_from};
 use crate::frames::{Frames, Remap};
 use crate::heat::Heat;
@@ -22,6 +22,8 @@ pub const ENTRY: Entry = Entry {
     source: "Raybuck et al., HeMem, SOSP 2021; Johnny Cache, section 2.1",
     needs: Needs::Flat,
     advised: Advised::Anywhere,
+    observes: &[Observed::Uses],
+    period: Some(super::daemon::PERIOD),
     params: &super::with_daemon(SPARE),
     live: Live::Nodes,
     ..Entry::new(

@@ -18,7 +18,7 @@ pub mod trays;
 
 pub use by_tier::ByTier;
 pub use dynamic::Dynamic;
-pub use entry::{Advised, Entry, Live, Made, Needs, SCALE};
+pub use entry::{Advised, Entry, Live, Made, Needs, Observed, SCALE};
 pub use first_touch::FirstTouch;
 pub use hotset::HotSet;
 pub use interleave::Interleave;
@@ -153,6 +153,34 @@ mod tests {
         assert!(policies().iter().all(|p| !p.source.is_empty()));
         let unsaid = Entry::new("", "", slow::ENTRY.build).live;
         assert!(policies().iter().all(|p| p.live != unsaid));
+    }
+
+    /// What an entry says without making the policy is what the policy does.
+    #[test]
+    fn an_entry_tells_how_often_its_policy_wakes_and_what_it_goes_by() {
+        for (machine, specs) in [
+            (
+                "cxl-spr",
+                ["hotset", "hotset:period=5ms,sample-period=0", "first-touch"],
+            ),
+            (
+                "optane-6230-memory-mode",
+                ["dynamic", "dynamic:period=0s", "static"],
+            ),
+        ] {
+            let machine = varve_machine::Machine::load(machine).unwrap().scaled(4096);
+            let topology = Topology::of(&machine, 2 << 20).unwrap();
+            for spec in specs {
+                let (entry, _) = parse(spec).unwrap();
+                let given = varve_spec::split(spec).1;
+                let (_, policy) = entry.make(given, &topology).unwrap();
+                let daemons = policy.daemons();
+                let period = Some(daemons.period).filter(|ns| *ns > 0);
+                assert_eq!(entry.wakes(given).unwrap(), period, "{spec}");
+                let by_use = daemons.period > 0 && daemons.sample_period > 0;
+                assert_eq!(entry.goes_by_use(given).unwrap(), by_use, "{spec}");
+            }
+        }
     }
 
     proptest::proptest! {

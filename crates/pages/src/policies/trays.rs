@@ -7,7 +7,7 @@ use std::ops::Range;
 use varve_machine::{Daemons, Fault};
 use varve_spec::{Param, Values, Want};
 
-use super::entry::{Entry, Live, Made, Needs};
+use super::entry::{Entry, Live, Made, Needs, Observed};
 use crate::error::Error;
 use crate::frames::{Frames, Remap};
 use crate::governor::{BandwidthModel, Decision, Governor};
@@ -18,6 +18,8 @@ use crate::trays::{Colour, DimmMap, TrayError, TrayState, Trays};
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
     source: "Olson et al., TACO 2018, sections 4.1, 7.2 and 8.2.3",
+    observes: &[Observed::Traffic],
+    period: Some(TICK.key),
     needs: Needs::Trays,
     params: &[
         Param::new(

@@ -17,6 +17,9 @@ struct Item {
     params: Vec<Param>,
     /// Of plans, whose.
     whose: Option<&'static str>,
+    /// Of policies, what they go by while the program runs, and how often they wake.
+    observes: Vec<&'static str>,
+    period: Option<&'static str>,
     /// Of policies and plans, by which command they are for this machine, or why they are not.
     live: Option<Live>,
 }
@@ -32,6 +35,8 @@ pub fn policies(a: &ListArgs) -> Done {
             },
             name: p.name,
             params: p.params,
+            observes: p.observes.iter().map(|of| of.name()).collect(),
+            period: p.period,
             whose: None,
             live: Some(p.live),
         }
@@ -58,6 +63,8 @@ pub fn plans(a: &ListArgs) -> Done {
             about: format!("{}{source}{profile}", p.about),
             name: p.name,
             params: p.params,
+            observes: p.observes.iter().map(|of| of.name()).collect(),
+            period: p.period,
             whose: Some(match p.kind {
                 Kind::Pages => "pages of native programs and of Java virtual machines",
                 kind => kind.whose(),
@@ -75,6 +82,8 @@ pub fn workloads(a: &ListArgs) -> Done {
             name: w.name,
             about: w.about.into(),
             params: all_params(w.params, COMMON),
+            observes: Vec::new(),
+            period: None,
             whose: None,
             live: None,
         })
@@ -101,6 +110,12 @@ fn list(a: &ListArgs, what: &'static str, items: Vec<Item>) -> Done {
                     .map(|p| json!({"key": p.key, "default": p.default, "about": p.about}))
                     .collect();
                 let mut all = json!({"name": i.name, "about": i.about, "parameters": params});
+                if !i.observes.is_empty() {
+                    all["observes"] = json!(i.observes);
+                }
+                if let Some(period) = i.period {
+                    all["period"] = json!(period);
+                }
                 if let Some(whose) = i.whose {
                     all["for"] = json!(whose);
                 }

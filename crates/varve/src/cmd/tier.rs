@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use std::path::Path;
 use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
-use varve_live::tier::{Room, Target, TierOptions, group, rivals, tier as run};
+use varve_live::tier::{Target, TierOptions, group, rivals, tier as run};
 use varve_pages::policies::Live;
 use varve_run::tier::{PagePolicy, live_spec};
 use varve_run::tier_seen::{TierEye, Witness};
@@ -64,15 +64,9 @@ pub fn tier(a: &TierArgs) -> Done {
             false => notes.push(rival.line),
         }
     }
-    // Made for a machine that is too small for anything, to see what the policy wants.
-    let trial = Room {
-        page_bytes: 4096,
-        fast_pages: 1,
-        slow_pages: 1,
-    };
-    let trial = PagePolicy::new(&spec, &trial).map_err(wrong)?;
-    let period = period(&spec, trial.period())?;
-    let way = match trial.goes_by_use() {
+    let (_, given) = varve_spec::split(&spec);
+    let period = period(&spec, entry.wakes(given).map_err(wrong)?)?;
+    let way = match entry.goes_by_use(given).map_err(wrong)? {
         true => Some(way(a)?),
         false => None,
     };

@@ -9,7 +9,7 @@ pub const ENTRY: PlanEntry = PlanEntry {
     live: LIVE,
     ..PlanEntry::new(
         "kg-n",
-        "the young generation in fast memory, the old one in slow memory (Kingsguard-nursery)",
+        "the young generation in fast memory, the old one in slow memory",
         |values| Ok(generations(values, true, false)),
     )
 };

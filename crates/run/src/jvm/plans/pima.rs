@@ -16,7 +16,7 @@ pub const ENTRY: PlanEntry = PlanEntry {
     ),
     ..PlanEntry::new(
         "pima",
-        "the young generation in fast memory, the old one where the program runs well, found by sampling both memories (PIMA)",
+        "the young generation in fast memory, the old one where the program runs well, found by sampling both memories",
         |values| Ok(By::Sampled(sampled(values)?)),
     )
 };

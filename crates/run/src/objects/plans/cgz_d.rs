@@ -11,7 +11,7 @@ pub const ENTRY: PlanEntry = PlanEntry {
     live: Live::By("run --live --sites"),
     ..PlanEntry::new(
         "cgz-d",
-        "sites whose bytes are written often in fast memory (Crystal Gazer, by density)",
+        "sites whose bytes are written often in fast memory",
         |_| {
             Ok(By::Sites(Choose::new(|sites, budget| {
                 written(sites, budget, &cgz_d(sites, THRESHOLD))

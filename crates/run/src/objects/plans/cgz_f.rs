@@ -11,7 +11,7 @@ pub const ENTRY: PlanEntry = PlanEntry {
     live: Live::By("run --live --sites"),
     ..PlanEntry::new(
         "cgz-f",
-        "sites whose objects are written often in fast memory (Crystal Gazer, by frequency)",
+        "sites whose objects are written often in fast memory",
         |_| {
             Ok(By::Sites(Choose::new(|sites, budget| {
                 written(sites, budget, &cgz_f(sites, THRESHOLD))

@@ -16,7 +16,7 @@ pub const ENTRY: PlanEntry = PlanEntry {
     live: Live::No("no allocator of this machine chooses DIMMs"),
     ..PlanEntry::new(
         "trays",
-        "hot sites on few DIMMs and cold ones packed on others, which sleep (Olson et al., by knapsack)",
+        "hot sites on few DIMMs and cold ones packed on others, which sleep",
         |values| match values.part("capacity") {
             capacity if capacity > 0.0 => Ok(By::Colours(capacity)),
             _ => Err(values.refuse("capacity", "must be above 0")),
