@@ -36,7 +36,9 @@ pub enum By {
 
 /// Chooses sites: from their counts and a budget, bytes, the fast memory that each may take, bytes.
 #[derive(Clone)]
-pub struct Choose(Arc<dyn Fn(&[Counts], u64) -> Vec<u64> + Send + Sync>);
+pub struct Choose(Arc<Chooses>);
+
+type Chooses = dyn Fn(&[Counts], u64) -> Vec<u64> + Send + Sync;
 
 impl fmt::Debug for Choose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

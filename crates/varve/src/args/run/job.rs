@@ -335,11 +335,14 @@ fn ids(add: fn(Command) -> Command) -> Vec<Id> {
     ids.collect()
 }
 
+/// Several kinds under one name, and which these are.
+type Group = (&'static str, fn(&Kind) -> bool);
+
 /// Which runs take an option, in words: those that stand for several kinds first.
 fn takers(id: &Id) -> String {
     let takes = |kind: &Kind| kind.takes().contains(id);
     let mut kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(takes).collect();
-    let groups: [(&str, fn(&Kind) -> bool); 6] = [
+    let groups: [Group; 6] = [
         ("runs on a model (--machine)", |kind| kind.is_modelled()),
         ("objects on a model", |kind| {
             kind.is_modelled() && *kind != Kind::ModelledPages
