@@ -16,6 +16,7 @@
 //! ```
 
 pub mod advice;
+mod came;
 pub mod catalogue;
 mod compare;
 pub mod dimm_map;
@@ -44,6 +45,7 @@ pub mod tier_frames;
 pub mod tier_seen;
 mod work;
 
+pub use came::{Came, NotMade};
 pub use compare::{
     Ended, GoOn, Watch, check_policies, compare, policies_for, policy_list, side_by_side,
 };
@@ -60,7 +62,7 @@ pub use managed::{
 pub use measured::{Measured, StallShares};
 pub use nodes::OnNodes;
 pub use pipeline::{Compared, Comparison, Facts, Of, Role, answer, candidates};
-pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, SampledRun};
+pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, SampledRun, speed};
 pub use seen::{Heat, HeatCell, HeatRange, Lane, LaneSpan, Rate, RateKind, Seen, Wait};
 pub use source_map::SourceMap;
 pub use spec::{RunSpec, Spec};

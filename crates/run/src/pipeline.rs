@@ -4,8 +4,8 @@
 //! memory the program takes, which sites it has. [`answer`] makes them all and tells of each what came of it: one that
 //! fails takes no other with it.
 
-use crate::advice::Candidate;
-use crate::{Error, Measured, Seen, Spec};
+use crate::advice::{Advice, Candidate, Size};
+use crate::{Came, Error, Measured, Seen, Spec};
 use std::ops::Deref;
 
 /// What a run measured that stands beside other runs of the same program.
@@ -60,6 +60,9 @@ pub trait Comparison: Sized {
 
     /// Adds to a result what is known of all runs together.
     fn finish(&self, _run: usize, _result: &mut Of<Self>) {}
+
+    /// What to do, by what came of all runs; `size` writes bytes.
+    fn advise(&self, came: &Came<Of<Self>>, size: Size) -> Advice;
 }
 
 /// What a run of a comparison measures.
@@ -138,6 +141,11 @@ impl Role {
             _ if plan == crate::request::BASE => Role::Base,
             _ => Role::Hidden,
         }
+    }
+
+    /// Whether somebody wants to see it for itself.
+    pub fn is_asked(self) -> bool {
+        matches!(self, Role::Named | Role::Meant)
     }
 }
 

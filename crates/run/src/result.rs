@@ -312,6 +312,17 @@ impl RunResult {
     }
 }
 
+/// What a program's speed is counted in: the unit, and how to read it off a result.
+pub fn speed(results: &[&RunResult]) -> (&'static str, fn(&RunResult) -> f64) {
+    if results.iter().all(|r| r.requests > 1000) {
+        ("requests", RunResult::request_rate)
+    } else if results.iter().all(|r| r.updates * 2 > r.accesses) {
+        ("updates", RunResult::update_rate)
+    } else {
+        ("accesses", RunResult::access_rate)
+    }
+}
+
 fn timeline(out: &Outcome, f: u64) -> Vec<Point> {
     out.snapshots
         .windows(2)

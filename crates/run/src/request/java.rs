@@ -2,14 +2,19 @@
 
 use super::options::Generations;
 use super::{BASE, Budgets, Limited, PlannedRun};
+use crate::advice::java::why;
+use crate::advice::{Advice, EQUAL, Size, of_plans};
 use crate::catalogue::Live;
 use crate::jvm::{By, JavaResult, JavaSpec, PLANS, Plan, Recorded};
-use crate::pipeline::{Comparison, Facts, Role};
-use crate::{Error, has_one_memory, objects};
+use crate::pipeline::{Compared, Comparison, Facts, Role};
+use crate::{Came, Error, has_one_memory, objects};
 use std::path::Path;
 use std::sync::Arc;
 use varve_machine::Machine;
 use varve_trace::TraceReader;
+
+/// The plan with all in slow memory.
+const SLOW: &str = "slow";
 
 /// A recorded Java program on a modelled machine.
 #[derive(Clone, Debug)]
@@ -200,6 +205,20 @@ impl Comparison for JavaRuns {
         }
         let spec = |run: &PlannedRun| self.spec(&self.plans[run.plan].spec, run.bytes);
         Ok(self.budgets.runs.iter().map(spec).collect())
+    }
+
+    /// By plan, and whose memory makes the difference.
+    fn advise(&self, came: &Came<JavaResult>, size: Size) -> Advice {
+        let Some(base) = came.base() else {
+            return Advice::default();
+        };
+        let mut advice = of_plans(self, came, base, size);
+        let slow = came.named(SLOW);
+        let slow = slow.filter(|slow| slow.slowdown(base) > EQUAL);
+        advice
+            .said
+            .extend(slow.and_then(|slow| why(&base.memory, &slow.memory)));
+        advice
     }
 }
 

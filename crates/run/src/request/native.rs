@@ -2,17 +2,19 @@
 
 use super::options::{Plans, Stale, Trays};
 use super::{BASE, Budgets, Limited, PlannedRun};
+use crate::advice::native::{fits, slow_sites};
+use crate::advice::{Advice, Size, of_energy, of_plans};
 use crate::objects::{
     self, By, Groups, Known, MOST_SITES, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan,
     Quotas, TraceSites, check_trays, colours, truth,
 };
 use crate::pipeline::{Comparison, Facts, Role};
-use crate::{Error, TrayOptions, has_one_memory, jvm};
+use crate::{Came, Error, TrayOptions, has_one_memory, jvm};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_machine::Machine;
-use varve_sites::Counts;
 use varve_sites::native::{Key, Module, Profile, names};
+use varve_sites::Counts;
 
 /// The machine of native programs where none is named: a current one.
 pub const NATIVE_MACHINE: &str = "cxl-spr";
@@ -406,5 +408,26 @@ impl Comparison for NativeRuns {
             counts: counts[site].clone(),
         };
         result.placed = order.iter().take(SITES).map(of).collect();
+    }
+
+    /// By plan, and which sites have their memory in slow memory then.
+    fn advise(&self, came: &Came<ObjectResult>, size: Size) -> Advice {
+        let Some(base) = came.base() else {
+            return Advice::default();
+        };
+        if self.colours() {
+            return of_energy(base, &came.shown(), size);
+        }
+        if let Some(fits) = fits(&self.request.machine, base, came.named(SLOW), size) {
+            return Advice {
+                run: None,
+                said: vec![fits],
+            };
+        }
+        let mut advice = of_plans(self, came, base, size);
+        let told = advice.run.as_deref().and_then(|run| came.named(run));
+        let sites = told.and_then(|told| slow_sites(told, size));
+        advice.said.extend(sites);
+        advice
     }
 }

@@ -1,8 +1,9 @@
 //! A program's pages under page policies.
 
 use super::options::Pages;
+use crate::advice::{Advice, Size, of_pages};
 use crate::pipeline::{Comparison, Facts, Role};
-use crate::{Error, RunResult, RunSpec, Work, policies_for};
+use crate::{Came, Error, RunResult, RunSpec, Work, policies_for};
 use varve_machine::Machine;
 use varve_pages::policies;
 use varve_trace::{Footprint, TraceReader};
@@ -160,6 +161,10 @@ impl Comparison for PageRuns {
 
     fn then(&mut self, _: &[Result<RunResult, Error>]) -> Result<Vec<RunSpec>, Error> {
         Ok(self.specs.clone())
+    }
+
+    fn advise(&self, came: &Came<RunResult>, _: Size) -> Advice {
+        of_pages(self, came)
     }
 }
 

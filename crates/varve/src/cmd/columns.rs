@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 use std::ops::Deref;
-use varve_report::fmt::Format;
+use varve_report::fmt::{self, Format};
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
 use varve_run::{Compared, Measured, Pauses, RunResult};
 
@@ -79,6 +79,11 @@ pub fn dram<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
 pub fn moved<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
     let column = Column::new("moved", Format::Bytes, Better::Lower);
     Cell::new(column, |r: &R| r.moved_bytes as f64)
+}
+
+/// Bytes, as sentences have them.
+pub fn size(bytes: u64) -> String {
+    fmt::bytes(bytes as f64)
 }
 
 /// How much of a run was seen, if only windows of it were recorded, and what that leaves open.

@@ -2,14 +2,12 @@
 
 use super::compared::{self, Sheet, origin};
 use super::native::of_replay;
-use super::runs::{self, Came, split};
-use super::{budgets, columns, jvm_advice, jvm_table, native_replay, pictures};
+use super::runs::{self, Came};
+use super::{budgets, columns, jvm_table, native_replay, pictures};
 use crate::args::run::job::{ModelledJava, Work};
 use crate::args::run::model::Windows;
 use crate::ui::{self, Done, wrong};
-use varve_report::fmt;
-use varve_run::Compared;
-use varve_run::advice::{EQUAL, Saves, advice};
+use varve_run::Comparison;
 use varve_run::request::{self, BASE, JavaRequest, NATIVE_MACHINE, recorded};
 
 pub fn run(work: &Work, a: &ModelledJava) -> Done {
@@ -50,15 +48,6 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     if a.generations.plan.is_none() {
         notes.push("`varve plan` says what each plan does.".into());
     }
-    let candidates = came.candidates(&runs, base);
-    let mut said = split(&candidates, base.name()).map_or(Vec::new(), |(of_base, others)| {
-        let size = |bytes: u64| fmt::bytes(bytes as f64);
-        advice(of_base, &others, Saves::Dram, &size).said
-    });
-    let slow = came
-        .named("slow")
-        .filter(|slow| slow.slowdown(base) > EQUAL);
-    said.extend(slow.and_then(|slow| jvm_advice::why(&base.memory, &slow.memory)));
     let mut cells = columns::plans(base, jvm_table::cells());
     cells.extend(columns::energy(&results));
     let chart = budgets::chart(&runs.budgets, base, |run| came.named(run));
@@ -68,7 +57,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
         cells,
         trade_off: Some((1, 2)),
         notes,
-        advice: said,
+        advice: runs.advise(&came, &columns::size).said,
         details: jvm_table::details(base, &results),
         charts: jvm_table::charts(&results)
             .into_iter()

@@ -1,7 +1,7 @@
 //! `varve run module.wasm --machine M --plan P`: a managed program on a modelled machine, once under each heap plan.
 
 use super::compared::{self, Sheet, origin};
-use super::runs::{Came, Runs, split};
+use super::runs::{Came, Runs};
 use super::timeout::Timeout;
 use super::{
     budgets, columns, memory_full, phases, pictures, plan_table, plans, sandbox, tray_table, wasm,
@@ -13,10 +13,8 @@ use std::io::{IsTerminal, Read, Write};
 use std::sync::Mutex;
 use varve_machine::Bytes;
 use varve_machine::model::RunError;
-use varve_report::fmt;
-use varve_run::advice::{Saves, advice};
 use varve_run::request::{BASE, ObjectRuns, ObjectsRequest, machine};
-use varve_run::{Compared, Comparison, End, Error, ManagedSpec, PlanResult, answer};
+use varve_run::{Comparison, End, Error, ManagedSpec, PlanResult, answer};
 
 pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     if let Some(folder) = &a.output.out {
@@ -165,16 +163,13 @@ fn show(
     let details = plan_table::details(base, &results);
     let mut charts = plan_table::charts(&results);
     let origin = origin(&spec.machine.name, a.model.seed);
+    let advice = asked.advise(came, &columns::size).said;
     if base.trays.is_some() {
-        let mut sheet = tray_table::sheet(title, base, &results, notes, details, flames);
+        let said = (notes, advice);
+        let mut sheet = tray_table::sheet(title, base, &results, said, details, flames);
         charts.append(&mut sheet.charts);
         return compared::show(&a.output, origin, came, Sheet { charts, ..sheet });
     }
-    let candidates = came.candidates(asked, base);
-    let advised = split(&candidates, base.name()).map(|(of_base, others)| {
-        let size = |bytes: u64| fmt::bytes(bytes as f64);
-        advice(of_base, &others, Saves::Dram, &size).said
-    });
     let mut cells = columns::plans(base, plan_table::cells());
     cells.extend(columns::energy(&results));
     let slowdowns = budgets::chart(&asked.budgets, base, |run| came.named(run));
@@ -183,7 +178,7 @@ fn show(
         cells,
         trade_off: Some((1, 2)),
         notes,
-        advice: advised.filter(|_| base.plan == BASE).unwrap_or_default(),
+        advice,
         details,
         charts: slowdowns.into_iter().chain(charts).collect(),
         flames,

@@ -19,7 +19,6 @@ mod java_profile;
 mod java_sites;
 pub mod jobs;
 mod jvm;
-mod jvm_advice;
 mod jvm_live;
 mod jvm_table;
 pub mod list;

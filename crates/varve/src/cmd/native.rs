@@ -7,12 +7,10 @@ use super::runs::{self, Came};
 use super::{budgets, columns, files, native_table, pictures, tray_table};
 use crate::args::run::job::{ModelledNative, Work};
 use crate::ui::{self, Done, Failure, failed, wrong};
-use varve_report::fmt;
 use varve_report::pictures::Flame;
-use varve_run::advice::{Saves, advice};
 use varve_run::objects::ObjectResult;
 use varve_run::request::{self, BASE, NATIVE_MACHINE, NativeRequest, NativeRuns};
-use varve_run::{Compared, Error, has_one_memory};
+use varve_run::{Compared, Comparison, Error, has_one_memory};
 
 /// The plan with all in slow memory.
 const SLOW: &str = "slow";
@@ -52,6 +50,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         .into_iter()
         .chain(runs.notes.clone())
         .collect();
+    let advice = runs.advise(&came, &columns::size);
     let sheet = match has_one_memory(machine) {
         true => {
             if request.profile.is_none() && results.len() > 1 {
@@ -68,7 +67,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
                 title,
                 base,
                 &results,
-                notes,
+                (notes, advice.said),
                 own.into_iter().collect(),
                 flames,
             )
@@ -78,8 +77,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
             if a.plans.plan.is_none() {
                 notes.push("`varve plan` says what each plan does.".into());
             }
-            let advice = advised(&runs, &came, base);
-            let told = advice.0.as_deref().and_then(|run| came.named(run));
+            let told = advice.run.as_deref().and_then(|run| came.named(run));
             let chart = budgets::chart(&runs.budgets, base, |run| came.named(run));
             let charts = [columns::stall_chart("plan", &results)];
             Sheet {
@@ -87,7 +85,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
                 rows_are: "plan",
                 trade_off: Some((1, 2)),
                 notes,
-                advice: advice.1,
+                advice: advice.said,
                 details: vec![native_table::sites(told.unwrap_or(base), base)],
                 charts: charts.into_iter().chain(chart).collect(),
                 flames,
@@ -97,26 +95,6 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     };
     let origin = origin(&machine.name, a.model.seed);
     compared::show(&a.output, origin, &came, sheet)
-}
-
-/// The plan to follow, and what to do in words.
-fn advised(
-    runs: &NativeRuns,
-    came: &Came<ObjectResult>,
-    base: &ObjectResult,
-) -> (Option<String>, Vec<String>) {
-    if let Some(fits) = native_table::fits(&runs.request.machine, base, came.named(SLOW)) {
-        return (None, vec![fits]);
-    }
-    let size = |bytes: u64| fmt::bytes(bytes as f64);
-    let candidates = came.candidates(runs, base);
-    let Some((of_base, others)) = super::runs::split(&candidates, base.name()) else {
-        return (None, Vec::new());
-    };
-    let mut advice = advice(of_base, &others, Saves::Dram, &size);
-    let told = advice.run.as_deref().and_then(|run| came.named(run));
-    advice.said.extend(told.and_then(native_table::slow_sites));
-    (advice.run, advice.said)
 }
 
 /// Where threads wait, by site and by function, with all in fast and with all in slow memory.

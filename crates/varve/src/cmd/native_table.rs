@@ -1,15 +1,12 @@
 //! The allocation sites of native programs under plans, as tables and in words.
 
 use super::columns::Cell;
-use varve_machine::Machine;
-use varve_report::fmt::{self, Format};
+use varve_report::fmt::Format;
 use varve_report::{Better, Column, RunTable, Value};
-use varve_run::Compared;
 use varve_run::objects::{ObjectResult, PlacedSite};
 
-/// Sites that are shown, and named in the advice.
+/// Sites that are shown.
 const SHOWN: usize = 12;
-const NAMED: usize = 3;
 
 /// The columns that native programs have of their own.
 pub fn cells<'a>() -> Vec<Cell<'a, ObjectResult>> {
@@ -87,66 +84,4 @@ fn fast_share(site: &PlacedSite) -> Value {
 /// What a site's memory costs if it is slow, s of all threads.
 fn cost(site: &PlacedSite) -> f64 {
     site.counts.slow_ns.saturating_sub(site.counts.fast_ns) as f64 / 1e9
-}
-
-/// A run that takes at most so many times as long is nearly as fast.
-const NEARLY: f64 = 1.05;
-
-/// What to do where a program fits into the last cache of the machine, so that it hardly goes to memory.
-pub fn fits(machine: &Machine, base: &ObjectResult, slow: Option<&ObjectResult>) -> Option<String> {
-    let caches = machine.llc.bytes.0;
-    if base.most_bytes == 0 || base.most_bytes > caches {
-        return None;
-    }
-    let fits = format!(
-        "Advice: its {} fit into the processor's last cache of {}",
-        fmt::bytes(base.most_bytes as f64),
-        fmt::bytes(caches as f64)
-    );
-    let slower = |slow: &ObjectResult| slow.slowdown(base);
-    let more = |slow: &ObjectResult| {
-        let percents = 100.0 * (slower(slow) - 1.0).max(0.0);
-        format!("{} %", fmt::significant(percents, 2))
-    };
-    Some(match slow {
-        Some(slow) if slower(slow) > NEARLY => format!(
-            "{fits}. It goes to memory for the first access to each line, and for little else: all of it in slow memory takes {} more \
-             time, and a longer run loses less.",
-            more(slow)
-        ),
-        Some(slow) => format!(
-            "{fits}, so that any memory will do. All of it in slow memory takes {} more time.",
-            more(slow)
-        ),
-        None => format!("{fits}, so that any memory will do."),
-    })
-}
-
-/// Which sites have most of their memory in slow memory then.
-pub fn slow_sites(r: &ObjectResult) -> Option<String> {
-    let fast = |site: &PlacedSite| site.fast_quota_bytes.unwrap_or(0);
-    if r.placed.iter().all(|site| fast(site) == 0) {
-        return None;
-    }
-    let slow = |site: &&PlacedSite| site.counts.peak_bytes.saturating_sub(fast(site));
-    let mut sites: Vec<&PlacedSite> = r.placed.iter().collect();
-    sites.retain(|site| site.counts.objects > 0 && 2 * slow(site) > site.counts.peak_bytes);
-    sites.sort_by_key(|site| std::cmp::Reverse(slow(site)));
-    let named: Vec<String> = sites
-        .iter()
-        .take(NAMED)
-        .map(|site| {
-            let (bytes, all) = (slow(site), site.counts.peak_bytes);
-            let part = match bytes == all {
-                true => format!("the {}", fmt::bytes(all as f64)),
-                false => format!(
-                    "{} of the {}",
-                    fmt::bytes(bytes as f64),
-                    fmt::bytes(all as f64)
-                ),
-            };
-            format!("{part} of {}", site.site)
-        })
-        .collect();
-    (!named.is_empty()).then(|| format!("In slow memory under `{}`: {}.", r.plan, named.join("; ")))
 }

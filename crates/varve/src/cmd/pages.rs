@@ -10,7 +10,6 @@ use std::ffi::OsString;
 use std::path::Path;
 use tempfile::TempPath;
 use varve_machine::{Bytes, Machine};
-use varve_run::advice::of_policies;
 use varve_run::request::{DEFAULT_MACHINE, PageRuns, PagesRequest, machine};
 use varve_run::{Comparison, RunResult, RunSpec, Work, answer};
 use varve_trace::host::{Extent, RecordError, Recorder, RecorderOptions};
@@ -112,15 +111,7 @@ fn show(
     sheet
         .notes
         .extend(results.iter().find_map(|r| columns::sampled(r)));
-    // Which is the base is of no matter: there is no plan with all in DRAM.
-    let mut candidates = came.candidates(runs, results[0]);
-    let (_, rate) = table::speed(&results);
-    for run in &mut candidates {
-        // Runs that end at a time differ by what they did in it.
-        let result = came.named(&run.name).map_or(0.0, rate);
-        run.time = 1.0 / result.max(f64::MIN_POSITIVE);
-    }
-    sheet.advice = of_policies(&candidates);
+    sheet.advice = runs.advise(came, &columns::size).said;
     if a.output.out.is_some() {
         let title = format!("{name} on {}", spec.machine.name);
         // Whose memory threads wait for is known of workloads, which name their regions.

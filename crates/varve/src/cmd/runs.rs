@@ -2,16 +2,14 @@
 
 use crate::ui::{self, Failure, of_run};
 use indicatif::ProgressBar;
+use std::ops::Deref;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use varve_machine::model::Progress;
 use varve_report::fmt;
-use varve_run::advice::Candidate;
 use varve_run::request::SoFar;
-use varve_run::{
-    Compared, Comparison, Ended, Error, Keep, Of, Role, Spec, answer, candidates, compare,
-};
+use varve_run::{Compared, Comparison, Ended, Error, Keep, Of, Spec, answer, compare};
 use varve_trace::End;
 
 /// Runs with their names, and how far they are.
@@ -107,16 +105,22 @@ pub fn all<C: Comparison>(
     made
 }
 
-/// What came of runs: those that ended well, and why others did not.
+/// What came of runs, and how the command ends by it.
 pub struct Came<R> {
-    /// Each with its number among all, and why it was made.
-    pub runs: Vec<(usize, Role, R)>,
-    /// A line for each that was asked for and not made.
+    came: varve_run::Came<R>,
+    /// A line for each that was not made.
     pub not_run: Vec<String>,
-    /// Whether one of these was asked for by name.
-    missed: bool,
     /// The exit code of the program that was recorded for them.
     program: u8,
+}
+
+/// What runs were made is asked of it as if it stood here.
+impl<R> Deref for Came<R> {
+    type Target = varve_run::Came<R>;
+
+    fn deref(&self) -> &varve_run::Came<R> {
+        &self.came
+    }
 }
 
 impl<R: Compared> Came<R> {
@@ -129,21 +133,16 @@ impl<R: Compared> Came<R> {
         answers: Vec<Result<R, Error>>,
         say: impl Fn(usize, &Error) -> Failure,
     ) -> Result<Came<R>, Failure> {
-        let names = comparison.names();
-        let (mut runs, mut failed, mut missed) = (Vec::new(), Vec::new(), false);
-        for (run, answer) in answers.into_iter().enumerate() {
-            let role = comparison.role(run);
-            match answer {
-                Ok(result) => runs.push((run, role, result)),
-                Err(e) if e.is_interrupt() => return Err(of_run(&e)),
-                Err(e) => {
-                    missed |= role == Role::Named;
-                    failed.push((&names[run], say(run, &e)));
-                }
-            }
+        let came = varve_run::Came::of(comparison, answers);
+        if let Some(ended) = came.failed.iter().find(|run| run.why.is_interrupt()) {
+            return Err(of_run(&ended.why));
         }
-        let asked = |role: &Role| matches!(role, Role::Named | Role::Meant);
-        if !runs.iter().any(|(_, role, _)| asked(role)) && !failed.is_empty() {
+        let why = came
+            .failed
+            .iter()
+            .map(|run| (&run.name, say(run.run, &run.why)));
+        let failed: Vec<(&String, Failure)> = why.collect();
+        if came.is_nothing() {
             return Err(none(failed));
         }
         let line = |(name, why): (&String, Failure)| match why {
@@ -152,8 +151,7 @@ impl<R: Compared> Came<R> {
         };
         Ok(Came {
             not_run: failed.into_iter().filter_map(line).collect(),
-            runs,
-            missed,
+            came,
             program: 0,
         })
     }
@@ -164,41 +162,9 @@ impl<R: Compared> Came<R> {
         self
     }
 
-    /// The results that are shown: those that were asked for, and what they are compared with.
-    pub fn shown(&self) -> Vec<&R> {
-        let shown = self
-            .runs
-            .iter()
-            .filter(|(_, role, _)| *role != Role::Hidden);
-        shown.map(|(_, _, result)| result).collect()
-    }
-
-    /// A result by its name, also of one that nobody has asked for.
-    pub fn named(&self, name: &str) -> Option<&R> {
-        let all = self.runs.iter().map(|(_, _, result)| result);
-        all.into_iter().find(|result| result.name() == name)
-    }
-
-    /// The runs as candidates for advice, with times in times of those of `base`.
-    pub fn candidates<C: Comparison<Spec: Spec<Result = R>>>(
-        &self,
-        comparison: &C,
-        base: &R,
-    ) -> Vec<Candidate> {
-        let shown = self
-            .runs
-            .iter()
-            .filter(|(_, role, _)| *role != Role::Hidden);
-        candidates(
-            comparison,
-            shown.map(|(run, _, result)| (*run, result)),
-            base,
-        )
-    }
-
     /// How the command ends: a run that was asked for by name and not made is a failure; else as the program has ended.
     pub fn code(&self) -> ExitCode {
-        match self.missed {
+        match self.has_missed() {
             true => ExitCode::FAILURE,
             false => ExitCode::from(self.program),
         }
@@ -212,13 +178,6 @@ pub fn exit_code(end: &End) -> u8 {
         // As everywhere, what does not fit a byte loses its upper bits.
         (code, None) => code.unwrap_or(0) as u8,
     }
-}
-
-/// The base among candidates, and all others.
-pub fn split<'c>(all: &'c [Candidate], base: &str) -> Option<(&'c Candidate, Vec<Candidate>)> {
-    let of_base = all.iter().find(|run| run.name == base)?;
-    let others = all.iter().filter(|run| run.name != base);
-    Some((of_base, others.cloned().collect()))
 }
 
 /// No run ended well: what all say alike is said once.

@@ -5,18 +5,7 @@ use super::compared::Sheet;
 use varve_machine::load::NodeKind;
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, Series};
-use varve_run::{ClassLatency, RunResult, RunSpec, Work};
-
-/// What a program's speed is counted in: the unit, and how to read it off a result.
-pub fn speed(results: &[&RunResult]) -> (&'static str, fn(&RunResult) -> f64) {
-    if results.iter().all(|r| r.requests > 1000) {
-        ("requests", RunResult::request_rate)
-    } else if results.iter().all(|r| r.updates * 2 > r.accesses) {
-        ("updates", RunResult::update_rate)
-    } else {
-        ("accesses", RunResult::access_rate)
-    }
-}
+use varve_run::{ClassLatency, RunResult, RunSpec, Work, speed};
 
 /// Time, speed, and what it is bought with.
 pub fn sheet<'a>(spec: &RunSpec, name: &str, results: &[&'a RunResult]) -> Sheet<'a, RunResult> {

@@ -2,11 +2,9 @@
 
 use super::columns::{self, Cell};
 use super::compared::Sheet;
-use super::runs;
 use varve_report::fmt::{self, Format};
 use varve_report::pictures::Flame;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Series, Value};
-use varve_run::advice::{Candidate, Saves, advice};
 use varve_run::objects::ObjectResult;
 use varve_run::{Compared, PlanResult, PowerPoint, TrayUse};
 
@@ -63,12 +61,12 @@ fn all_j<R: OnTrays>(r: &R) -> Option<f64> {
     Some(r.cpu_j()? + r.energy_j?)
 }
 
-/// Time and energy of each plan beside `base`, with the advice, each DIMM, and `more` tables.
+/// Time and energy of each plan beside `base`, with notes and advice, each DIMM, and `more` tables.
 pub fn sheet<'a, R: OnTrays>(
     title: String,
     base: &'a R,
     results: &[&'a R],
-    mut notes: Vec<String>,
+    (mut notes, advice): (Vec<String>, Vec<String>),
     more: Vec<RunTable>,
     flames: (Option<Flame>, Option<Flame>),
 ) -> Sheet<'a, R> {
@@ -78,7 +76,7 @@ pub fn sheet<'a, R: OnTrays>(
         rows_are: "plan",
         trade_off: Some((1, 3)),
         notes,
-        advice: advised(base, results),
+        advice,
         details: std::iter::once(dimms(results)).chain(more).collect(),
         charts: charts(results),
         flames,
@@ -140,31 +138,6 @@ fn happened<R: OnTrays>(r: &R) -> Option<String> {
         parts.push(format!("{} DIMMs added on overflow", t.overflows));
     }
     (!parts.is_empty()).then(|| format!("{}: DIMMs remapped: {}", r.name(), parts.join("; ")))
-}
-
-/// Which plan to use: by the energy of the memory, and time.
-fn advised<R: OnTrays>(base: &R, results: &[&R]) -> Vec<String> {
-    let candidate = |r: &&R| {
-        Some(Candidate {
-            name: r.name().into(),
-            about: String::new(),
-            time: r.slowdown(base),
-            price: r.energy_j? / base.energy_j?,
-            budget: None,
-            advised: true,
-            linux: false,
-            slow_share: r.slow_share,
-            moves: r.moved_bytes > 0,
-        })
-    };
-    let all: Vec<Candidate> = results.iter().filter_map(candidate).collect();
-    let Some((of_base, others)) = runs::split(&all, base.name()) else {
-        return Vec::new();
-    };
-    advice(of_base, &others, Saves::Energy, &|bytes| {
-        fmt::bytes(bytes as f64)
-    })
-    .said
 }
 
 /// Each DIMM of the first socket under each plan: what it held, what it drew, and how it slept.

@@ -1,13 +1,13 @@
 //! Whose memory makes the difference for a Java program, in a sentence.
 
-use varve_report::fmt;
-use varve_run::jvm::UseOfMemory;
+use super::percent;
+use crate::jvm::UseOfMemory;
 
 /// A part that takes so much of what threads wait longer is named.
 const NAMED: f64 = 0.1;
 
 /// Whose memory threads wait longer for with all of it in slow memory: the parts that matter, the most first.
-pub fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> {
+pub(crate) fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> {
     let parts: [(&str, &[&str]); 5] = [
         ("old objects", &["old"]),
         ("young objects", &["young", "eden", "survivor"]),
@@ -48,10 +48,6 @@ pub fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> {
         "Of what threads wait longer in slow memory, {}{hint}.",
         named.join(", ")
     ))
-}
-
-fn percent(share: f64) -> String {
-    format!("{} %", fmt::significant(100.0 * share.max(0.0), 2))
 }
 
 #[cfg(test)]

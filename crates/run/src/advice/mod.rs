@@ -6,6 +6,23 @@
 //!    same budget. Of those within 3 % of the fastest, the simplest.
 //!
 //! Page policies on one machine have one budget, its fast memory, and no base: they have the second part alone.
+//!
+//! | file | job |
+//! |---|---|
+//! | `plans` | the rule for runs beside the one with all in fast memory |
+//! | `pages` | the rule for page policies |
+//! | `native`, `java` | what there is to say besides of such programs |
+
+pub(crate) mod java;
+pub(crate) mod native;
+mod pages;
+mod plans;
+
+pub use pages::of_pages;
+pub(crate) use plans::{of_energy, of_plans};
+
+/// Writes bytes for people.
+pub type Size<'a> = &'a dyn Fn(u64) -> String;
 
 /// Within this factor two times count as equal: the model is not known better.
 pub const EQUAL: f64 = 1.03;
@@ -54,12 +71,7 @@ pub struct Advice {
 }
 
 /// What to do, where `base` has all in fast memory and takes most of it. The simplest runs come first; `size` writes bytes.
-pub fn advice(
-    base: &Candidate,
-    runs: &[Candidate],
-    saves: Saves,
-    size: &dyn Fn(u64) -> String,
-) -> Advice {
+pub fn advice(base: &Candidate, runs: &[Candidate], saves: Saves, size: Size) -> Advice {
     let real: Vec<&Candidate> = runs
         .iter()
         .filter(|run| run.advised && run.name != base.name)
