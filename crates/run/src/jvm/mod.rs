@@ -16,6 +16,7 @@ use crate::seen::{self, Eye, Lane, Wait};
 use crate::{Error, InStep, Numa, Replayed, Seen, Spec, has_one_memory, scaled_policy};
 use program::JavaProgram;
 use ranges::Ranges;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_machine::model::{Options, Outcome, Progress};
@@ -26,6 +27,18 @@ use varve_trace::{Collector, JavaMachine, Part, TraceReader, Use};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
+
+/// Does a command start a Java virtual machine? Scripts that do are known by their traces.
+pub fn is_java(word: &OsStr) -> bool {
+    Path::new(word).file_name() == Some(OsStr::new("java"))
+}
+
+/// Is it a trace in which a Java virtual machine runs, or was about to when it was cut off?
+pub fn is_recorded_in(reader: &TraceReader) -> bool {
+    let started = reader.header().command.first();
+    let cut_early = reader.end().is_none() && started.is_some_and(|word| is_java(word.as_ref()));
+    cut_early || !reader.java().is_empty()
+}
 
 /// A recorded run of a Java program.
 #[derive(Clone, Debug)]

@@ -33,7 +33,7 @@ pub use fast::Fast;
 pub use here::machine as machine_of_probe;
 pub use java::{JavaRequest, JavaRuns, recorded};
 pub use named::machine;
-pub use native::{NATIVE_MACHINE, NativeRequest, NativeRuns};
+pub use native::{NATIVE_MACHINE, NativeRequest, NativeRuns, native_profile};
 pub use objects::{ObjectRuns, ObjectsRequest};
 pub use pages::{PageRuns, PagesRequest};
 pub use plans::{memories, plans, usual_plans};

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_machine::Machine;
 use varve_sites::native::{Key, Module, Profile, names};
-use varve_sites::Counts;
+use varve_sites::{AnyProfile, Counts};
 
 /// The machine of native programs where none is named: a current one.
 pub const NATIVE_MACHINE: &str = "cxl-spr";
@@ -158,6 +158,23 @@ impl NativeRequest {
             notes: Vec::new(),
             quotas: Vec::new(),
         })
+    }
+}
+
+/// A profile of a native program.
+///
+/// # Errors
+/// It cannot be read, or is of a program of another kind.
+pub fn native_profile(path: &Path) -> Result<Profile, Error> {
+    let shown = path.display();
+    match AnyProfile::read(path).map_err(|e| Error::Asked(e.to_string()))? {
+        AnyProfile::Native(profile) => Ok(profile),
+        AnyProfile::Managed(_) => Err(Error::Asked(format!(
+            "{shown}: a profile of a WebAssembly program; make one of this program with `varve profile -o FILE.sites -- COMMAND`"
+        ))),
+        AnyProfile::Java(_) => Err(Error::Asked(format!(
+            "{shown}: a profile of a Java program, whose objects are placed by generation: leave --sites out, and take --plan kg-n"
+        ))),
     }
 }
 

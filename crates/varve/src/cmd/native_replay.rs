@@ -8,8 +8,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 use varve_report::pictures::{By as FlameBy, Flame, Stack};
+use varve_run::request::native_profile;
+use varve_sites::Counts;
 use varve_sites::native::{Key, Profile, names};
-use varve_sites::{AnyProfile, Counts};
 use varve_trace::End;
 use varve_trace::host::{Extent, RecorderOptions};
 
@@ -28,17 +29,7 @@ pub fn profile(path: &Path) -> Result<Profile, Failure> {
         "no such profile",
         "make one with `varve profile -o FILE.sites -- COMMAND`",
     )?;
-    match AnyProfile::read(path).map_err(wrong)? {
-        AnyProfile::Native(profile) => Ok(profile),
-        AnyProfile::Managed(_) => Err(wrong(format!(
-            "{}: a profile of a WebAssembly program; make one of this program with `varve profile -o FILE.sites -- COMMAND`",
-            path.display()
-        ))),
-        AnyProfile::Java(_) => Err(wrong(format!(
-            "{}: a profile of a Java program, whose objects are placed by generation: leave --sites out, and take --plan kg-n",
-            path.display()
-        ))),
-    }
+    native_profile(path).map_err(wrong)
 }
 
 /// What of a command is recorded.

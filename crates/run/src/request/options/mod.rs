@@ -8,7 +8,7 @@ mod plans;
 
 pub use instances::{Instances, JavaInstances};
 pub use model::{Heap, OnModel};
-pub use pages::Pages;
+pub use pages::{PageSize, Pages};
 pub use plans::{Generations, Plans, Stale, Trays};
 
 /// The heading of the options that most runs want.

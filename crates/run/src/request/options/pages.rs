@@ -2,6 +2,7 @@
 
 use super::{MAIN, OnModel};
 use clap::Args;
+use varve_machine::Bytes;
 
 /// Which policies place pages, and how the program is run.
 #[derive(Args, Clone, Debug)]
@@ -28,4 +29,13 @@ impl Default for Pages {
             on: OnModel::default(),
         }
     }
+}
+
+/// The size of pages, on a model and live.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "The model")]
+pub struct PageSize {
+    /// Page size, at full size for a workload [default: 2MiB for a workload, else 4KiB]
+    #[arg(long)]
+    pub page: Option<Bytes>,
 }

@@ -3,7 +3,7 @@
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
 use super::jvm::{self, GenerationsHere, Must};
-use super::model::{Marked, Model, PageSize, Windows};
+use super::model::{Marked, Model, Windows};
 use super::objects::{Nodes, Objects};
 use super::output::{Json, Output};
 use super::page_cache::{Live, PageCache};
@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use varve_machine::Machine;
-use varve_run::request::options::{Generations, Instances, Pages, Plans, Stale, Trays};
+use varve_run::request::options::{Generations, Instances, PageSize, Pages, Plans, Stale, Trays};
 
 /// Pages of a workload, a trace or a command on a modelled machine.
 #[derive(Args, Debug)]

@@ -4,8 +4,10 @@ use super::MAIN;
 use crate::cmd::files;
 use crate::ui::Failure;
 use clap::Args;
-use std::ffi::OsStr;
 use std::path::Path;
+use varve_run::jvm::is_recorded_in;
+
+pub use varve_run::jvm::is_java;
 
 /// The plan of a virtual machine on this machine.
 #[derive(Args, Debug)]
@@ -25,11 +27,6 @@ pub struct Must {
     pub must: bool,
 }
 
-/// Does a command start a Java virtual machine? Scripts that do are known by their traces.
-pub fn is_java(word: &OsStr) -> bool {
-    Path::new(word).file_name() == Some(OsStr::new("java"))
-}
-
 /// Is it a trace in which a Java virtual machine runs, or was about to when it was cut off?
 ///
 /// # Errors
@@ -40,7 +37,5 @@ pub fn is_of_java(trace: &str) -> Result<bool, String> {
         Err(Failure::Line { line, .. }) => return Err(line),
         Err(Failure::Quiet(_)) => return Ok(false),
     };
-    let started = reader.header().command.first();
-    let cut_early = reader.end().is_none() && started.is_some_and(|word| is_java(word.as_ref()));
-    Ok(cut_early || !reader.java().is_empty())
+    Ok(is_recorded_in(&reader))
 }

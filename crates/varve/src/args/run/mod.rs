@@ -45,7 +45,7 @@ impl Args for Request {
         let command = page_cache::Live::augment_args(command);
         let command = output::Output::augment_args(command);
         let command = help::Help::augment_args(command);
-        let command = model::PageSize::augment_args(command);
+        let command = options::PageSize::augment_args(command);
         let command = model::Marked::augment_args(command);
         let command = model::Windows::augment_args(command);
         let command = options::Instances::augment_args(command);

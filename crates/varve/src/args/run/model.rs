@@ -2,7 +2,6 @@
 
 use super::MAIN;
 use clap::Args;
-use varve_machine::Bytes;
 use varve_trace::host::{Amount, Extent};
 
 /// The machine, and how the runs are made.
@@ -113,15 +112,6 @@ fn amount(text: &str) -> Result<Amount, String> {
         work if (0.0..=1e18).contains(&work) => Ok(Amount::Work(work as u64)),
         _ => Err(bad()),
     }
-}
-
-/// The size of pages, on a model and live.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "The model")]
-pub struct PageSize {
-    /// Page size, at full size for a workload [default: 2MiB for a workload, else 4KiB]
-    #[arg(long)]
-    pub page: Option<Bytes>,
 }
 
 #[cfg(test)]
