@@ -5,7 +5,8 @@
 //! machine.rs   machines
 //! work.rs      workloads, traces, WebAssembly programs
 //! policy.rs    page policies that are written in Python; frames.rs: the frames that they see
-//! run.rs       runs: which kind, with which options
+//! options/     options by keyword, as words that the command line's structures read
+//! run/         runs: which kind, and the request of each
 //! watch.rs     Python while a run goes on: signals, progress
 //! runs.rs      results; table.rs: as Arrow
 //! lists.rs     which policies, plans and workloads there are
@@ -16,6 +17,7 @@ mod errors;
 mod frames;
 mod lists;
 mod machine;
+mod options;
 mod policy;
 mod run;
 mod runs;
@@ -29,7 +31,6 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _varve(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", varve_run::VERSION)?;
-    m.add("DEFAULT_MACHINE", varve_run::request::DEFAULT_MACHINE)?;
     m.add_class::<machine::Machine>()?;
     m.add_class::<machine::Node>()?;
     m.add_class::<work::Workload>()?;
@@ -45,7 +46,7 @@ fn _varve(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(lists::workloads, m)?)?;
     m.add_function(wrap_pyfunction!(work::work, m)?)?;
     m.add_function(wrap_pyfunction!(work::record, m)?)?;
-    m.add_function(wrap_pyfunction!(run::pages, m)?)?;
-    m.add_function(wrap_pyfunction!(run::objects, m)?)?;
+    m.add_function(wrap_pyfunction!(options::listed, m)?)?;
+    m.add_function(wrap_pyfunction!(run::run, m)?)?;
     Ok(())
 }

@@ -12,34 +12,45 @@ use varve_report::columnar::Records;
 /// Results of runs side by side: a table, and each run as it is.
 #[pyclass(frozen, module = "varve")]
 pub struct Runs {
-    /// What rows are: policies or plans.
-    rows_are: &'static str,
-    title: String,
+    about: About,
     names: Vec<String>,
     runs: Vec<Value>,
     table: Table,
     lists: Vec<(String, Py<Table>)>,
-    /// What did not run, and why.
-    refused: Vec<Refused>,
-    machine: String,
-    seed: u64,
-    /// What the program wrote.
-    out: Vec<u8>,
-    err: Vec<u8>,
 }
 
 /// What did not run, and why.
 pub type Refused = (String, String);
 
 /// What is known of runs besides their results.
+#[derive(Default)]
 pub struct About {
+    /// What rows are: policies or plans.
     pub rows_are: &'static str,
     pub title: String,
     pub machine: String,
     pub seed: u64,
     pub refused: Vec<Refused>,
+    /// What there is to know of these runs.
+    pub notes: Vec<String>,
+    /// What to do.
+    pub advice: Vec<String>,
+    /// What the program wrote.
     pub out: Vec<u8>,
     pub err: Vec<u8>,
+}
+
+impl About {
+    /// Of runs of a program on a machine.
+    pub fn new(rows_are: &'static str, program: &str, machine: &str, seed: u64) -> About {
+        About {
+            rows_are,
+            title: format!("{program} on {machine}"),
+            machine: machine.into(),
+            seed,
+            ..About::default()
+        }
+    }
 }
 
 impl Runs {
@@ -56,27 +67,12 @@ impl Runs {
             let table = Table::of(columns).map_err(|e| wrong(py, e))?;
             lists.push((name.clone(), Py::new(py, table)?));
         }
-        let About {
-            rows_are,
-            title,
-            machine,
-            seed,
-            refused,
-            out,
-            err,
-        } = about;
         Ok(Runs {
-            rows_are,
-            title,
+            about,
             names,
             runs,
             table,
             lists,
-            refused,
-            machine,
-            seed,
-            out,
-            err,
         })
     }
 
@@ -91,18 +87,18 @@ impl Runs {
     /// What was run, in a line.
     #[getter]
     fn title(&self) -> &str {
-        &self.title
+        &self.about.title
     }
 
     /// The machine's name.
     #[getter]
     fn machine(&self) -> &str {
-        &self.machine
+        &self.about.machine
     }
 
     #[getter]
     fn seed(&self) -> u64 {
-        self.seed
+        self.about.seed
     }
 
     /// Names of the runs: policies or plans.
@@ -114,19 +110,31 @@ impl Runs {
     /// What did not run, and why, in lines.
     #[getter]
     fn refused(&self) -> Vec<Refused> {
-        self.refused.clone()
+        self.about.refused.clone()
+    }
+
+    /// What there is to know of these runs, in lines.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.about.notes.clone()
+    }
+
+    /// What to do, a sentence each.
+    #[getter]
+    fn advice(&self) -> Vec<String> {
+        self.about.advice.clone()
     }
 
     /// What the program wrote to standard output, of whichever run ended first.
     #[getter]
     fn out<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.out)
+        PyBytes::new(py, &self.about.out)
     }
 
     /// What it wrote to standard error.
     #[getter]
     fn err<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.err)
+        PyBytes::new(py, &self.about.err)
     }
 
     /// Names of the columns.
@@ -208,13 +216,13 @@ impl Runs {
     }
 
     fn __repr__(&self) -> String {
-        let mut text = format!("<varve.Runs {}\n", self.title);
+        let mut text = format!("<varve.Runs {}\n", self.about.title);
         for (name, run) in self.names.iter().zip(&self.runs) {
             let seconds = run["seconds"].as_f64().unwrap_or(f64::NAN);
             let ns = varve_report::fmt::duration_ns(seconds * 1e9);
             text += &format!("  {:<24} {ns:>10}\n", name);
         }
-        for (name, why) in &self.refused {
+        for (name, why) in &self.about.refused {
             text += &format!("  {name}: not run: {why}\n");
         }
         text.trim_end().to_string() + ">"
@@ -223,6 +231,6 @@ impl Runs {
     /// What rows are: `policy` or `plan`.
     #[getter]
     fn rows_are(&self) -> &'static str {
-        self.rows_are
+        self.about.rows_are
     }
 }

@@ -55,6 +55,17 @@ impl Trace {
         let read = || TraceReader::open(&self.path).and_then(|r| Footprint::read(&r, workers));
         py.detach(read).map_err(|e| wrong(py, e))
     }
+
+    /// Accesses of a run, if its recording has ended well.
+    pub fn accesses(&self) -> Option<u64> {
+        let reader = TraceReader::open(&self.path).ok()?;
+        reader.end().map(|end| end.ops - end.touches)
+    }
+
+    /// What it is called in titles.
+    pub fn name(&self) -> String {
+        varve_run::Work::Trace(self.path.clone()).name()
+    }
 }
 
 #[pymethods]

@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 import subprocess
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List
 
 import pytest
 
+import varve
+
 HOME = pathlib.Path(__file__).resolve().parents[2]
+
+#: Runs `varve run ... --json` among the sources; what it prints.
+Document = Callable[..., Dict[str, Any]]
+#: The same, and its runs alone.
+CommandLine = Callable[..., List[Any]]
 
 
 @pytest.fixture
@@ -20,21 +28,55 @@ def home() -> pathlib.Path:
 
 
 @pytest.fixture
-def command_line() -> Callable[..., List[Any]]:
-    """Runs `varve run ... --json` among the sources; its runs."""
+def binary() -> str:
+    """The command line."""
     target = os.environ.get("CARGO_TARGET_DIR", str(HOME / "target"))
     varve = os.environ.get("VARVE", f"{target}/release/varve")
     if not os.path.exists(varve):
         pytest.skip(f"{varve}: not there; cargo build --release, or name the binary with VARVE")
+    return varve
 
-    def runs(*words: str) -> List[Any]:
-        done = subprocess.run([varve, "run", "--json", *words], cwd=HOME, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+@pytest.fixture
+def document(binary: str) -> Document:
+    def run(*words: str) -> Dict[str, Any]:
+        done = subprocess.run(
+            [binary, "run", "--json", *words], cwd=HOME, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
-        all: List[Any] = json.loads(done.stdout)["runs"]
-        return all
+        return dict(json.loads(done.stdout))
 
-    return runs
+    return run
+
+
+@pytest.fixture
+def command_line(document: Document) -> CommandLine:
+    return lambda *words: list(document(*words)["runs"])
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], pathlib.Path]:
+    """Unpacks one of `traces/jvm` by its name."""
+    folder = tmp_path_factory.mktemp("jvm")
+
+    def unpacked(name: str) -> pathlib.Path:
+        path = folder / f"{name}.trace"
+        if not shutil.which("zstd"):
+            pytest.skip("needs zstd (Debian: apt install zstd)")
+        if not path.exists():
+            packed = HOME / "traces" / "jvm" / f"{name}.trace.zst"
+            subprocess.run(["zstd", "-d", "-q", str(packed), "-o", str(path)], check=True)
+        return path
+
+    return unpacked
+
+
+def all_of(runs: varve.Runs) -> List[Dict[str, Any]]:
+    """Each run as `varve run --json` has it."""
+    return list(json.loads(runs.to_json()))
 
 
 #: A workload so small that a run takes a moment.
 TINY = "gups:bytes=1GiB,updates=20k,threads=2"
+#: A WebAssembly program and its arguments.
+GRAPH = ("programs/dist/graph.wasm", "pagerank", "--scale", "7", "--iterations", "2", "--top", "1")

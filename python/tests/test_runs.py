@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import signal
 import threading
 import time
-from typing import Any, Callable, Dict, List
+from typing import Callable, List
 
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import TINY
+from conftest import GRAPH, TINY, CommandLine, all_of
 
 import varve
-
-CommandLine = Callable[..., List[Any]]
-
-
-def all_of(runs: varve.Runs) -> List[Dict[str, Any]]:
-    return list(json.loads(runs.to_json()))
-
 
 def test_a_workload_has_the_numbers_of_the_command_line(command_line: CommandLine) -> None:
     ours = varve.run(TINY)
@@ -55,9 +47,6 @@ def test_a_trace_has_the_numbers_of_the_command_line(command_line: CommandLine, 
     ours = varve.run(trace, "optane-6230", policy="hotset")
     theirs = command_line(str(path), "-m", "optane-6230", "-p", "hotset")
     assert all_of(ours) == theirs
-
-
-GRAPH = ("programs/dist/graph.wasm", "pagerank", "--scale", "7", "--iterations", "2", "--top", "1")
 
 
 def test_a_program_has_the_numbers_of_the_command_line(
@@ -125,10 +114,12 @@ def test_runs_are_found_by_name_and_number() -> None:
         (lambda: varve.run(TINY, "cxl-sprr"), "cxl-spr"),
         (lambda: varve.run(TINY, policy="hotsett"), "hotset"),
         (lambda: varve.run(TINY, policy="hotset"), "flat"),
+        (lambda: varve.run(TINY, policy=[]), "no page policy"),
         (lambda: varve.run(TINY, scale=3), "power of two"),
         (lambda: varve.run(TINY, page="2MB5"), "page=2MB5"),
-        (lambda: varve.run(TINY, until=-1.0), "more than 0 s"),
-        (lambda: varve.run(TINY, seed="x"), "seed=x"),  # type: ignore[arg-type]
+        (lambda: varve.run(TINY, until=0), "until=0: .*more than 0 s"),
+        (lambda: varve.run(TINY, until=-1.0), "until=-1.0"),
+        (lambda: varve.run(TINY, seed="x"), "seed=x"),
         (lambda: varve.run(TINY, plan="kg-n"), "`plan` is not for a workload"),
         (lambda: varve.Trace("nothing.trace"), "nothing.trace"),
         (lambda: varve.Program("nothing.wasm"), "nothing.wasm"),

@@ -9,8 +9,9 @@ A run is that of `varve run`: the same defaults, the same numbers.
 
 from __future__ import annotations
 
+import inspect
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, List, NamedTuple, Sequence, Union
 
 from . import _progress, _varve
 from ._errors import Error, InputError, RunError
@@ -26,6 +27,7 @@ __all__ = [
     "Item",
     "Machine",
     "Node",
+    "Option",
     "Parameter",
     "Policy",
     "Program",
@@ -36,6 +38,7 @@ __all__ = [
     "Workload",
     "__version__",
     "machines",
+    "options",
     "plans",
     "policies",
     "record",
@@ -45,6 +48,9 @@ __all__ = [
 
 #: What can be run: an object, or a text as `varve run` takes it.
 Work = Union[Workload, Trace, Program, str, "os.PathLike[str]"]
+
+#: What an option can be; `None` is as if it were not given.
+Value = Union[str, float, "os.PathLike[str]", Sequence[Union[str, float]], None]
 
 
 class Parameter(NamedTuple):
@@ -62,6 +68,15 @@ class Item(NamedTuple):
     name: str
     about: str
     parameters: List[Parameter]
+
+
+class Option(NamedTuple):
+    """An option of `run`."""
+
+    name: str
+    about: str
+    #: What is run with it.
+    whose: List[str]
 
 
 def _items(all: Any) -> List[Item]:
@@ -83,22 +98,9 @@ def workloads() -> List[Item]:
     return _items(_varve.workloads())
 
 
-#: Options that both kinds of runs take, those of pages, and those of objects.
-_BOTH = ("page", "seed", "jobs")
-_PAGES = ("policy", "scale", "cores", "until")
-_OBJECTS = (
-    "plan",
-    "fast",
-    "profile",
-    "instances",
-    "co_run",
-    "numa",
-    "trays",
-    "heap_max",
-    "nursery",
-    "nursery_max",
-    "tier",
-)
+def options() -> List[Option]:
+    """The options that `run` takes by keyword."""
+    return [Option(*option) for option in _varve.options()]
 
 
 def run(
@@ -106,89 +108,50 @@ def run(
     machine: Union[Machine, str, None] = None,
     *,
     policy: Union[str, Policy, Sequence[Union[str, Policy]], None] = None,
-    scale: Optional[int] = None,
-    cores: Optional[int] = None,
-    until: Optional[float] = None,
     plan: Union[str, Sequence[str], None] = None,
     fast: Union[str, int, Sequence[str], None] = None,
     profile: Union[str, "os.PathLike[str]", None] = None,
-    instances: Optional[int] = None,
-    co_run: Optional[bool] = None,
-    numa: Optional[str] = None,
-    trays: Optional[str] = None,
-    heap_max: Union[str, int, None] = None,
-    nursery: Union[str, int, None] = None,
-    nursery_max: Union[str, int, None] = None,
-    tier: Optional[str] = None,
-    page: Union[str, int, None] = None,
-    seed: Optional[int] = None,
-    jobs: Optional[int] = None,
     progress: Union[bool, Progress, None] = None,
+    **more: Value,
 ) -> Runs:
     """Runs work on a modelled machine, once under each policy or plan.
 
-    A workload or a trace runs under page policies: `policy`, `scale`, `cores`, `until`. A WebAssembly program runs under
-    heap plans: `plan`, `fast`, `profile`, `instances` and so on. Options mean what those of `varve run` mean, and what is
-    not given is what it is there.
+    A workload runs under page policies, and a WebAssembly program under heap plans. A trace runs under page policies;
+    with `plan`, and without `policy`, under plans for a native program or for a Java virtual machine, whichever it is of.
+
+    Options mean what those of `varve run` mean, and what is not given is what it is there: `heap_max="64MiB"` is
+    `--heap-max=64MiB`, `co_run=True` is `--co-run`, and a list stands for items with commas between them.
+    `varve.options()` lists them all.
 
     `policy` may be an object of a class that derives from `Policy`, or a list of such and of names.
     `progress`: a bar (true), nothing (false), or a function of the share that is done and the accesses that were made;
     a bar on terminals and in notebooks if nothing is said.
 
-    Raises `InputError` for what cannot be, `RunError` for work that failed, and `KeyboardInterrupt`. Where some policies or
-    plans cannot run and others did, those are in `Runs.refused`, with a warning.
+    Raises `InputError` for what cannot be, `TypeError` for an option that there is not, `RunError` for work that failed,
+    and `KeyboardInterrupt`. Where some policies or plans cannot run and others did, those are in `Runs.refused`, with a
+    warning.
     """
-    given: Dict[str, Any] = {
-        "policy": policy,
-        "scale": scale,
-        "cores": cores,
-        "until": until,
-        "plan": plan,
-        "fast": fast,
-        "profile": profile,
-        "instances": instances,
-        "co_run": co_run,
-        "numa": numa,
-        "trays": trays,
-        "heap_max": heap_max,
-        "nursery": nursery,
-        "nursery_max": nursery_max,
-        "tier": tier,
-        "page": page,
-        "seed": seed,
-        "jobs": jobs,
-    }
-    options = {key: value for key, value in given.items() if value is not None}
+    each = None if policy is None else [policy] if isinstance(policy, (str, Policy)) else list(policy)
+    for one in each or ():
+        if not isinstance(one, (str, Policy)):
+            raise TypeError(f"a policy is a text or a varve.Policy, and no {type(one).__name__}")
+    given = {"policy": each, "plan": plan, "fast": fast, "profile": profile, **more}
     what = _varve.work(work)
-    if isinstance(what, Program):
-        _refuse(options, _OBJECTS + _BOTH, "a WebAssembly program", "a workload or a trace")
-        if machine is None:
-            raise InputError("a WebAssembly program needs a machine: machine=\"optane-6242\", for example")
-    else:
-        _refuse(options, _PAGES + _BOTH, "a workload or a trace", "a WebAssembly program")
-        if isinstance(what, Trace) and policy is None:
-            raise InputError("a trace needs page policies: policy=\"all\", for example")
-    on = machine if isinstance(machine, Machine) else Machine(machine or _varve.DEFAULT_MACHINE)
-    for key in ("plan", "fast"):
-        value = options.get(key)
-        if isinstance(value, (list, tuple)):
-            options[key] = ",".join(str(v) for v in value)
+    on = Machine(machine) if isinstance(machine, str) else machine
     told = _progress.chosen(progress)
     try:
-        if isinstance(what, Program):
-            return _varve.objects(what, on, options, told)
-        chosen = options.pop("policy", "all")
-        each = [chosen] if isinstance(chosen, (str, Policy)) else list(chosen)
-        for one in each:
-            if not isinstance(one, (str, Policy)):
-                raise TypeError(f"a policy is a text or a varve.Policy, and no {type(one).__name__}")
-        return _varve.pages(what, on, each, options, told)
+        return _varve.run(what, on, given, told)
     finally:
         _progress.close(told)
 
 
-def _refuse(options: Dict[str, Any], takes: Sequence[str], this: str, other: str) -> None:
-    """What is given is taken, or refused."""
-    for key in options:
-        if key not in takes:
-            raise InputError(f"`{key}` is not for {this}, but for {other}: leave it out")
+def _with_options(function: Any) -> None:
+    """Help and completion know the options that are not written out above."""
+    signature = inspect.signature(function)
+    shown = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    more = [option.name for option in options() if option.name not in signature.parameters]
+    shown += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in more]
+    function.__signature__ = signature.replace(parameters=shown)
+
+
+_with_options(run)

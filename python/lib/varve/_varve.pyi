@@ -6,11 +6,9 @@ from typing import Any, Dict, List, Literal, Optional, Sequence, Tuple, Union, f
 import pandas as pd
 import polars as pl
 
-from ._policy import Policy
 from ._progress import Progress
 
 __all__ = [
-    "DEFAULT_MACHINE",
     "Fault",
     "Frames",
     "Machine",
@@ -22,17 +20,16 @@ __all__ = [
     "Workload",
     "__version__",
     "machines",
-    "objects",
-    "pages",
+    "options",
     "plans",
     "policies",
     "record",
+    "run",
     "work",
     "workloads",
 ]
 
 __version__: str
-DEFAULT_MACHINE: str
 
 _Path = Union[str, "os.PathLike[str]"]
 _Item = Tuple[str, str, List[Tuple[str, str, str]]]
@@ -144,6 +141,14 @@ class Runs:
     @property
     def refused(self) -> List[Tuple[str, str]]: ...
     @property
+    def notes(self) -> List[str]:
+        """What there is to know of these runs, in lines."""
+
+    @property
+    def advice(self) -> List[str]:
+        """What to do, a sentence each; empty where there is nothing to choose from."""
+
+    @property
     def out(self) -> bytes: ...
     @property
     def err(self) -> bytes: ...
@@ -199,11 +204,7 @@ def work(what: object) -> Union[Workload, Trace, Program]: ...
 def policies() -> List[_Item]: ...
 def plans() -> List[_Item]: ...
 def workloads() -> List[_Item]: ...
-def pages(
-    work: Union[Workload, Trace],
-    machine: Machine,
-    policies: Sequence[Union[str, Policy]],
-    options: Dict[str, Any],
-    progress: Optional[Progress],
+def options() -> List[Tuple[str, str, List[str]]]: ...
+def run(
+    work: Union[Workload, Trace, Program], machine: Optional[Machine], options: Dict[str, Any], progress: Optional[Progress]
 ) -> Runs: ...
-def objects(program: Program, machine: Machine, options: Dict[str, Any], progress: Optional[Progress]) -> Runs: ...
