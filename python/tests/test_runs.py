@@ -201,7 +201,10 @@ def test_there_are_lists_of_what_there_is() -> None:
     assert "cxl-spr" in varve.machines()
     names = {item.name: item for item in varve.policies()}
     assert [p.key for p in names["hotset"].parameters if p.key == "spare"] == ["spare"]
-    assert "kg-n" in [item.name for item in varve.plans()]
+    plans = [(plan.name, plan.whose) for plan in varve.plans()]
+    for whose in ("WebAssembly programs", "Java virtual machines"):
+        assert ("kg-n", whose) in plans
+    assert ("hot-sites", "native programs") in plans
     assert "gups" in [item.name for item in varve.workloads()]
     for name in varve.machines():
         machine = varve.Machine(name)

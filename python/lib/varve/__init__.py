@@ -68,6 +68,8 @@ class Item(NamedTuple):
     name: str
     about: str
     parameters: List[Parameter]
+    #: What a policy or a plan is for, such as "native programs"; empty of workloads.
+    whose: str
 
 
 class Option(NamedTuple):
@@ -80,7 +82,7 @@ class Option(NamedTuple):
 
 
 def _items(all: Any) -> List[Item]:
-    return [Item(name, about, [Parameter(*p) for p in parameters]) for name, about, parameters in all]
+    return [Item(name, about, [Parameter(*p) for p in parameters], whose) for name, about, parameters, whose in all]
 
 
 def policies() -> List[Item]:
@@ -89,7 +91,7 @@ def policies() -> List[Item]:
 
 
 def plans() -> List[Item]:
-    """The heap plans that there are by name."""
+    """The plans that there are by name, for each kind of program."""
     return _items(_varve.plans())
 
 

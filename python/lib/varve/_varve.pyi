@@ -32,7 +32,7 @@ __all__ = [
 __version__: str
 
 _Path = Union[str, "os.PathLike[str]"]
-_Item = Tuple[str, str, List[Tuple[str, str, str]]]
+_Item = Tuple[str, str, List[Tuple[str, str, str]], str]
 
 @final
 class Node:
