@@ -107,9 +107,9 @@ pub fn watched<T: Send>(
     }
 }
 
-/// A warning, by Python's own means.
-pub fn warn(py: Python<'_>, line: &str) -> PyResult<()> {
+/// A warning, by Python's own means, at the line of a user that is so many calls of Python above.
+pub fn warn(py: Python<'_>, line: &str, calls: i32) -> PyResult<()> {
     let text = CString::new(line.replace('\0', " "))?;
     let class = py.get_type::<PyRuntimeWarning>();
-    PyErr::warn(py, &class, &text, 3)
+    PyErr::warn(py, &class, &text, 1 + calls)
 }

@@ -232,7 +232,7 @@ pub fn record(py: Python<'_>, command: Vec<OsString>, path: PathBuf) -> PyResult
         false => failed(py, line),
     })?;
     for line in warnings {
-        crate::watch::warn(py, &line)?;
+        crate::watch::warn(py, &line, 0)?;
     }
     Trace::open(py, path)
 }

@@ -14,6 +14,9 @@ use varve_run::{Came, Compared, Comparison, Ended, Error, Keep, Of, Spec, answer
 /// What came of some runs.
 pub type Answers<C> = Vec<Result<Of<C>, Error>>;
 
+/// Calls of Python between a user and here: `varve.run`.
+const CALLS: i32 = 1;
+
 /// How long runs are, as far as somebody knows.
 #[derive(Clone, Copy, Default)]
 pub struct Length {
@@ -92,12 +95,12 @@ pub fn shown<C: Comparison>(
     }
     for run in &came.failed {
         let why = run.why.to_string();
-        warn(py, &format!("{} did not run: {why}", run.name))?;
+        warn(py, &format!("{} did not run: {why}", run.name), CALLS)?;
         about.refused.push((run.name.clone(), why));
     }
     let results = came.shown();
     for warning in results.iter().filter_map(|result| result.warning()) {
-        warn(py, warning)?;
+        warn(py, warning, CALLS)?;
     }
     let size = |bytes: u64| fmt::bytes(bytes as f64);
     about.advice = comparison.advise(came, &size).said;
