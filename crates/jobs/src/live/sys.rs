@@ -1,23 +1,7 @@
-//! System calls: where a process takes its memory from, on which processors it runs, moving its pages, ending it.
+//! System calls: on which processors a process runs, moving its pages, ending it.
 
 use std::io;
 use varve_live::nodes::Mask;
-
-// linux/mempolicy.h; the first since Linux 5.15.
-const MPOL_PREFERRED_MANY: i32 = 5;
-
-/// From now on, this process and those that it starts take their memory from these nodes, and from others only if these are
-/// full. Allocates nothing: it is called between fork and exec.
-pub fn prefer(nodes: &Mask) -> io::Result<()> {
-    let mode = match nodes.count() {
-        1 => libc::MPOL_PREFERRED,
-        _ => MPOL_PREFERRED_MANY,
-    };
-    // SAFETY: the mask has as many bits as stated, since the kernel looks at one less, and is read only.
-    let result =
-        unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, nodes.as_ptr(), nodes.limit()) };
-    check(result)
-}
 
 /// A set of processors as system calls want it.
 #[derive(Clone, Copy)]

@@ -1,14 +1,13 @@
 //! `mbind`, `move_pages` and the advice to have memory now, all of which leave what memory holds as it is; and `mremap`, which
 //! does not.
 
-use super::mask::Mask;
+use super::policy::Policy;
 use std::io;
 
 /// Bytes of the pages that positions are told of.
 pub const PAGE: usize = 4096;
 
-// linux/mempolicy.h; the first since Linux 5.15.
-const MPOL_PREFERRED_MANY: i32 = 5;
+// linux/mempolicy.h.
 const MPOL_MF_STRICT: u32 = 1;
 const MPOL_MF_MOVE: u32 = 2;
 
@@ -23,29 +22,11 @@ pub enum Look {
 
 /// Has pages of a range come from these nodes, and from others only if these are full.
 pub fn prefer(address: usize, bytes: usize, nodes: &[u32], look: Look) -> io::Result<()> {
-    let mask = Mask::of(nodes);
-    let mode = match nodes.len() {
-        1 => libc::MPOL_PREFERRED,
-        _ => MPOL_PREFERRED_MANY,
-    };
     let flags = match look {
         Look::Away => 0,
         Look::Strictly => MPOL_MF_STRICT,
     };
-    // SAFETY: the call changes where pages come from and no byte of them, whosever they are; the mask has as many bits as
-    // stated, since the kernel looks at one less, and is read only.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_mbind,
-            address,
-            bytes,
-            mode,
-            mask.as_ptr(),
-            mask.limit(),
-            flags,
-        )
-    };
-    check(result)
+    Policy::preferred(nodes).bind(address, bytes, flags)
 }
 
 /// Has the system give memory for a range now. What it holds stays.
@@ -130,7 +111,7 @@ fn fill_hole(at: u64, bytes: u64) {
     }
 }
 
-fn check(result: i64) -> io::Result<()> {
+pub fn check(result: i64) -> io::Result<()> {
     match result {
         0.. => Ok(()),
         _ => Err(io::Error::last_os_error()),
