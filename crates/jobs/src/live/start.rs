@@ -4,7 +4,7 @@ use super::LiveOptions;
 use super::family::{self, Job};
 use super::host::LiveHost;
 use super::inside::{self, InPart, Prepared};
-use super::sys::{self, Cpus};
+use super::sys;
 use super::words::{self, Filling};
 use crate::error::Error;
 use crate::group::{Group, Live};
@@ -15,6 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use varve_live::nodes::Policy;
+use varve_live::probe::Cpus;
 use varve_live::traffic::resctrl;
 use varve_machine::Problem;
 
@@ -110,7 +111,7 @@ pub fn start(
                 policy.adopt()?;
             }
             if let Some(cpus) = &cpus {
-                sys::run_on(cpus)?;
+                cpus.run_on()?;
             }
             Ok(())
         });

@@ -1,6 +1,7 @@
 //! `mbind`, `move_pages` and the advice to have memory now, all of which leave what memory holds as it is; and `mremap`, which
 //! does not.
 
+use super::mask::Mask;
 use super::policy::Policy;
 use std::io;
 
@@ -9,7 +10,8 @@ pub const PAGE: usize = 4096;
 
 // linux/mempolicy.h.
 const MPOL_MF_STRICT: u32 = 1;
-const MPOL_MF_MOVE: u32 = 2;
+/// Only pages that no other process has.
+pub(super) const MPOL_MF_MOVE: u32 = 2;
 
 /// Where pages of a range are to come from from now on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,31 +43,58 @@ pub fn populate(address: usize, bytes: usize) -> io::Result<()> {
 /// negative error number for each page.
 pub fn move_to(pages: &[usize], node: u32, status: &mut [i32]) -> io::Result<()> {
     let nodes = vec![node as i32; pages.len()];
-    move_pages(pages, nodes.as_ptr(), status)
+    move_pages(0, pages, nodes.as_ptr(), status, MPOL_MF_MOVE)
 }
 
 /// On which nodes pages of this process are. `status` is then a node or a negative error number for each page.
 pub fn nodes_of(pages: &[usize], status: &mut [i32]) -> io::Result<()> {
-    move_pages(pages, std::ptr::null(), status)
+    move_pages(0, pages, std::ptr::null(), status, MPOL_MF_MOVE)
 }
 
-fn move_pages(pages: &[usize], nodes: *const i32, status: &mut [i32]) -> io::Result<()> {
+/// `move_pages` on a process, 0 being the caller. `nodes` is null, or has as many elements as `pages`.
+pub(super) fn move_pages(
+    process: u32,
+    pages: &[usize],
+    nodes: *const i32,
+    status: &mut [i32],
+    flags: u32,
+) -> io::Result<()> {
     assert!(status.len() >= pages.len());
     // SAFETY: `pages`, `nodes` unless it is null, and `status` have as many elements as stated; the kernel reads the first two,
-    // writes the third, and changes no byte of the pages, whosever they are. Process 0 is the caller.
+    // writes the third, and changes no byte of the pages, whosever they are.
     let result = unsafe {
         libc::syscall(
             libc::SYS_move_pages,
-            0,
+            process,
             pages.len(),
             pages.as_ptr(),
             nodes,
             status.as_mut_ptr(),
-            MPOL_MF_MOVE,
+            flags,
         )
     };
     // A positive number counts pages that could not be moved; each has its reason in `status`.
     check(result)
+}
+
+/// Moves all pages of a process, 0 being the caller, from some nodes to others. Pages that could not move are counted.
+///
+/// # Errors
+/// Those of migrate_pages(2).
+pub fn migrate(process: u32, from: &[u32], to: &[u32]) -> io::Result<u64> {
+    let (from, to) = (Mask::of(from), Mask::of(to));
+    // SAFETY: both masks have as many bits as stated, since the kernel looks at one less, and are read only; pages keep what they
+    // hold, whosever they are.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_migrate_pages,
+            process,
+            from.limit(),
+            from.as_ptr(),
+            to.as_ptr(),
+        )
+    };
+    check(result).map(|()| result as u64)
 }
 
 /// Moves the memory of a range to another address, in the place of what is there. The range stays, with no memory and so with

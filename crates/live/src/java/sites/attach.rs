@@ -12,6 +12,7 @@ use super::report::{self, Seen};
 use super::{JavaError, Sampling, agent, options};
 use crate::error::LiveError;
 use crate::launch::Folder;
+use crate::probe::sysfs::{field, own_number};
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -90,25 +91,10 @@ fn tmp(proc: &Path) -> PathBuf {
     }
 }
 
-/// The value of a line of `/proc/PID/status`.
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    let mut lines = status.lines();
-    lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-}
-
 /// Does the process handle SIGQUIT?
 fn catches_quit(status: &str) -> bool {
     let caught = field(status, "SigCgt").and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
     caught.is_some_and(|set| set & 1 << (libc::SIGQUIT - 1) != 0)
-}
-
-/// The process's number in its innermost namespace.
-fn own_number(status: &str) -> Option<u32> {
-    field(status, "NSpid")?
-        .split_whitespace()
-        .last()?
-        .parse()
-        .ok()
 }
 
 /// Samples the allocations of a virtual machine that runs, until the time is over, somebody wants it to stop, or it ends. It runs on
