@@ -59,6 +59,7 @@ mod error;
 pub mod java;
 mod launch;
 mod lock;
+mod mapped;
 mod memory;
 pub mod nodes;
 pub mod objects;
@@ -77,6 +78,7 @@ mod verdict;
 
 pub use doctor::{Available, Check, doctor};
 pub use error::LiveError;
+pub use mapped::Mapped;
 pub use memory::{PlacedMemory, Placer};
 pub use options::{LiveOptions, PageSize};
 pub use place::bins::{Bins, PAGE, PAGES_PER_HUGE};

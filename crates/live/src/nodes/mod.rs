@@ -24,7 +24,6 @@ pub(crate) mod sys;
 
 pub use error::NodeError;
 pub use kinds::{Kinds, NoKinds};
-pub use mask::{MAX_NODES, Mask};
 pub use memory::NodeMemory;
 pub use numa_maps::by_node;
 pub use policy::Policy;

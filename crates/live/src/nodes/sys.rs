@@ -146,32 +146,3 @@ pub fn check(result: i64) -> io::Result<()> {
         _ => Err(io::Error::last_os_error()),
     }
 }
-
-/// Memory of our own, its address and bytes; given back when dropped.
-pub struct Trial(usize, usize);
-
-impl Trial {
-    /// `bytes` that nobody touched yet.
-    pub fn new(bytes: usize) -> io::Result<Trial> {
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new anonymous mapping at an address that the system chooses.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0) };
-        match start {
-            libc::MAP_FAILED => Err(io::Error::last_os_error()),
-            _ => Ok(Trial(start.expose_provenance(), bytes)),
-        }
-    }
-
-    /// Where it is.
-    pub fn address(&self) -> u64 {
-        self.0 as u64
-    }
-}
-
-impl Drop for Trial {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and nobody has a reference into it.
-        unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(self.0), self.1) };
-    }
-}
