@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut command = vec![program.path.clone().into_os_string()];
     command.extend(std::env::args_os().skip(1));
     let report = run(&command, &map, &ObjectOptions::default())?;
-    for group in &report.processes[0].groups {
+    for group in &report.ran.processes[0].groups {
         println!(
             "{:?}: {} objects",
             report.groups[group.group], group.objects

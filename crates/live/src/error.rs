@@ -3,7 +3,7 @@
 use crate::nodes::NodeError;
 use crate::place::error::PlaceError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a live run, a placement or a reading did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -59,4 +59,12 @@ pub enum LiveError {
         /// What the system said.
         error: io::Error,
     },
+}
+
+impl LiveError {
+    /// Makes an error about a file of what the system said.
+    pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LiveError {
+        let path = path.into();
+        move |error| LiveError::File { what, path, error }
+    }
 }

@@ -24,7 +24,7 @@
 //!
 //! let options = LiveOptions::new(48 << 30); // 48 GiB of DRAM act as cache
 //! let report = run(&["./program".into(), "argument".into()], &options)?;
-//! for process in &report.processes {
+//! for process in &report.ran.processes {
 //!     println!(
 //!         "{}: {} of {} pages share a bin, {} as the kernel gave them",
 //!         process.program, process.after.sharing, process.after.pages, process.before.sharing
@@ -56,9 +56,10 @@ pub mod curves;
 pub mod dimms;
 pub mod doctor;
 mod error;
-mod interrupts;
 pub mod java;
+mod launch;
 mod lock;
+mod mapped;
 mod memory;
 pub mod nodes;
 pub mod objects;
@@ -70,7 +71,6 @@ mod program;
 mod report;
 mod run;
 pub mod sampled;
-mod shim;
 pub mod tier;
 pub mod top;
 pub mod traffic;
@@ -78,6 +78,7 @@ mod verdict;
 
 pub use doctor::{Available, Check, doctor};
 pub use error::LiveError;
+pub use mapped::Mapped;
 pub use memory::{PlacedMemory, Placer};
 pub use options::{LiveOptions, PageSize};
 pub use place::bins::{Bins, PAGE, PAGES_PER_HUGE};
@@ -86,6 +87,6 @@ pub use place::conflicts::{Conflicts, expected_random};
 pub use place::engine::Limits;
 pub use place::error::PlaceError;
 pub use probe::{Probe, ProbeOptions, probe};
-pub use report::{LiveReport, ProcessReport};
+pub use report::{LiveReport, ProcessReport, Ran};
 pub use run::run;
 pub use verdict::machine_conflicts;

@@ -5,15 +5,24 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::process::ExitStatus;
 
-/// The result of [`crate::run`].
+/// What came of a program that ran with something of ours inside.
 #[derive(Debug)]
-pub struct LiveReport {
+pub struct Ran<P> {
     /// How the command ended.
     pub status: ExitStatus,
     /// Wall-clock time of the command, seconds.
     pub seconds: f64,
-    /// What the processes say that used large memory, in the order in which they ended.
-    pub processes: Vec<ProcessReport>,
+    /// What its processes say, in the order in which they ended.
+    pub processes: Vec<P>,
+    /// What could not be done, one line each.
+    pub notes: Vec<String>,
+}
+
+/// The result of [`crate::run`].
+#[derive(Debug)]
+pub struct LiveReport {
+    /// The run. Processes are those that used large memory.
+    pub ran: Ran<ProcessReport>,
     /// What the kernel's page maps show from outside, over all processes of the run together, when most pages
     /// were there: all large private memory, whether placed or not. `None` when no process had any, or none
     /// lived long enough to be looked at.
@@ -21,8 +30,6 @@ pub struct LiveReport {
     /// Pages of `seen` that the kernel itself chose: memory that was not placed, or came later, and the working
     /// memory of the shim.
     pub seen_unplaced: u64,
-    /// What could not be done, one line each.
-    pub notes: Vec<String>,
 }
 
 /// What one process reports when it ends. Counts are over its life unless said otherwise.

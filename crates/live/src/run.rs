@@ -1,7 +1,7 @@
 //! Running an unmodified program with its pages placed.
 
 use crate::error::LiveError;
-use crate::interrupts::Interrupts;
+use crate::launch::{self, Folder, STOPPED, library};
 use crate::options::LiveOptions;
 use crate::place::bins::Bins;
 use crate::place::conflicts::Conflicts;
@@ -9,60 +9,35 @@ use crate::place::pagemap::frames_readable;
 use crate::place::reserve::Unit;
 use crate::place::table::{Member, Table};
 use crate::program;
-use crate::report::{LiveReport, read_lines};
-use crate::shim;
+use crate::report::LiveReport;
 use crate::verdict::machine_conflicts;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
 
-/// Runs `command` (a program and its arguments) with its pages placed, waits for it, and reports. The
+/// Runs `words` (a program and its arguments) with its pages placed, waits for it, and reports. The
 /// program's input and output are the caller's. Programs that it starts are placed too.
 ///
 /// # Errors
 /// [`LiveError`]: the frame numbers are hidden, the cache is impossible, the program is not found, cannot
-/// load the shim, or cannot be started. A program that fails is no error; see [`LiveReport::status`].
-pub fn run(command: &[OsString], options: &LiveOptions) -> Result<LiveReport, LiveError> {
-    let (name, arguments) = command.split_first().ok_or(LiveError::NoCommand)?;
+/// load the shim, or cannot be started. A program that fails is no error; see [`crate::Ran::status`].
+pub fn run(words: &[OsString], options: &LiveOptions) -> Result<LiveReport, LiveError> {
+    let mut command = launch::command(words)?;
     let bins = options.bins()?;
     frames_readable()?;
-    let file = program::find(name)?;
-    if let Some(why) = program::why_not_loadable(&file) {
-        return Err(LiveError::NotLoadable { program: file, why });
-    }
+    launch::loadable(command.get_program(), program::why_not_loadable)?;
 
-    let dir = tempfile::tempdir().map_err(|error| LiveError::File {
-        what: "cannot make a directory in",
-        path: std::env::temp_dir(),
-        error,
-    })?;
-    let library = dir.path().join("libvarve_live.so");
-    shim::write(&library).map_err(|error| LiveError::File {
-        what: "cannot write",
-        path: library.clone(),
-        error,
-    })?;
-    let report_file = dir.path().join("report.jsonl");
-
+    let folder = Folder::new()?;
+    launch::preload(&mut command, &folder.library(&library::PAGES)?);
     // The start time makes the name of the run differ from an earlier run of the same process number.
     let nanos = std::time::SystemTime::UNIX_EPOCH
         .elapsed()
         .map_or(0, |d| d.as_nanos() as u64);
     let run_name = (u64::from(std::process::id()) << 32 | nanos & 0xffff_ffff).max(1);
     let mut table = Table::open(&options.table_dir, bins, run_name)?;
+    command.envs(environment(options, &folder.report(), run_name));
 
-    let mut child = Command::new(name);
-    child
-        .args(arguments)
-        .envs(environment(options, &library, &report_file, run_name));
-    let interrupts = Interrupts::left_to_the_program();
-    let begun = Instant::now();
-    let child = child.spawn().map_err(|error| LiveError::Start {
-        program: PathBuf::from(name),
-        error,
-    })?;
-    interrupts.begin(&child);
     let mut watch = Watch {
         bins,
         run_name,
@@ -71,66 +46,47 @@ pub fn run(command: &[OsString], options: &LiveOptions) -> Result<LiveReport, Li
         placed: 0,
         notes: Vec::new(),
     };
-    let ended = watch.until_end(child, &table);
-    interrupts.end();
-    let status = ended.map_err(|error| LiveError::Start {
-        program: PathBuf::from(name),
-        error,
+    let ended = launch::run(command, |running| {
+        running.wait_and(|_| {
+            watch.look(&table);
+            Ok(())
+        })
     })?;
-    let seconds = begun.elapsed().as_secs_f64();
     table.tidy();
     Table::tidy_all(&options.table_dir);
 
-    let text = std::fs::read_to_string(&report_file).unwrap_or_default();
-    let (processes, torn) = read_lines(&text);
-    let mut notes = watch.notes;
-    notes.extend(notes_about(
-        &status,
-        torn,
-        processes.is_empty(),
-        watch.seen.is_some(),
-    ));
+    let mut ran = folder.ran(ended.status, ended.seconds, STOPPED);
+    ran.notes.splice(0..0, watch.notes);
+    if ran.processes.is_empty() {
+        ran.notes.push(silent(&ended.status, watch.seen.is_some()));
+    }
     let seen_unplaced = watch
         .seen
         .map_or(0, |c| c.pages.saturating_sub(watch.placed));
     Ok(LiveReport {
-        status,
-        seconds,
-        processes,
+        ran,
         seen: watch.seen,
         seen_unplaced,
-        notes,
     })
 }
 
-fn notes_about(status: &ExitStatus, torn: usize, silent: bool, seen: bool) -> Vec<String> {
-    let mut notes = Vec::new();
-    if torn > 0 {
-        notes.push(format!(
-            "{torn} processes were stopped while they wrote their report"
-        ));
+/// Why no process has reported.
+fn silent(status: &ExitStatus, seen: bool) -> String {
+    if !seen {
+        return "the program asked for no memory at or above the threshold, so nothing was placed"
+            .into();
     }
-    if silent && !seen {
-        notes.push(
-            "the program asked for no memory at or above the threshold, so nothing was placed"
-                .into(),
-        );
-    } else if silent {
-        let signal = std::os::unix::process::ExitStatusExt::signal(status);
-        let why = signal.map_or("it ended without exit handlers".into(), |s| {
+    let why = status
+        .signal()
+        .map_or("it ended without exit handlers".into(), |s| {
             format!("it was killed by signal {s}")
         });
-        notes.push(format!(
-            "the program left no report: {why}; what was seen from outside stands"
-        ));
-    }
-    notes
+    format!("the program left no report: {why}; what was seen from outside stands")
 }
 
 /// The variables that the shim reads (`shim/config.rs`).
 fn environment(
     options: &LiveOptions,
-    library: &Path,
     report: &Path,
     run_name: u64,
 ) -> Vec<(&'static str, OsString)> {
@@ -140,7 +96,6 @@ fn environment(
         Unit::Huge => "2m",
     };
     vec![
-        ("LD_PRELOAD", shim::preload(library)),
         ("VARVE_LIVE_BINS", options.cache_bytes.to_string().into()),
         ("VARVE_LIVE_WAYS", options.ways.to_string().into()),
         ("VARVE_LIVE_PAGES", unit.into()),
@@ -172,20 +127,7 @@ struct Watch {
     notes: Vec<String>,
 }
 
-/// Time between two looks; a process that ends with placed memory waits this long at most.
-const PERIOD: Duration = Duration::from_millis(10);
-
 impl Watch {
-    fn until_end(&mut self, mut child: Child, table: &Table) -> std::io::Result<ExitStatus> {
-        loop {
-            self.look(table);
-            if let Some(status) = child.try_wait()? {
-                return Ok(status);
-            }
-            std::thread::sleep(PERIOD);
-        }
-    }
-
     fn look(&mut self, table: &Table) {
         let members = table.members(self.run_name);
         let placed: u64 = members.iter().map(|m| m.pages).sum();

@@ -5,41 +5,23 @@ use crate::place::conflicts::Conflicts;
 use crate::place::error::PlaceError;
 use crate::place::pagemap::Pagemap;
 use crate::place::scan;
+use crate::sampled::used::{self, Mapping};
+use std::ops::Range;
 
-/// A piece of private writable memory of a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Area {
-    start: usize,
-    end: usize,
-}
-
-/// Private, writable, nameless memory of at least `least_bytes` in the text of a `/proc/PID/maps`: what
-/// programs call their memory. The heap counts; stacks, files and the kernel's own areas do not.
-fn private_areas(maps: &str, least_bytes: usize) -> Vec<Area> {
-    let area = |line: &str| -> Option<Area> {
-        let mut fields = line.split_ascii_whitespace();
-        let (start, end) = fields.next()?.split_once('-')?;
-        let rights = fields.next()?;
-        let inode = fields.nth(2)?;
-        let name = fields.next().unwrap_or("");
-        let (start, end) = (
-            usize::from_str_radix(start, 16).ok()?,
-            usize::from_str_radix(end, 16).ok()?,
-        );
-        let nameless =
-            inode == "0" && (name.is_empty() || name == "[heap]" || name.starts_with("[anon:"));
-        (rights.starts_with("rw") && rights.ends_with('p') && nameless)
-            .then_some(Area { start, end })
-    };
-    let mut areas: Vec<Area> = Vec::new();
-    for found in maps.lines().filter_map(area) {
+/// Private, writable, nameless memory of at least `least_bytes`: what programs call their memory. The heap counts; stacks, files
+/// and the kernel's own areas do not.
+fn private_areas(maps: &[Mapping], least_bytes: usize) -> Vec<Range<usize>> {
+    let nameless = |path: &str| path.is_empty() || path == "[heap]" || path.starts_with("[anon:");
+    let own = maps.iter().filter(|m| m.is_private() && nameless(&m.path));
+    let mut areas: Vec<Range<usize>> = Vec::new();
+    for found in own.map(|m| m.start as usize..m.end as usize) {
         // Placement with mremap cuts one piece of memory into many mappings.
         match areas.last_mut() {
             Some(last) if last.end == found.start => last.end = found.end,
             _ => areas.push(found),
         }
     }
-    areas.retain(|a| a.end - a.start >= least_bytes);
+    areas.retain(|a| a.len() >= least_bytes);
     areas
 }
 
@@ -57,7 +39,7 @@ pub fn machine_conflicts(
 ) -> Result<Conflicts, PlaceError> {
     let mut frames: Vec<u64> = Vec::new();
     for &pid in pids {
-        let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else {
+        let Ok(maps) = used::mappings(pid, &[]) else {
             continue;
         };
         let pagemap = match Pagemap::of(pid) {
@@ -111,9 +93,10 @@ mod tests {
 7ffff7500000-7ffff7600000 r--p 00000000 00:00 0 
 7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0 [stack]
 ";
-        let areas = private_areas(maps, 4096);
-        let sizes: Vec<usize> = areas.iter().map(|a| a.end - a.start).collect();
+        let maps = used::read(maps.as_bytes()).unwrap();
+        let areas = private_areas(&maps, 4096);
+        let sizes: Vec<usize> = areas.iter().map(Range::len).collect();
         assert_eq!(sizes, [0x21000, 0x500000]);
-        assert_eq!(private_areas(maps, 1 << 20).len(), 1);
+        assert_eq!(private_areas(&maps, 1 << 20).len(), 1);
     }
 }

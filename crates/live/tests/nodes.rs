@@ -6,6 +6,7 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use varve_live::Mapped;
 use varve_live::nodes::{Kinds, NodeError, NodeMemory, positions};
 use varve_live::probe::{Node, Topology};
 
@@ -34,43 +35,23 @@ fn memory() -> Option<NodeMemory> {
 }
 
 /// Some chunks, aligned, none of them touched.
-struct Chunks {
-    mapping: (*mut libc::c_void, usize),
-}
+struct Chunks(Mapped, usize);
 
 impl Chunks {
     fn new(count: usize) -> Chunks {
-        let bytes = (count + 1) * CHUNK;
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new anonymous mapping at an address that the system chooses.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0) };
-        assert_ne!(start, libc::MAP_FAILED);
-        Chunks {
-            mapping: (start, bytes),
-        }
+        let mapped = Mapped::new((count + 1) * CHUNK).unwrap();
+        Chunks(mapped, count * CHUNK)
     }
 
     fn all(&mut self) -> &mut [u8] {
-        let (start, bytes) = self.mapping;
-        let start = start.cast::<u8>();
-        // SAFETY: the mapping is one chunk larger than what is aligned in it, zeroed, and borrowed mutably.
-        unsafe {
-            let aligned = start.add(start.align_offset(CHUNK));
-            std::slice::from_raw_parts_mut(aligned, bytes - CHUNK)
-        }
+        let start = self.0.start();
+        let at = start.next_multiple_of(CHUNK) - start;
+        &mut self.0.all()[at..][..self.1]
     }
 
     fn range(&mut self) -> (u64, u64) {
         let all = self.all();
         (all.as_ptr().addr() as u64, all.len() as u64)
-    }
-}
-
-impl Drop for Chunks {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and no longer borrowed.
-        unsafe { libc::munmap(self.mapping.0, self.mapping.1) };
     }
 }
 

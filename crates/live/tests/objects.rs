@@ -94,14 +94,14 @@ fn of_site(report: &ObjectReport, process: usize, function: &str) -> GroupReport
         .groups
         .iter()
         .position(|g| *g == Group::Sites(vec![site]));
-    report.processes[process].group(group.expect("a group of its own"))
+    report.ran.processes[process].group(group.expect("a group of its own"))
 }
 
 /// All went well, and pages that were looked at are where they belong.
 fn check(report: &ObjectReport, map: &SiteMap) {
-    assert!(report.status.success(), "{report:#?}");
-    assert_eq!(report.notes, Vec::<String>::new());
-    for process in &report.processes {
+    assert!(report.ran.status.success(), "{report:#?}");
+    assert_eq!(report.ran.notes, Vec::<String>::new());
+    for process in &report.ran.processes {
         assert_eq!(process.pages_elsewhere(&map.kinds).1, 0, "{process:#?}");
     }
 }
@@ -140,8 +140,8 @@ fn objects_are_in_the_memory_of_their_site_to_the_end() {
         );
         assert!(group.slow >= bytes, "{function}: {group:?}");
     }
-    assert!(report.processes[0].fast_bytes >= 1_500_000);
-    assert!(report.processes[0].fast_resident >= report.processes[0].fast_bytes);
+    assert!(report.ran.processes[0].fast_bytes >= 1_500_000);
+    assert!(report.ran.processes[0].fast_resident >= report.ran.processes[0].fast_bytes);
 }
 
 #[test]
@@ -152,8 +152,12 @@ fn threads_forks_and_reallocations_leave_every_block_as_it_was() {
     let map = sites(&program);
     let report = start(&program, &map, &["stress", "4"]);
     check(&report, &map);
-    assert_eq!(report.processes.len(), 4, "three children and their parent");
-    let parent = &report.processes[3];
+    assert_eq!(
+        report.ran.processes.len(),
+        4,
+        "three children and their parent"
+    );
+    let parent = &report.ran.processes[3];
     for group in &parent.groups {
         assert!(group.objects > 1000, "{group:?}");
         assert_eq!(
@@ -181,7 +185,7 @@ fn what_no_site_decides_goes_where_the_map_says() {
         .iter()
         .position(|g| *g == Group::Undecided)
         .unwrap();
-    let group = report.processes[0].group(undecided);
+    let group = report.ran.processes[0].group(undecided);
     assert!(
         group.objects >= 300 && group.slow >= 300_000 && group.fast == 0,
         "{group:?}"
@@ -212,7 +216,7 @@ fn the_least_worthy_spill_first_and_come_back_when_there_is_room() {
     // Then half of the first 5 MiB are given back, of fast and slow memory alike; the worthier has the room.
     assert!(worthy.fast as u64 > 3 * MIB, "{worthy:?}");
     assert!(
-        report.processes[0].fast_bytes <= 6 * MIB + (64 << 10),
+        report.ran.processes[0].fast_bytes <= 6 * MIB + (64 << 10),
         "{report:?}"
     );
 }
@@ -249,7 +253,7 @@ fn a_mapping_takes_what_is_left_and_gives_back_what_goes() {
         );
         assert_eq!(group.fast > 0, !group.fast_pages.is_empty(), "{group:?}");
         assert_eq!(group.slow > 0, !group.slow_pages.is_empty(), "{group:?}");
-        assert_eq!(report.processes[0].fast_bytes, group.fast as u64);
+        assert_eq!(report.ran.processes[0].fast_bytes, group.fast as u64);
     }
 }
 
@@ -289,7 +293,7 @@ fn a_large_object_takes_what_is_left_and_gives_back_what_goes() {
             }
             let report = start(&program, &map, &[command, number]);
             check(&report, &map);
-            let last = report.processes.len() - 1;
+            let last = report.ran.processes.len() - 1;
             let group = of_site(&report, last, function);
             let mib = |bytes: i64| bytes / MIB as i64;
             // A block is somewhat larger than its object.
@@ -309,7 +313,7 @@ fn a_large_object_takes_what_is_left_and_gives_back_what_goes() {
                 !group.slow_pages.is_empty(),
                 "{group:?}"
             );
-            let process = &report.processes[last];
+            let process = &report.ran.processes[last];
             assert_eq!(process.fast_bytes, group.fast as u64, "{command} {number}");
             if command != "vast" {
                 assert!(process.fast_resident >= process.fast_bytes, "{process:?}");
@@ -330,7 +334,7 @@ fn large_objects_of_which_a_part_is_fast_stand_the_same_stress() {
     map.budget_bytes = 3 * MIB;
     let report = start(&program, &map, &["stress", "4"]);
     check(&report, &map);
-    let parent = &report.processes[3];
+    let parent = &report.ran.processes[3];
     for group in &parent.groups {
         assert_eq!(
             (group.fast, group.slow),
@@ -435,7 +439,7 @@ fn a_program_that_becomes_another_is_placed_again() {
     let map = sites(&program);
     let report = start(&program, &map, &["exec", "100"]);
     check(&report, &map);
-    assert_eq!(report.processes.len(), 1);
+    assert_eq!(report.ran.processes.len(), 1);
     assert_eq!(of_site(&report, 0, "cold").objects, 100);
 }
 
@@ -470,7 +474,7 @@ fn static_variables_are_moved_at_the_start() {
     ];
     let report = start(&program, &map, &["keep", "10"]);
     check(&report, &map);
-    let process = &report.processes[0];
+    let process = &report.ran.processes[0];
     assert_eq!(
         (
             process.variables_slow,
@@ -502,19 +506,19 @@ fn libraries_that_come_later_are_placed_and_other_builds_are_not() {
     check(&report, &map);
     // New modules are looked for after 64 calls from addresses that nobody knows.
     assert!(
-        (900..=1000).contains(&report.processes[0].group(0).objects),
+        (900..=1000).contains(&report.ran.processes[0].group(0).objects),
         "{report:?}"
     );
 
     map.sites[0].stack[0].build_id = "00ff".into();
     let report = start(&program, &map, &["load", path]);
-    assert!(report.status.success());
-    assert_eq!(report.processes[0].group(0).objects, 0);
-    assert_eq!(report.processes[0].other_build, ["plugin"]);
+    assert!(report.ran.status.success());
+    assert_eq!(report.ran.processes[0].group(0).objects, 0);
+    assert_eq!(report.ran.processes[0].other_build, ["plugin"]);
     assert!(
-        report.notes[0].contains("plugin is another build"),
+        report.ran.notes[0].contains("plugin is another build"),
         "{:?}",
-        report.notes
+        report.ran.notes
     );
 }
 
@@ -528,7 +532,7 @@ fn corners_of_the_c_library_are_as_they_were() {
         map.default_tier = default_tier;
         let report = start(&program, &map, &["corners"]);
         assert_eq!(
-            report.status.code(),
+            report.ran.status.code(),
             Some(0),
             "{default_tier:?}: {report:#?}"
         );
@@ -544,9 +548,9 @@ fn a_program_whose_addresses_are_limited_runs_and_is_told_of() {
     let script = format!("ulimit -v 8000000 && {} stress 4", program.path.display());
     let command = ["sh", "-c", &script].map(OsString::from);
     let report = run(&command, &map, &ObjectOptions::default()).unwrap();
-    assert!(report.status.success(), "{report:?}");
+    assert!(report.ran.status.success(), "{report:?}");
     let told = |n: &String| n.starts_with("objects ") && n.contains("ulimit -v");
-    assert!(report.notes.iter().any(told), "{:?}", report.notes);
+    assert!(report.ran.notes.iter().any(told), "{:?}", report.ran.notes);
 }
 
 #[test]
@@ -597,7 +601,7 @@ fn a_program_may_ask_by_name_and_runs_without_us_too() {
                 .iter()
                 .position(|g| *g == Group::Asked(tier))
                 .unwrap();
-            let group = report.processes[0].group(asked);
+            let group = report.ran.processes[0].group(asked);
             let (here, there) = match tier {
                 Tier::Fast => (group.fast, group.slow),
                 Tier::Slow => (group.slow, group.fast),
@@ -648,9 +652,9 @@ print(hashlib.sha256(''.join(sorted(words)).encode()).hexdigest())";
         };
         // The guest's slow node is smaller than what Python needs: what spills over to other nodes is said in notes.
         let report = run(&words.collect::<Vec<_>>(), &map, &ObjectOptions::default()).unwrap();
-        assert!(report.status.success(), "{report:?}");
+        assert!(report.ran.status.success(), "{report:?}");
         assert_eq!(std::fs::read(&out).unwrap(), plain.stdout, "{}", command[0]);
-        let last = report.processes.last().unwrap();
+        let last = report.ran.processes.last().unwrap();
         let group = last.group(0);
         assert!(group.objects > 5_000 && group.fast == 0, "{last:?}");
     }

@@ -15,6 +15,7 @@ fn command(program: &std::path::Path, arguments: &[&str]) -> Vec<OsString> {
 /// Conflicts of the run, with the counts that a failing test should show.
 fn after(report: &LiveReport) -> varve_live::Conflicts {
     report
+        .ran
         .processes
         .first()
         .unwrap_or_else(|| panic!("no report: {report:?}"))
@@ -35,7 +36,7 @@ fn an_array_as_large_as_the_cache_gets_a_bin_for_nearly_every_page() {
             ..options(dir.path())
         };
         let report = run(&command(&array, &["60"]), &options).unwrap();
-        assert!(report.status.success(), "{report:?}");
+        assert!(report.ran.status.success(), "{report:?}");
 
         let placed = after(&report);
         assert!(placed.pages >= 60 * 256, "{placed:?}");
@@ -97,7 +98,7 @@ fn two_programs_at_once_keep_out_of_each_others_bins() {
         &options(dir.path()),
     )
     .unwrap();
-    assert_eq!(report.processes.len(), 2, "{report:?}");
+    assert_eq!(report.ran.processes.len(), 2, "{report:?}");
     let seen = report
         .seen
         .unwrap_or_else(|| panic!("nobody looked: {report:?}"));
@@ -119,7 +120,7 @@ fn counting_alone_moves_nothing() {
         ..options(dir.path())
     };
     let report = run(&command(&array, &["32"]), &options).unwrap();
-    let process = &report.processes[0];
+    let process = &report.ran.processes[0];
     assert_eq!((process.moved_pages, process.before), (0, process.after));
     assert!(process.placed_pages >= 32 * 256);
 }
@@ -144,8 +145,11 @@ fn a_program_that_does_everything_with_its_memory_notices_nothing() {
             ..options(dir.path())
         };
         let report = run(&command(&drop_in, &[]), &options).unwrap();
-        assert!(report.status.success(), "{pages:?} heap {heap}: {report:?}");
-        let failures: u64 = report.processes.iter().map(|p| p.left_failed).sum();
+        assert!(
+            report.ran.status.success(),
+            "{pages:?} heap {heap}: {report:?}"
+        );
+        let failures: u64 = report.ran.processes.iter().map(|p| p.left_failed).sum();
         assert_eq!(failures, 0, "{report:?}");
     }
 }
@@ -159,10 +163,10 @@ fn a_program_that_asks_for_far_more_than_it_uses_stays_small() {
         return;
     };
     let report = run(&command(&sparse, &[]), &options(dir.path())).unwrap();
-    let process = &report.processes[0];
+    let process = &report.ran.processes[0];
     // Without page moves (Linux before 6.8) all of it is placed at once.
     if process.placed_pages < (1 << 30) / 4096 {
-        assert!(report.status.success(), "{report:?}");
+        assert!(report.ran.status.success(), "{report:?}");
         assert!(process.placed_pages >= 5 * 25, "{process:?}");
     }
 }
@@ -207,13 +211,13 @@ fn a_killed_program_leaves_no_load_behind() {
         &options(dir.path()),
     )
     .unwrap();
-    assert!(report.processes.is_empty(), "{report:?}");
+    assert!(report.ran.processes.is_empty(), "{report:?}");
     assert!(
         report.seen.is_some_and(|s| s.pages >= 40 * 256),
         "{report:?}"
     );
     assert!(
-        report.notes.iter().any(|n| n.contains("no report")),
+        report.ran.notes.iter().any(|n| n.contains("no report")),
         "{report:?}"
     );
     assert!(!has_table(dir.path()), "it was the last program");
@@ -233,8 +237,8 @@ fn a_mapping_beyond_the_memory_limit_is_left_to_the_kernel() {
     let mut options = options(dir.path());
     options.limits.memory_percent = 0.001;
     let report = run(&command(&array, &["32"]), &options).unwrap();
-    assert!(report.status.success(), "{report:?}");
-    let process = &report.processes[0];
+    assert!(report.ran.status.success(), "{report:?}");
+    let process = &report.ran.processes[0];
     assert!(
         process.left_no_memory >= 1 && process.placed_pages == 0,
         "{process:?}"

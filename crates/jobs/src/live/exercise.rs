@@ -4,6 +4,7 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use varve_live::Mapped;
 use varve_machine::{Kind, Op, Program, Region};
 
 /// Ops that a thread takes at a time.
@@ -11,13 +12,13 @@ const BATCH: usize = 4096;
 
 /// The memory that stands for a workload's regions. It lies where the kernel had room: two programs of one process may have been
 /// modelled at the same addresses.
-struct Space(Vec<Mapped>);
+struct Space(Vec<Place>);
 
 /// A region of the model, and where its bytes are.
-struct Mapped {
+struct Place {
     modelled: usize,
     len: usize,
-    at: usize,
+    memory: Mapped,
 }
 
 impl Space {
@@ -25,22 +26,17 @@ impl Space {
         let mut space = Space(Vec::new());
         for r in regions {
             let len = (r.bytes as usize).next_multiple_of(4096);
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            let prot = libc::PROT_READ | libc::PROT_WRITE;
-            // SAFETY: a new anonymous mapping at unused addresses.
-            let got = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
-            if got == libc::MAP_FAILED {
-                let e = std::io::Error::last_os_error();
+            let memory = Mapped::new(len).map_err(|e| {
                 let size = varve_report::fmt::bytes(r.bytes as f64);
-                return Err(format!(
+                format!(
                     "no memory for region `{}` of {size}: {e}; take a larger scale",
                     r.name
-                ));
-            }
-            space.0.push(Mapped {
+                )
+            })?;
+            space.0.push(Place {
                 modelled: r.base as usize,
                 len,
-                at: got.expose_provenance(),
+                memory,
             });
         }
         space.0.sort_unstable_by_key(|m| m.modelled);
@@ -52,16 +48,7 @@ impl Space {
         let after = self.0.partition_point(|m| m.modelled <= modelled);
         let m = self.0.get(after.checked_sub(1)?)?;
         let offset = modelled - m.modelled;
-        (offset + len <= m.len).then_some(m.at + offset)
-    }
-}
-
-impl Drop for Space {
-    fn drop(&mut self) {
-        for m in &self.0 {
-            // SAFETY: mapped by `new`, and all threads that used it have ended.
-            unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(m.at), m.len) };
-        }
+        (offset + len <= m.len).then_some(m.memory.start() + offset)
     }
 }
 

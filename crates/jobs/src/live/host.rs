@@ -1,7 +1,6 @@
 //! This machine as plans see it.
 
 use super::family::Groups;
-use super::sys;
 use crate::class::Limits;
 use crate::error::Error;
 use crate::group::Group;
@@ -11,7 +10,7 @@ use crate::policy::place::Capacity;
 use std::path::Path;
 use std::sync::Arc;
 use varve_live::nodes::Kinds;
-use varve_live::probe::Topology;
+use varve_live::probe::{Topology, allowed_cpus};
 use varve_live::traffic::Traffic;
 
 /// Nodes and processors of this machine.
@@ -50,7 +49,7 @@ impl LiveHost {
                 })
                 .ok(),
         };
-        let allowed = sys::allowed();
+        let allowed = allowed_cpus();
         let near: Vec<u32> = kinds
             .iter()
             .flat_map(|k| topology.nodes.iter().filter(|n| k.fast.contains(&n.id)))

@@ -248,7 +248,7 @@ fn sites(
     };
     let (mut fast, mut slow, mut spilled) = (0, 0, 0);
     let (mut pages, mut elsewhere) = (0, 0);
-    for process in &report.processes {
+    for process in &report.ran.processes {
         for g in &process.groups {
             if report.groups.get(g.group).is_some_and(is_fast) {
                 fast += g.bytes - g.spilled.min(g.bytes);
@@ -265,7 +265,7 @@ fn sites(
     }
     let size = |bytes: u64| fmt::bytes(bytes as f64);
     let mut lines = Vec::new();
-    if !report.processes.is_empty() {
+    if !report.ran.processes.is_empty() {
         let full = match spilled {
             0 => String::new(),
             _ => format!(
@@ -281,7 +281,7 @@ fn sites(
             size(slow + spilled),
         ));
     }
-    lines.extend(report.notes);
+    lines.extend(report.ran.notes);
     lines
 }
 

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
+use varve_live::nodes::migrate;
 
 /// Time between two looks at the running programs.
 const LOOK: Duration = Duration::from_millis(5);
@@ -192,7 +193,7 @@ impl<'a> LiveStage<'a> {
                 }
                 let mut left = 0;
                 for pid in p.job.members() {
-                    match sys::migrate(pid, from, to) {
+                    match migrate(pid, from, to) {
                         Ok(pages) => left += pages,
                         // It has ended meanwhile.
                         Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}

@@ -4,7 +4,7 @@ use super::LiveOptions;
 use super::family::{self, Job};
 use super::host::LiveHost;
 use super::inside::{self, InPart, Prepared};
-use super::sys::{self, Cpus};
+use super::sys;
 use super::words::{self, Filling};
 use crate::error::Error;
 use crate::group::{Group, Live};
@@ -14,7 +14,8 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use varve_live::nodes::Mask;
+use varve_live::nodes::Policy;
+use varve_live::probe::Cpus;
 use varve_live::traffic::resctrl;
 use varve_machine::Problem;
 
@@ -91,7 +92,7 @@ pub fn start(
         // Fast memory is for objects alone: all else would come on top of what they may have.
         Some(Prepared::Sites(..) | Prepared::Heap(_)) => Some(Memory::Slow),
     };
-    let nodes = rest.and_then(|m| host.nodes(m)).map(Mask::of);
+    let policy = rest.and_then(|m| host.nodes(m)).map(Policy::preferred);
     let cpus = launch.cpus.map(Cpus::of);
     let (control, procs) = host.groups.group().unzip();
     let tasks = launch.tasks.as_ref().map(File::try_clone).transpose();
@@ -106,11 +107,11 @@ pub fn start(
             if let Some(tasks) = &tasks {
                 resctrl::join(tasks)?;
             }
-            if let Some(nodes) = &nodes {
-                sys::prefer(nodes)?;
+            if let Some(policy) = &policy {
+                policy.adopt()?;
             }
             if let Some(cpus) = &cpus {
-                sys::run_on(cpus)?;
+                cpus.run_on()?;
             }
             Ok(())
         });

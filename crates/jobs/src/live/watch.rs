@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use varve_live::nodes;
+use varve_live::probe::bytes_of;
 
 /// Memory that a process has now and shares with no file, bytes: what can be placed. 0 if it is gone.
 pub fn own_memory(pid: u32) -> u64 {
@@ -10,40 +12,18 @@ pub fn own_memory(pid: u32) -> u64 {
 }
 
 fn own(status: &str) -> u64 {
-    let kib = |line: &str| {
-        let rest = ["RssAnon:", "RssShmem:"]
-            .iter()
-            .find_map(|k| line.strip_prefix(k))?;
-        rest.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    status.lines().filter_map(kib).sum::<u64>() << 10
+    bytes_of(status, "RssAnon") + bytes_of(status, "RssShmem")
 }
 
 /// Bytes of a process's own memory by node. Empty if it is gone, or the kernel does not tell.
 pub fn by_node(pid: u32) -> BTreeMap<u32, u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/numa_maps")).unwrap_or_default();
-    parse(&text)
+    nodes::by_node(&text, is_own)
 }
 
-fn parse(text: &str) -> BTreeMap<u32, u64> {
-    let mut nodes = BTreeMap::new();
-    for line in text.lines() {
-        let words = || line.split_whitespace();
-        // Pages of files are shared with others.
-        if words().any(|w| w.starts_with("file=")) {
-            continue;
-        }
-        let size = words().find_map(|w| w.strip_prefix("kernelpagesize_kB="));
-        let page = size.and_then(|s| s.parse::<u64>().ok()).unwrap_or(4) << 10;
-        for word in words() {
-            let count = word.strip_prefix('N').and_then(|w| w.split_once('='));
-            let Some((node, pages)) = count else { continue };
-            if let (Ok(node), Ok(pages)) = (node.parse(), pages.parse::<u64>()) {
-                *nodes.entry(node).or_default() += pages * page;
-            }
-        }
-    }
-    nodes
+/// By its words there, a mapping is of no file, whose pages are shared with others.
+fn is_own(words: &[&str]) -> bool {
+    !words.iter().any(|word| word.starts_with("file="))
 }
 
 #[cfg(test)]
@@ -56,7 +36,10 @@ mod tests {
                     7f10 prefer:1 file=/usr/lib/libc.so.6 mapped=9 N0=9 kernelpagesize_kB=4\n\
                     7f20 default anon=1 N1=1 kernelpagesize_kB=2048\n\
                     7f30 default\n";
-        assert_eq!(parse(text), [(0, 4096), (1, 8192 + (2 << 20))].into());
+        assert_eq!(
+            nodes::by_node(text, is_own),
+            [(0, 4096), (1, 8192 + (2 << 20))].into()
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How much memory a measurement may take.
 
+use crate::place::memory::mem_available;
 use crate::probe::sysfs::{number, text};
 use std::path::Path;
 
@@ -16,12 +17,7 @@ pub fn allowance(root: &Path, node_free: u64) -> u64 {
 
 /// What the system can give without swapping, bytes.
 fn available(root: &Path) -> Option<u64> {
-    let meminfo = text(&root.join("proc/meminfo"))?;
-    let line = meminfo
-        .lines()
-        .find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kib << 10)
+    mem_available(&text(&root.join("proc/meminfo"))?)
 }
 
 /// What the control groups above this process have left, bytes; `None` where nothing limits it.
@@ -42,13 +38,7 @@ fn group_left(root: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-
-    fn write(root: &Path, file: &str, text: &str) {
-        let path = root.join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    use crate::probe::sysfs::put;
 
     #[test]
     fn the_least_of_node_system_and_group_counts() {
@@ -59,20 +49,20 @@ mod tests {
             256 << 20,
             "only the node is known"
         );
-        write(
+        put(
             root,
             "proc/meminfo",
             "MemTotal: 9 kB\nMemAvailable:     524288 kB\n",
         );
         assert_eq!(allowance(root, 1 << 30), 128 << 20);
-        write(root, "proc/self/cgroup", "0::/a/b\n");
-        write(root, "sys/fs/cgroup/a/b/memory.max", "max\n");
-        write(root, "sys/fs/cgroup/a/b/memory.current", "1\n");
+        put(root, "proc/self/cgroup", "0::/a/b\n");
+        put(root, "sys/fs/cgroup/a/b/memory.max", "max\n");
+        put(root, "sys/fs/cgroup/a/b/memory.current", "1\n");
         assert_eq!(allowance(root, 1 << 30), 128 << 20, "no limit");
-        write(root, "sys/fs/cgroup/a/memory.max", "268435456\n");
-        write(root, "sys/fs/cgroup/a/memory.current", "134217728\n");
+        put(root, "sys/fs/cgroup/a/memory.max", "268435456\n");
+        put(root, "sys/fs/cgroup/a/memory.current", "134217728\n");
         assert_eq!(allowance(root, 1 << 30), 32 << 20, "a limit above");
-        write(root, "sys/fs/cgroup/a/memory.current", "999999999\n");
+        put(root, "sys/fs/cgroup/a/memory.current", "999999999\n");
         assert_eq!(allowance(root, 1 << 30), 0);
     }
 }

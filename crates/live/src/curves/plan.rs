@@ -226,18 +226,7 @@ fn one_per_core(cpus: &[u32]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Node;
-
-    fn node(id: u32, cpus: &[u32], distances: &[u32]) -> Node {
-        Node {
-            id,
-            cpus: cpus.into(),
-            bytes: 1 << 30,
-            free_bytes: 1 << 30,
-            distances: distances.into(),
-            ..Node::default()
-        }
-    }
+    use crate::probe::cpus::node;
 
     #[test]
     fn memories_are_named_as_the_machine_here_names_them() {

@@ -1,10 +1,10 @@
 //! Lines of memory whose physical addresses are known, and how long two of them take that are read in turn.
 
 use crate::arch;
+use crate::mapped::Mapped;
 use crate::place::bins::PAGE;
 use crate::place::pagemap::{Entry, Pagemap, frames_readable};
 use crate::place::reserve::{Unit, populate};
-use crate::place::sys;
 use std::collections::HashMap;
 
 const LINE: usize = 64;
@@ -15,7 +15,7 @@ const ROUNDS: usize = 15;
 
 /// Some lines of memory of ours.
 pub struct Lines {
-    mapping: (usize, usize),
+    memory: Mapped,
     /// Where each physical address is.
     at: HashMap<u64, usize>,
     addresses: Vec<u64>,
@@ -34,13 +34,11 @@ impl Lines {
         frames_readable().map_err(|e| e.to_string())?;
         let pages = bytes as usize / PAGE;
         let all = pages * PAGE;
-        let prot = sys::PROT_READ | sys::PROT_WRITE;
-        let flags = sys::MAP_PRIVATE | sys::MAP_ANONYMOUS | sys::MAP_NORESERVE;
-        // SAFETY: no MAP_FIXED, so only unused addresses are taken.
-        let start = unsafe { sys::mmap(0, all, prot, flags, -1, 0) }
-            .map_err(|e| format!("{bytes} bytes of memory: {e}"))?;
+        let memory =
+            Mapped::unreserved(all).map_err(|e| format!("{bytes} bytes of memory: {e}"))?;
+        let start = memory.start();
         let mut lines = Lines {
-            mapping: (start, all),
+            memory,
             at: HashMap::new(),
             addresses: Vec::new(),
         };
@@ -74,7 +72,11 @@ impl Lines {
     /// in so short a time.
     pub fn time(&self, a: u64, b: u64) -> f64 {
         let line = |address: u64| {
-            let at = self.at.get(&address).copied().unwrap_or(self.mapping.0);
+            let at = self
+                .at
+                .get(&address)
+                .copied()
+                .unwrap_or(self.memory.start());
             // SAFETY: a line within the mapping, which lives as long as `self` and is written by nobody.
             unsafe { &*(at as *const u64) }
         };
@@ -83,13 +85,6 @@ impl Lines {
             std::array::from_fn(|_| arch::read_two(a, b).unwrap_or_default());
         ticks.sort_unstable();
         ticks[ROUNDS / 2] as f64
-    }
-}
-
-impl Drop for Lines {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `take`, and used by nobody any more.
-        let _ = unsafe { sys::munmap(self.mapping.0, self.mapping.1) };
     }
 }
 

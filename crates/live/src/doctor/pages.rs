@@ -2,8 +2,10 @@
 
 use super::{Check, Found, check, last_error, no, partly, yes};
 use crate::arch::{self, WriteBack};
-use crate::nodes::{Kinds, NodeMemory};
-use crate::place::bins::HUGE;
+use crate::mapped::Mapped;
+use crate::nodes::sys::{Look, move_to, prefer};
+use crate::nodes::{Kinds, NodeMemory, migrate};
+use crate::place::bins::{HUGE, PAGE};
 use crate::place::huge::frames;
 use crate::place::mover::uffd_move_works;
 use crate::place::pagemap::{Pagemap, frames_readable};
@@ -143,26 +145,6 @@ pub fn checks() -> Vec<Check> {
     ]
 }
 
-/// A page of memory of our own that is unmapped when dropped.
-struct Pages(*mut libc::c_void, usize);
-
-impl Pages {
-    fn new(bytes: usize) -> Option<Pages> {
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new anonymous mapping.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0) };
-        (start != libc::MAP_FAILED).then_some(Pages(start, bytes))
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`.
-        unsafe { libc::munmap(self.0, self.1) };
-    }
-}
-
 fn huge_pages() -> Found {
     let enabled =
         std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
@@ -171,10 +153,10 @@ fn huge_pages() -> Found {
         .nth(1)
         .unwrap_or("missing")
         .to_owned();
-    let Some(pages) = Pages::new(2 * HUGE) else {
+    let Ok(pages) = Mapped::new(2 * HUGE) else {
         return no("no memory to try with");
     };
-    let start = (pages.0 as usize).next_multiple_of(HUGE);
+    let start = pages.start().next_multiple_of(HUGE);
     // SAFETY: an aligned part of our own anonymous mapping.
     if let Err(e) = unsafe { populate(start, HUGE, Unit::Huge) } {
         return no(format!("transparent huge pages are `{mode}`; {e}"));
@@ -234,71 +216,31 @@ fn heap_plans(topology: &Topology) -> Found {
 }
 
 fn mbind() -> Found {
-    let Some(pages) = Pages::new(4096) else {
+    let Ok(pages) = Mapped::new(PAGE) else {
         return no("no memory to try with");
     };
-    let mask = [1u64; 1];
-    // SAFETY: our own page; the mask is read only, 64 bits as stated.
-    let r = unsafe {
-        libc::syscall(
-            libc::SYS_mbind,
-            pages.0,
-            pages.1,
-            libc::MPOL_PREFERRED,
-            mask.as_ptr(),
-            64u64,
-            0u64,
-        )
-    };
-    if r == 0 {
-        yes("a page of ours was bound to node 0")
-    } else {
-        no(last_error())
+    match prefer(pages.start(), PAGE, &[0], Look::Away) {
+        Ok(()) => yes("a page of ours was bound to node 0"),
+        Err(e) => no(e.to_string()),
     }
 }
 
 fn move_pages() -> Found {
-    let Some(pages) = Pages::new(4096) else {
-        return no("no memory to try with");
-    };
-    // SAFETY: our own page.
-    unsafe { pages.0.cast::<u8>().write(1) };
-    let (addresses, nodes, mut status) = ([pages.0], [0i32], [-1i32]);
-    // SAFETY: one element in each array, as stated; process 0 is the caller.
-    let r = unsafe {
-        libc::syscall(
-            libc::SYS_move_pages,
-            0,
-            1u64,
-            addresses.as_ptr(),
-            nodes.as_ptr(),
-            status.as_mut_ptr(),
-            2,
-        )
-    };
-    match r {
-        0 if status[0] >= 0 => yes(format!("a page of ours is on node {}", status[0])),
-        0 => no(std::io::Error::from_raw_os_error(-status[0]).to_string()),
-        _ => no(last_error()),
+    let touched = vec![1u8; 2 * PAGE];
+    let (page, mut status) = ((touched.as_ptr() as usize).next_multiple_of(PAGE), [-1]);
+    let moved = move_to(&[page], 0, &mut status);
+    std::hint::black_box(touched);
+    match moved {
+        Ok(()) if status[0] >= 0 => yes(format!("a page of ours is on node {}", status[0])),
+        Ok(()) => no(std::io::Error::from_raw_os_error(-status[0]).to_string()),
+        Err(e) => no(e.to_string()),
     }
 }
 
 fn migrate_pages() -> Found {
-    let mask = [1u64; 1];
-    // SAFETY: both masks are read only, 64 bits as stated; node 0 to node 0 moves nothing.
-    let r = unsafe {
-        libc::syscall(
-            libc::SYS_migrate_pages,
-            0,
-            64u64,
-            mask.as_ptr(),
-            mask.as_ptr(),
-        )
-    };
-    if r >= 0 {
-        yes("from node 0 to node 0")
-    } else {
-        no(last_error())
+    match migrate(0, &[0], &[0]) {
+        Ok(_) => yes("from node 0 to node 0"),
+        Err(e) => no(e.to_string()),
     }
 }
 

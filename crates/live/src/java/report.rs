@@ -1,21 +1,11 @@
 //! What came of a Java program whose memory was placed.
 
+use crate::report::Ran;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::process::ExitStatus;
 
-/// The result of [`crate::java::run`].
-#[derive(Debug)]
-pub struct JavaReport {
-    /// How the command ended.
-    pub status: ExitStatus,
-    /// Wall-clock time of the command, seconds.
-    pub seconds: f64,
-    /// What the virtual machines say, in the order in which they ended.
-    pub processes: Vec<JavaProcess>,
-    /// What could not be done, one line each.
-    pub notes: Vec<String>,
-}
+/// The result of [`crate::java::run`]. Processes are its virtual machines.
+pub type JavaReport = Ran<JavaProcess>;
 
 /// What a virtual machine reports when it ends.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]

@@ -4,15 +4,13 @@ use super::decide::{Decide, Decided};
 use super::report::{JavaProcess, JavaReport};
 use super::serve::{Deciding, meanwhile};
 use crate::error::LiveError;
-use crate::interrupts::Interrupts;
-use crate::nodes::{Kinds, Mask, NodeMemory};
-use crate::report::read_lines;
-use crate::{program, shim};
+use crate::launch::{self, Folder, Running, library};
+use crate::nodes::{Kinds, NodeMemory, Policy};
+use crate::program;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::time::Instant;
 
 /// Where the memory of a virtual machine is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +27,6 @@ pub enum Placing {
     /// Pages in turns on the nodes of both kinds.
     Interleaved,
 }
-
-/// Options that every virtual machine takes, whoever starts it.
-pub(super) const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
 /// A program whose Java virtual machines are to be placed.
 #[derive(Clone, Copy, Debug)]
@@ -57,42 +52,38 @@ pub fn run<D: Decide>(
     job: &Job<'_>,
     deciding: Option<Deciding<'_, D>>,
 ) -> Result<(JavaReport, Vec<Decided<D>>), LiveError> {
-    let (name, arguments) = job.command.split_first().ok_or(LiveError::NoCommand)?;
-    let file = program::find(name)?;
-    let mut child = Command::new(name);
-    child.args(arguments);
-    if let Err(why) = placeable(&file, job.kinds) {
+    let mut command = launch::command(job.command)?;
+    // Of a program that is not there nothing else is said.
+    program::find(command.get_program())?;
+    if let Err(why) = placeable(command.get_program(), job.kinds) {
         if job.must {
             return Err(why);
         }
-        let (status, seconds) = run_child(child, name)?;
-        let notes = vec![format!("{why}: the program ran as without Varve")];
+        let ended = launch::run(command, Running::wait)?;
         let report = JavaReport {
-            status,
-            seconds,
+            status: ended.status,
+            seconds: ended.seconds,
             processes: Vec::new(),
-            notes,
+            notes: vec![format!("{why}: the program ran as without Varve")],
         };
         return Ok((report, Vec::new()));
     }
     let (placing, kinds) = (job.placing, job.kinds);
     let decides = deciding.is_some();
-    let prepared = Prepared::with(&mut child, placing, kinds, job.must, decides)?;
+    let prepared = Prepared::with(&mut command, placing, kinds, job.must, decides)?;
+    let run = || launch::run(command, Running::wait);
     let (ended, decided) = match deciding {
         Some(deciding) => {
             let socket = prepared.socket();
-            meanwhile(&socket, kinds, deciding, || run_child(child, name)).map_err(|error| {
-                LiveError::File {
-                    what: "cannot make the socket (name a folder with a short path by TMPDIR)",
-                    path: socket.clone(),
-                    error,
-                }
-            })?
+            meanwhile(&socket, kinds, deciding, run).map_err(LiveError::file(
+                "cannot make the socket (name a folder with a short path by TMPDIR)",
+                &socket,
+            ))?
         }
-        None => (run_child(child, name), Vec::new()),
+        None => (run(), Vec::new()),
     };
-    let (status, seconds) = ended?;
-    let mut report = prepared.report(status, seconds);
+    let ended = ended?;
+    let mut report = prepared.report(ended.status, ended.seconds);
     if decides {
         let more = undecided(&report.processes, &decided);
         report.notes.extend(more);
@@ -104,8 +95,7 @@ pub fn run<D: Decide>(
 /// ended: its files are removed with it.
 #[derive(Debug)]
 pub struct Prepared {
-    /// Holds all files.
-    dir: tempfile::TempDir,
+    folder: Folder,
     placing: Placing,
 }
 
@@ -120,7 +110,7 @@ impl Prepared {
         placing: Placing,
         kinds: &Kinds,
     ) -> Result<Prepared, LiveError> {
-        placeable(&program::find(command.get_program())?, kinds)?;
+        placeable(command.get_program(), kinds)?;
         Prepared::with(command, placing, kinds, false, false)
     }
 
@@ -132,139 +122,71 @@ impl Prepared {
         must: bool,
         decides: bool,
     ) -> Result<Prepared, LiveError> {
-        let dir = tempfile::tempdir().map_err(|error| LiveError::File {
-            what: "cannot make a directory in",
-            path: std::env::temp_dir(),
-            error,
-        })?;
-        let agent = dir.path().join("varve-agent.so");
-        shim::write_agent(&agent).map_err(|error| LiveError::File {
-            what: "cannot write",
-            path: agent.clone(),
-            error,
-        })?;
-        let prepared = Prepared { dir, placing };
-        let report = prepared.report_file();
-        let own = shim::variable(command, JAVA_OPTIONS).unwrap_or_default();
-        let mut options = options(own, &agent, &report, placing, kinds);
-        if decides {
-            options.push(";decide=");
-            options.push(prepared.socket());
-        }
+        let folder = Folder::new()?;
+        let agent = folder.library(&library::AGENT)?;
+        let prepared = Prepared { folder, placing };
+        let report = prepared.folder.report();
+        let mut options = options(&report, placing, kinds);
         if must {
             options.push(";must=yes");
         }
         if decides {
-            // Beside it are the files through which programs report intervals.
+            options.push(";decide=");
+            options.push(prepared.socket());
+            // Beside the report are the files through which programs report intervals.
             options.push(" -Dvarve.intervals=");
             options.push(&report);
         }
-        let preload = shim::preload_of(&agent, command);
-        command
-            .env("LD_PRELOAD", preload)
-            .env(JAVA_OPTIONS, options);
-        let (mode, mask) = inherited(placing, kinds);
-        // SAFETY: between fork and exec only one system call is made, which allocates nothing; the mask lives in the closure.
-        unsafe {
-            command.pre_exec(move || {
-                let set = libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), mask.limit());
-                match set {
-                    0 => Ok(()),
-                    _ => Err(std::io::Error::last_os_error()),
-                }
-            });
-        }
+        launch::preload(command, &agent);
+        launch::add_agent(command, &agent, &options);
+        let policy = inherited(placing, kinds);
+        // SAFETY: between fork and exec only one system call is made, which allocates nothing.
+        unsafe { command.pre_exec(move || policy.adopt()) };
         Ok(prepared)
-    }
-
-    fn report_file(&self) -> PathBuf {
-        self.dir.path().join("report")
     }
 
     /// Where agents ask.
     fn socket(&self) -> PathBuf {
-        self.dir.path().join("decide")
+        self.folder.file("decide")
     }
 
     /// What came of it, once the program has ended so after so many seconds.
     pub fn report(self, status: ExitStatus, seconds: f64) -> JavaReport {
-        let text = std::fs::read_to_string(self.report_file()).unwrap_or_default();
-        let (processes, torn) = read_lines(&text);
-        JavaReport {
-            status,
-            seconds,
-            notes: notes(&processes, torn, self.placing),
-            processes,
-        }
+        let torn = "reports of virtual machines cannot be read";
+        let mut report: JavaReport = self.folder.ran(status, seconds, torn);
+        report.notes.extend(notes(&report.processes, self.placing));
+        report
     }
 }
 
 /// What is in the way of placing a program.
-fn placeable(file: &Path, kinds: &Kinds) -> Result<(), LiveError> {
-    let why = match cfg!(target_arch = "x86_64") {
+fn placeable(name: &OsStr, kinds: &Kinds) -> Result<(), LiveError> {
+    launch::loadable(name, |file| match cfg!(target_arch = "x86_64") {
         true => program::why_not_loadable(file),
         false => Some("Java virtual machines are placed on x86-64 alone".into()),
-    };
-    if let Some(why) = why {
-        let program = file.into();
-        return Err(LiveError::NotLoadable { program, why });
-    }
+    })?;
     NodeMemory::new(kinds.clone())?;
     Ok(())
 }
 
-/// Runs the program to its end: how it ended, and wall-clock time, seconds.
-fn run_child(mut child: Command, name: &OsStr) -> Result<(ExitStatus, f64), LiveError> {
-    let start_error = |error| LiveError::Start {
-        program: PathBuf::from(name),
-        error,
-    };
-    let interrupts = Interrupts::left_to_the_program();
-    let begun = Instant::now();
-    let mut child = child.spawn().map_err(start_error)?;
-    interrupts.begin(&child);
-    let ended = child.wait();
-    interrupts.end();
-    Ok((ended.map_err(start_error)?, begun.elapsed().as_secs_f64()))
-}
-
 /// The policy that the program inherits: for all that is no generation.
-fn inherited(placing: Placing, kinds: &Kinds) -> (i32, Mask) {
-    /// linux/mempolicy.h, since Linux 5.15
-    const MPOL_PREFERRED_MANY: i32 = 5;
-    let nodes = match placing {
+fn inherited(placing: Placing, kinds: &Kinds) -> Policy {
+    match placing {
         Placing::Interleaved => {
             let both: Vec<u32> = kinds.fast.iter().chain(&kinds.slow).copied().collect();
-            return (libc::MPOL_INTERLEAVE, Mask::of(&both));
+            Policy::new(libc::MPOL_INTERLEAVE, &both)
         }
-        Placing::Generations { outside, .. } => of(outside, kinds),
-    };
-    let mode = match nodes.len() {
-        1 => libc::MPOL_PREFERRED,
-        _ => MPOL_PREFERRED_MANY,
-    };
-    (mode, Mask::of(nodes))
+        Placing::Generations { outside, .. } => Policy::preferred(of(outside, kinds)),
+    }
 }
 
 fn of(fast: bool, kinds: &Kinds) -> &[u32] {
     kinds.of_tier(u8::from(!fast))
 }
 
-/// What the agent is told, after the user's own options.
-fn options(
-    own: OsString,
-    agent: &Path,
-    report: &Path,
-    placing: Placing,
-    kinds: &Kinds,
-) -> OsString {
-    let mut value = own;
-    if !value.is_empty() {
-        value.push(" ");
-    }
-    value.push("-agentpath:");
-    value.push(agent);
-    value.push("=report=");
+/// What the agent is told.
+fn options(report: &Path, placing: Placing, kinds: &Kinds) -> OsString {
+    let mut value = OsString::from("report=");
     value.push(report);
     if let Placing::Generations { young, old, .. } = placing {
         let mut uses = vec![("young", young), ("old", old)];
@@ -279,14 +201,11 @@ fn options(
     value
 }
 
-fn notes(processes: &[JavaProcess], torn: usize, placing: Placing) -> Vec<String> {
+fn notes(processes: &[JavaProcess], placing: Placing) -> Vec<String> {
     let apart = matches!(placing, Placing::Generations { young, old, .. } if young != old);
     // A heap that nobody has told of is where all else is.
     let heap_apart = matches!(placing, Placing::Generations { old, outside, .. } if old != outside);
     let mut notes = Vec::new();
-    if torn > 0 {
-        notes.push(format!("{torn} reports of virtual machines cannot be read"));
-    }
     if processes.is_empty() {
         notes.push("no Java virtual machine has told where its memory is: none has started, or it was killed".into());
     }
@@ -347,6 +266,7 @@ fn undecided<D>(processes: &[JavaProcess], decided: &[Decided<D>]) -> Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::read_lines;
 
     #[test]
     fn the_agent_is_told_which_nodes_each_generation_is_on() {
@@ -355,22 +275,17 @@ mod tests {
             slow: vec![1],
         };
         let said = |placing| {
-            let own = OsString::from("-Xmx1g");
-            let words = options(own, Path::new("/a.so"), Path::new("/r"), placing, &kinds);
-            let words = words.into_string().unwrap();
-            words.split_once("-agentpath:").unwrap().1.to_string()
+            let words = options(Path::new("/r"), placing, &kinds);
+            words.into_string().unwrap()
         };
         let by = |young, old| Placing::Generations {
             young,
             old,
             outside: true,
         };
-        assert_eq!(said(by(true, false)), "/a.so=report=/r;young=0+2;old=1");
-        assert_eq!(
-            said(by(false, false)),
-            "/a.so=report=/r;young=1;old=1;heap=1"
-        );
-        assert_eq!(said(Placing::Interleaved), "/a.so=report=/r");
+        assert_eq!(said(by(true, false)), "report=/r;young=0+2;old=1");
+        assert_eq!(said(by(false, false)), "report=/r;young=1;old=1;heap=1");
+        assert_eq!(said(Placing::Interleaved), "report=/r");
     }
 
     #[test]
@@ -378,8 +293,8 @@ mod tests {
         let line = r#"{"pid":7,"collector":"Serial","parts":[
             {"what":"young","wanted":[0],"nodes":{"0":1048576}},
             {"what":"old","wanted":[1],"nodes":{"0":1048576,"1":3145728}}]}"#;
-        let (processes, torn) = read_lines(&line.replace('\n', ""));
-        let notes = notes(&processes, torn, Placing::Interleaved);
+        let (processes, _) = read_lines(&line.replace('\n', ""));
+        let notes = notes(&processes, Placing::Interleaved);
         assert_eq!(notes.len(), 1, "{notes:?}");
         assert!(notes[0].contains("1.0 of 4.0 MiB of old"), "{notes:?}");
     }
@@ -392,8 +307,8 @@ mod tests {
             old: false,
             outside,
         };
-        assert_eq!(notes(&processes, 0, placing(false)), [""; 0]);
-        let noted = notes(&processes, 0, placing(true));
+        assert_eq!(notes(&processes, placing(false)), [""; 0]);
+        let noted = notes(&processes, placing(true));
         assert!(noted[0].contains("is not known here"), "{noted:?}");
     }
 }

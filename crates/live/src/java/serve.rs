@@ -2,11 +2,11 @@
 
 use super::decide::{Decide, Decided, Talk};
 use crate::nodes::Kinds;
-use crate::probe::sysfs::text;
+use crate::probe::sysfs::{bytes_of, meminfo};
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -71,16 +71,8 @@ fn answer<'k, D: Decide>(stream: UnixStream, mut talk: Talk<'k, D>, begun: Insta
     let Ok(mut out) = stream.try_clone() else {
         return talk;
     };
-    let free = {
-        let kinds = talk.kinds();
-        let files: Vec<PathBuf> = kinds.of_tier(0).iter().map(|node| meminfo(*node)).collect();
-        move || {
-            files
-                .iter()
-                .map(|file| available(&text(file).unwrap_or_default()))
-                .sum()
-        }
-    };
+    let nodes = talk.kinds().of_tier(0).to_vec();
+    let free = || nodes.iter().map(|node| available(&meminfo(*node))).sum();
     for line in BufReader::new(stream).lines().map_while(Result::ok) {
         if let Some(answer) = talk.hear(&line, begun.elapsed(), &free)
             && out.write_all(answer.as_bytes()).is_err()
@@ -91,17 +83,9 @@ fn answer<'k, D: Decide>(stream: UnixStream, mut talk: Talk<'k, D>, begun: Insta
     talk
 }
 
-fn meminfo(node: u32) -> PathBuf {
-    format!("/sys/devices/system/node/node{node}/meminfo").into()
-}
-
 /// Bytes that a node has for those who ask: what is free, and files that nobody reads at present.
 fn available(meminfo: &str) -> u64 {
-    let kib = |name: &str| {
-        let line = meminfo.lines().find(|line| line.contains(name))?;
-        line.split_ascii_whitespace().rev().nth(1)?.parse().ok()
-    };
-    (kib("MemFree:").unwrap_or(0) + kib("Inactive(file):").unwrap_or(0)) << 10
+    bytes_of(meminfo, "MemFree") + bytes_of(meminfo, "Inactive(file)")
 }
 
 #[cfg(test)]

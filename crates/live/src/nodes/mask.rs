@@ -17,11 +17,6 @@ impl Mask {
         Mask(bits)
     }
 
-    /// How many nodes are in it.
-    pub fn count(&self) -> u32 {
-        self.0.iter().map(|word| word.count_ones()).sum()
-    }
-
     /// Where its words are.
     pub fn as_ptr(&self) -> *const u64 {
         self.0.as_ptr()

@@ -9,7 +9,8 @@
 use super::error::NodeError;
 use super::kinds::Kinds;
 use super::positions::{positions, whole_pages};
-use super::sys::{Look, PAGE, Trial, move_to, populate, prefer};
+use super::sys::{Look, PAGE, move_to, populate, prefer};
+use crate::mapped::Mapped;
 use crate::probe::Topology;
 use std::path::Path;
 
@@ -31,8 +32,8 @@ impl NodeMemory {
         let memory = NodeMemory { kinds };
         for tier in 0..2 {
             let nodes = memory.kinds.of_tier(tier);
-            let space = Trial::new(PAGE).map_err(|e| refused("mmap", nodes, e))?;
-            let page = (space.address(), PAGE as u64);
+            let space = Mapped::new(PAGE).map_err(|e| refused("mmap", nodes, e))?;
+            let page = (space.start() as u64, PAGE as u64);
             for node in nodes {
                 match memory.settle(page, &[*node], kind(tier)) {
                     // Others of its kind may have room.

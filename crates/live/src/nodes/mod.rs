@@ -3,7 +3,9 @@
 //! ```text
 //! kinds.rs      which nodes are fast memory and which are slow: what firmware and kernel say, or what the user says
 //! memory.rs     binds addresses to a kind, and looks whether they are there
+//! numa_maps.rs  where a process's memory is, as the kernel tells
 //! on_process.rs move_pages on another process
+//! policy.rs     of which nodes memory is that is touched for the first time
 //! positions.rs  on which nodes pages are
 //! pool.rs       slow memory that is zero before anybody wants it
 //! sys.rs        the system calls
@@ -13,14 +15,18 @@ mod error;
 mod kinds;
 mod mask;
 mod memory;
+mod numa_maps;
 pub(crate) mod on_process;
+mod policy;
 mod pool;
 mod positions;
 pub(crate) mod sys;
 
 pub use error::NodeError;
 pub use kinds::{Kinds, NoKinds};
-pub use mask::{MAX_NODES, Mask};
 pub use memory::NodeMemory;
+pub use numa_maps::by_node;
+pub use policy::Policy;
 pub use pool::{CHUNK, PoolCounts, ZeroPool};
 pub use positions::{Positions, positions};
+pub use sys::migrate;

@@ -1,10 +1,9 @@
 //! `move_pages` on the pages of another process, and a handle that tells when it has ended.
 
+use super::sys::{MPOL_MF_MOVE, move_pages};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Only pages that no other process has.
-const MPOL_MF_MOVE: u32 = 2;
 /// Pages of several processes, too.
 const MPOL_MF_MOVE_ALL: u32 = 4;
 
@@ -29,7 +28,19 @@ pub fn move_with(
         true => MPOL_MF_MOVE_ALL,
         false => MPOL_MF_MOVE,
     };
-    call(process, pages, nodes.as_ptr(), status, flags)
+    call(process, pages, nodes.as_ptr(), status, flags)?;
+    let status = &mut status[..pages.len()];
+    if status.contains(&-libc::EAGAIN) {
+        // After a page that cannot be moved the kernel tells nothing of those around it, moved or not.
+        let mut there = vec![0; pages.len()];
+        nodes_of(process, pages, &mut there)?;
+        for (status, there) in status.iter_mut().zip(there) {
+            if *status == -libc::EAGAIN && there == node as i32 {
+                *status = there;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether this process may move pages that several processes share.
@@ -52,31 +63,13 @@ fn call(
     status: &mut [i32],
     flags: u32,
 ) -> io::Result<()> {
-    assert!(status.len() >= pages.len());
     if pages.is_empty() {
         return Ok(());
     }
-    // SAFETY: `pages`, `nodes` unless it is null, and `status` have as many elements as stated; the kernel reads the first two,
-    // writes the third, and changes no byte of the process's pages.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_move_pages,
-            process,
-            pages.len(),
-            pages.as_ptr(),
-            nodes,
-            status.as_mut_ptr(),
-            flags,
-        )
-    };
-    match result {
-        // A positive number counts pages that could not be moved; each has its reason in `status`.
-        0.. => Ok(()),
-        _ => match io::Error::last_os_error() {
-            // No page could be moved at all, which kernels say in this way, too.
-            e if e.raw_os_error() == Some(libc::ENOENT) => Ok(()),
-            e => Err(e),
-        },
+    match move_pages(process, pages, nodes, status, flags) {
+        // No page could be moved at all, which kernels say in this way, too.
+        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        result => result,
     }
 }
 

@@ -9,7 +9,8 @@
 //! heap   [chunk] -- give --> dirty --(thread)--> zero -- take --> [chunk]   heap
 //! ```
 
-use super::sys::{Trial, move_pages_of};
+use super::sys::move_pages_of;
+use crate::mapped::Mapped;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -40,7 +41,7 @@ pub struct ZeroPool {
 
 struct Shared {
     /// Places for chunks.
-    _arena: Trial,
+    _arena: Mapped,
     state: Mutex<State>,
     /// Something is dirty, or the end has come.
     work: Condvar,
@@ -98,8 +99,8 @@ impl Shared {
 impl ZeroPool {
     /// An empty pool. None if the system refuses its address range or its thread: slow memory then is had as other memory is.
     pub fn new() -> Option<ZeroPool> {
-        let arena = Trial::new((MOST + 1) * CHUNK as usize).ok()?;
-        let first = arena.address().next_multiple_of(CHUNK);
+        let arena = Mapped::new((MOST + 1) * CHUNK as usize).ok()?;
+        let first = (arena.start() as u64).next_multiple_of(CHUNK);
         let state = State {
             empty: (0..MOST as u64).map(|i| first + i * CHUNK).collect(),
             ..State::default()
@@ -197,12 +198,12 @@ mod tests {
     use super::*;
 
     /// Chunks of a test's own.
-    struct Chunks(#[expect(dead_code, reason = "keeps the memory")] Trial, u64);
+    struct Chunks(Mapped, u64);
 
     impl Chunks {
         fn new(n: usize) -> Chunks {
-            let memory = Trial::new((n + 1) * CHUNK as usize).unwrap();
-            let first = memory.address().next_multiple_of(CHUNK);
+            let memory = Mapped::new((n + 1) * CHUNK as usize).unwrap();
+            let first = (memory.start() as u64).next_multiple_of(CHUNK);
             Chunks(memory, first)
         }
 
@@ -211,11 +212,8 @@ mod tests {
         }
 
         fn bytes(&mut self, i: u64) -> &mut [u8] {
-            // SAFETY: inside of the mapping, which is borrowed as long as this.
-            unsafe {
-                let start = std::ptr::with_exposed_provenance_mut(self.at(i) as usize);
-                std::slice::from_raw_parts_mut(start, CHUNK as usize)
-            }
+            let at = self.at(i) as usize - self.0.start();
+            &mut self.0.all()[at..][..CHUNK as usize]
         }
 
         fn give(&mut self, i: u64, pool: &ZeroPool) -> bool {

@@ -2,15 +2,16 @@
 //! does not.
 
 use super::mask::Mask;
+use super::policy::Policy;
 use std::io;
 
 /// Bytes of the pages that positions are told of.
 pub const PAGE: usize = 4096;
 
-// linux/mempolicy.h; the first since Linux 5.15.
-const MPOL_PREFERRED_MANY: i32 = 5;
+// linux/mempolicy.h.
 const MPOL_MF_STRICT: u32 = 1;
-const MPOL_MF_MOVE: u32 = 2;
+/// Only pages that no other process has.
+pub(super) const MPOL_MF_MOVE: u32 = 2;
 
 /// Where pages of a range are to come from from now on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,29 +24,11 @@ pub enum Look {
 
 /// Has pages of a range come from these nodes, and from others only if these are full.
 pub fn prefer(address: usize, bytes: usize, nodes: &[u32], look: Look) -> io::Result<()> {
-    let mask = Mask::of(nodes);
-    let mode = match nodes.len() {
-        1 => libc::MPOL_PREFERRED,
-        _ => MPOL_PREFERRED_MANY,
-    };
     let flags = match look {
         Look::Away => 0,
         Look::Strictly => MPOL_MF_STRICT,
     };
-    // SAFETY: the call changes where pages come from and no byte of them, whosever they are; the mask has as many bits as
-    // stated, since the kernel looks at one less, and is read only.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_mbind,
-            address,
-            bytes,
-            mode,
-            mask.as_ptr(),
-            mask.limit(),
-            flags,
-        )
-    };
-    check(result)
+    Policy::preferred(nodes).bind(address, bytes, flags)
 }
 
 /// Has the system give memory for a range now. What it holds stays.
@@ -60,31 +43,58 @@ pub fn populate(address: usize, bytes: usize) -> io::Result<()> {
 /// negative error number for each page.
 pub fn move_to(pages: &[usize], node: u32, status: &mut [i32]) -> io::Result<()> {
     let nodes = vec![node as i32; pages.len()];
-    move_pages(pages, nodes.as_ptr(), status)
+    move_pages(0, pages, nodes.as_ptr(), status, MPOL_MF_MOVE)
 }
 
 /// On which nodes pages of this process are. `status` is then a node or a negative error number for each page.
 pub fn nodes_of(pages: &[usize], status: &mut [i32]) -> io::Result<()> {
-    move_pages(pages, std::ptr::null(), status)
+    move_pages(0, pages, std::ptr::null(), status, MPOL_MF_MOVE)
 }
 
-fn move_pages(pages: &[usize], nodes: *const i32, status: &mut [i32]) -> io::Result<()> {
+/// `move_pages` on a process, 0 being the caller. `nodes` is null, or has as many elements as `pages`.
+pub(super) fn move_pages(
+    process: u32,
+    pages: &[usize],
+    nodes: *const i32,
+    status: &mut [i32],
+    flags: u32,
+) -> io::Result<()> {
     assert!(status.len() >= pages.len());
     // SAFETY: `pages`, `nodes` unless it is null, and `status` have as many elements as stated; the kernel reads the first two,
-    // writes the third, and changes no byte of the pages, whosever they are. Process 0 is the caller.
+    // writes the third, and changes no byte of the pages, whosever they are.
     let result = unsafe {
         libc::syscall(
             libc::SYS_move_pages,
-            0,
+            process,
             pages.len(),
             pages.as_ptr(),
             nodes,
             status.as_mut_ptr(),
-            MPOL_MF_MOVE,
+            flags,
         )
     };
     // A positive number counts pages that could not be moved; each has its reason in `status`.
     check(result)
+}
+
+/// Moves all pages of a process, 0 being the caller, from some nodes to others. Pages that could not move are counted.
+///
+/// # Errors
+/// Those of migrate_pages(2).
+pub fn migrate(process: u32, from: &[u32], to: &[u32]) -> io::Result<u64> {
+    let (from, to) = (Mask::of(from), Mask::of(to));
+    // SAFETY: both masks have as many bits as stated, since the kernel looks at one less, and are read only; pages keep what they
+    // hold, whosever they are.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_migrate_pages,
+            process,
+            from.limit(),
+            from.as_ptr(),
+            to.as_ptr(),
+        )
+    };
+    check(result).map(|()| result as u64)
 }
 
 /// Moves the memory of a range to another address, in the place of what is there. The range stays, with no memory and so with
@@ -130,38 +140,9 @@ fn fill_hole(at: u64, bytes: u64) {
     }
 }
 
-fn check(result: i64) -> io::Result<()> {
+pub fn check(result: i64) -> io::Result<()> {
     match result {
         0.. => Ok(()),
         _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Memory of our own, its address and bytes; given back when dropped.
-pub struct Trial(usize, usize);
-
-impl Trial {
-    /// `bytes` that nobody touched yet.
-    pub fn new(bytes: usize) -> io::Result<Trial> {
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new anonymous mapping at an address that the system chooses.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0) };
-        match start {
-            libc::MAP_FAILED => Err(io::Error::last_os_error()),
-            _ => Ok(Trial(start.expose_provenance(), bytes)),
-        }
-    }
-
-    /// Where it is.
-    pub fn address(&self) -> u64 {
-        self.0 as u64
-    }
-}
-
-impl Drop for Trial {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and nobody has a reference into it.
-        unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(self.0), self.1) };
     }
 }

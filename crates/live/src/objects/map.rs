@@ -89,6 +89,13 @@ pub(crate) struct Compiled {
     pub notes: Vec<String>,
 }
 
+impl Compiled {
+    /// The file that the shim reads.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.words.iter().flat_map(|w| w.to_le_bytes()).collect()
+    }
+}
+
 /// A return address, seen from those that it called.
 struct Node {
     parent: Option<usize>,

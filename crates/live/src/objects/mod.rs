@@ -25,9 +25,11 @@ mod run;
 mod running;
 
 pub use crate::program::find as program_file;
+pub(crate) use map::Compiled;
 pub use map::{FrameRef, Group, Site, SiteMap, Tier, Variable};
 pub use modules::Modules;
 pub use report::{GroupReport, ObjectProcess, ObjectReport};
 pub(crate) use rules::Rules;
+pub(crate) use run::load;
 pub use run::{ObjectOptions, Prepared, Shares, run, why_not_placeable};
 pub use running::{Running, RunningProcess};

@@ -2,23 +2,17 @@
 
 use super::map::Group;
 use crate::nodes::Kinds;
+use crate::report::Ran;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::process::ExitStatus;
 
 /// The result of [`super::run`].
 #[derive(Debug)]
 pub struct ObjectReport {
-    /// How the command ended.
-    pub status: ExitStatus,
-    /// Wall-clock time of the command, seconds.
-    pub seconds: f64,
+    /// The run. Processes are those that had objects placed.
+    pub ran: Ran<ObjectProcess>,
     /// What the numbers of groups mean, the worthiest first.
     pub groups: Vec<Group>,
-    /// What the processes say that had objects placed, in the order in which they ended.
-    pub processes: Vec<ObjectProcess>,
-    /// What could not be done, one line each.
-    pub notes: Vec<String>,
 }
 
 /// What one process reports when it ends. What it was before an `exec` is not in it.

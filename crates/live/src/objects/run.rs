@@ -1,21 +1,19 @@
 //! Running an unmodified program with its objects placed.
 
-use super::map::{Group, SiteMap};
+use super::map::{Compiled, Group, SiteMap};
 use super::modules::Modules;
 use super::report::{ObjectProcess, ObjectReport};
 use super::running::{Requests, Running, RunningProcess};
 use crate::error::LiveError;
-use crate::interrupts::Interrupts;
+use crate::launch::{self, Folder, STOPPED, library};
 use crate::nodes::{Kinds, NodeMemory};
-use crate::report::read_lines;
-use crate::{program, shim};
+use crate::program;
 use object::{Object, ObjectSymbol};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus};
 
 /// How to run a program with its objects placed.
 #[derive(Clone, Debug, Default)]
@@ -32,57 +30,44 @@ pub struct ObjectOptions {
 const PROCESSES: usize = 1024;
 /// Bytes of one in the shared file: its number, and its bytes of fast memory.
 const SLOT: usize = 16;
-/// Time between two looks at which processes are still there.
-const PERIOD: Duration = Duration::from_millis(10);
 
-/// Runs `command` (a program and its arguments) with its objects placed, waits for it, and reports. The program's input and
+/// Runs `words` (a program and its arguments) with its objects placed, waits for it, and reports. The program's input and
 /// output are the caller's. Programs that it starts are placed too.
 ///
 /// # Errors
 /// [`LiveError`]: as [`Prepared::new`], and the program cannot be started. A program that fails is no error; see
-/// [`ObjectReport::status`].
+/// [`crate::Ran::status`].
 pub fn run(
-    command: &[OsString],
+    words: &[OsString],
     map: &SiteMap,
     options: &ObjectOptions,
 ) -> Result<ObjectReport, LiveError> {
-    let (name, arguments) = command.split_first().ok_or(LiveError::NoCommand)?;
-    let mut child = Command::new(name);
-    child.args(arguments);
-    let prepared = Prepared::new(&mut child, map, &options.modules)?;
-
-    let start_error = |error| LiveError::Start {
-        program: PathBuf::from(name),
-        error,
-    };
-    let interrupts = Interrupts::left_to_the_program();
+    let mut command = launch::command(words)?;
+    let prepared = Prepared::new(&mut command, map, &options.modules)?;
     let mut requests = options.on_request.map(|tell| (Requests::begin(), tell));
-    let begun = Instant::now();
-    let child = child.spawn().map_err(start_error)?;
-    interrupts.begin(&child);
-    let ended = until_end(child, &prepared, |slots| {
-        if let Some((requests, tell)) = &mut requests
-            && requests.asked()
-        {
-            tell(&Running {
-                elapsed: begun.elapsed(),
-                budget_bytes: map.budget_bytes,
-                processes: running(slots, &map.kinds),
-            });
-        }
-    });
-    interrupts.end();
-    let status = ended.map_err(start_error)?;
-    Ok(prepared.report(status, begun.elapsed().as_secs_f64()))
+    let ended = launch::run(command, |program| {
+        program.wait_and(|program| {
+            let slots = prepared.look()?;
+            if let Some((requests, tell)) = &mut requests
+                && requests.asked()
+            {
+                tell(&Running {
+                    elapsed: program.begun().elapsed(),
+                    budget_bytes: map.budget_bytes,
+                    processes: running(&slots, &map.kinds),
+                });
+            }
+            Ok(())
+        })
+    })?;
+    Ok(prepared.report(ended.status, ended.seconds))
 }
 
 /// A command whose objects will be placed, for whoever starts it and waits for it. It is to live until the program has ended: its
 /// files are removed with it.
 #[derive(Debug)]
 pub struct Prepared {
-    /// Holds all files.
-    _dir: tempfile::TempDir,
-    report: PathBuf,
+    folder: Folder,
     /// What each process has of the budget.
     share: File,
     groups: Vec<Group>,
@@ -101,54 +86,23 @@ impl Prepared {
         map: &SiteMap,
         modules: &[PathBuf],
     ) -> Result<Prepared, LiveError> {
-        let file = program::find(command.get_program())?;
-        if let Some(why) = why_not_placeable(&file) {
-            return Err(LiveError::NotLoadable { program: file, why });
-        }
+        let file = launch::loadable(command.get_program(), why_not_placeable)?;
         NodeMemory::new(map.kinds.clone())?;
         let mut modules = Modules::new(&file, modules);
         let compiled = map
             .compile(&mut |module| modules.find(module))
             .map_err(LiveError::SiteMap)?;
 
-        let dir = tempfile::tempdir().map_err(|error| LiveError::File {
-            what: "cannot make a directory in",
-            path: std::env::temp_dir(),
-            error,
-        })?;
-        let path = |name: &str| dir.path().join(name);
-        let (library, map_file, report, share_file) = (
-            path("libvarve_objects.so"),
-            path("sites.map"),
-            path("report.jsonl"),
-            path("share"),
-        );
-        let words: Vec<u8> = compiled
-            .words
-            .iter()
-            .flat_map(|w| w.to_le_bytes())
-            .collect();
-        written(&library, shim::write_objects(&library))?;
-        written(&map_file, std::fs::write(&map_file, words))?;
-        written(
-            &share_file,
-            std::fs::write(&share_file, [0; PROCESSES * SLOT]),
-        )?;
-        let share = written(
-            &share_file,
-            File::options().read(true).write(true).open(&share_file),
-        )?;
-        let preload = shim::preload_of(&library, command);
+        let folder = Folder::new()?;
+        load(command, &folder, &compiled)?;
+        let share_file = folder.write("share", &[0; PROCESSES * SLOT])?;
+        let share = File::options().read(true).write(true).open(&share_file);
+        let share = share.map_err(LiveError::file("cannot write", &share_file))?;
         command
-            .env("LD_PRELOAD", preload)
-            .env("VARVE_OBJECTS_MAP", &map_file)
-            .env("VARVE_OBJECTS_REPORT", &report)
-            .env("VARVE_OBJECTS_SHARE", &share_file)
-            // For whoever looks at the program while it runs.
-            .env("VARVE_OBJECTS_SAMPLES", path("samples"));
+            .env("VARVE_OBJECTS_REPORT", folder.report())
+            .env("VARVE_OBJECTS_SHARE", &share_file);
         Ok(Prepared {
-            _dir: dir,
-            report,
+            folder,
             share,
             groups: compiled.groups,
             notes: compiled.notes,
@@ -175,18 +129,31 @@ impl Prepared {
 
     /// What came of it, once the program has ended so after so many seconds.
     pub fn report(self, status: ExitStatus, seconds: f64) -> ObjectReport {
-        let text = std::fs::read_to_string(&self.report).unwrap_or_default();
-        let (processes, torn) = read_lines(&text);
-        let mut notes = self.notes;
-        notes.extend(notes_about(&processes, torn, &self.kinds));
+        let mut ran = self.folder.ran(status, seconds, STOPPED);
+        ran.notes.splice(0..0, self.notes);
+        ran.notes.extend(notes_about(&ran.processes, &self.kinds));
         ObjectReport {
-            status,
-            seconds,
+            ran,
             groups: self.groups,
-            processes,
-            notes,
         }
     }
+}
+
+/// Has a command load the allocator, which reads this map.
+pub(crate) fn load(
+    command: &mut Command,
+    folder: &Folder,
+    map: &Compiled,
+) -> Result<(), LiveError> {
+    launch::preload(command, &folder.library(&library::OBJECTS)?);
+    command
+        .env(
+            "VARVE_OBJECTS_MAP",
+            folder.write("sites.map", &map.bytes())?,
+        )
+        // For whoever looks at the program while it runs.
+        .env("VARVE_OBJECTS_SAMPLES", folder.file("samples"));
+    Ok(())
 }
 
 /// What each process of a run has of its budget.
@@ -214,14 +181,6 @@ pub fn why_not_placeable(path: &Path) -> Option<String> {
     })
 }
 
-fn written<T>(path: &Path, result: std::io::Result<T>) -> Result<T, LiveError> {
-    result.map_err(|error| LiveError::File {
-        what: "cannot write",
-        path: path.into(),
-        error,
-    })
-}
-
 /// The processes that take part of the budget.
 fn running(Shares(slots): &Shares, kinds: &Kinds) -> Vec<RunningProcess> {
     let word = |slot: &[u8], at: usize| {
@@ -233,27 +192,8 @@ fn running(Shares(slots): &Shares, kinds: &Kinds) -> Vec<RunningProcess> {
     taken.filter_map(look).collect()
 }
 
-fn until_end(
-    mut child: Child,
-    prepared: &Prepared,
-    mut look: impl FnMut(&Shares),
-) -> std::io::Result<ExitStatus> {
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        look(&prepared.look()?);
-        std::thread::sleep(PERIOD);
-    }
-}
-
-fn notes_about(processes: &[ObjectProcess], torn: usize, kinds: &Kinds) -> Vec<String> {
+fn notes_about(processes: &[ObjectProcess], kinds: &Kinds) -> Vec<String> {
     let mut notes = Vec::new();
-    if torn > 0 {
-        notes.push(format!(
-            "{torn} processes were stopped while they wrote their report"
-        ));
-    }
     if processes.is_empty() {
         notes.push("no process left a report: it was killed, ended without exit handlers, or became a program that cannot load the shim".into());
     }

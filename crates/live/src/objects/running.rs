@@ -1,6 +1,6 @@
 //! What is so while a program runs: asked for by SIGUSR1, since a service does not end.
 
-use crate::nodes::Kinds;
+use crate::nodes::{Kinds, by_node};
 use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -70,9 +70,10 @@ impl RunningProcess {
         let folder = Path::new("/proc").join(pid.to_string());
         let program = std::fs::read_to_string(folder.join("comm")).ok()?;
         let maps = std::fs::read_to_string(folder.join("numa_maps")).unwrap_or_default();
-        let on = |nodes: &[u32]| -> u64 {
-            let pages = maps.lines().map(|line| bytes_on(line, nodes));
-            pages.sum()
+        let there = by_node(&maps, |_| true);
+        let on = |nodes: &[u32]| {
+            let some = there.iter().filter(|(node, _)| nodes.contains(node));
+            some.map(|(_, bytes)| bytes).sum()
         };
         Some(RunningProcess {
             pid,
@@ -81,46 +82,5 @@ impl RunningProcess {
             on_fast_nodes: on(&kinds.fast),
             on_slow_nodes: on(&kinds.slow),
         })
-    }
-}
-
-/// Bytes of a mapping on these nodes, by its line in `numa_maps`: `7f.. prefer:0 anon=3 N0=2 N1=1 kernelpagesize_kB=4`.
-fn bytes_on(line: &str, nodes: &[u32]) -> u64 {
-    let words = line
-        .split_whitespace()
-        .filter_map(|word| word.split_once('='));
-    let (mut pages, mut page_kib) = (0, 4);
-    for (key, value) in words {
-        let Ok(value) = value.parse::<u64>() else {
-            continue;
-        };
-        let node = key.strip_prefix('N').and_then(|node| node.parse().ok());
-        match node {
-            Some(node) if nodes.contains(&node) => pages += value,
-            None if key == "kernelpagesize_kB" => page_kib = value,
-            _ => {}
-        }
-    }
-    1024 * pages * page_kib
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_of_a_mapping_are_told_by_node() {
-        let line = "7f2a00000000 prefer (many):0 anon=3 dirty=3 active=0 N0=2 N11=1 kernelpagesize_kB=2048";
-        assert_eq!(bytes_on(line, &[0]), 4 << 20);
-        assert_eq!(bytes_on(line, &[1]), 0);
-        assert_eq!(bytes_on(line, &[0, 11]), 6 << 20);
-        assert_eq!(
-            bytes_on(
-                "55d0 default file=/usr/bin/N1=5 mapped=7 N0=7 kernelpagesize_kB=4",
-                &[0]
-            ),
-            28 << 10
-        );
-        assert_eq!(bytes_on("55d0 default", &[0]), 0);
     }
 }

@@ -313,30 +313,20 @@ mod tests {
     use super::super::pagemap::frames_readable;
     use super::super::reserve::{Unit, page_bins, populate};
     use super::*;
+    use crate::mapped::Mapped;
     use crate::place::bins::Bins;
     use crate::place::pagemap::Pagemap;
 
     const PAGES: usize = 64;
 
-    fn map() -> usize {
-        let prot = sys::PROT_READ | sys::PROT_WRITE;
-        // SAFETY: a new mapping.
-        unsafe {
-            sys::mmap(
-                0,
-                PAGES * PAGE,
-                prot,
-                sys::MAP_PRIVATE | sys::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        }
-        .unwrap()
+    fn map() -> Mapped {
+        Mapped::new(PAGES * PAGE).unwrap()
     }
 
     /// Moves every second page and sees whether frames and contents came along.
     fn pages_keep_their_frames(mover: impl Fn(usize) -> Mover) {
-        let (from, to) = (map(), map());
+        let mapped = (map(), map());
+        let (from, to) = (mapped.0.start(), mapped.1.start());
         // More bins than frames, so that a bin is a frame.
         let frames = |at: usize| {
             page_bins(
@@ -375,11 +365,6 @@ mod tests {
                 assert_eq!(after[page], crate::place::choose::NO_BIN);
             }
         }
-        // SAFETY: our own mappings, used no more.
-        unsafe {
-            sys::munmap(from, PAGES * PAGE).unwrap();
-            sys::munmap(to, PAGES * PAGE).unwrap();
-        }
     }
 
     #[test]
@@ -406,7 +391,7 @@ mod tests {
     fn without_budget_nothing_is_moved_with_mremap() {
         let (from, to) = (map(), map());
         // SAFETY: our own new mappings.
-        let moved = unsafe { Mover::Remap { budget: 0 }.run(from, to, PAGE) };
+        let moved = unsafe { Mover::Remap { budget: 0 }.run(from.start(), to.start(), PAGE) };
         assert_eq!(moved.unwrap(), 0);
     }
 }

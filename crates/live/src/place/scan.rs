@@ -3,6 +3,8 @@
 use super::bins::PAGE;
 use super::pagemap::Pagemap;
 use super::sys;
+use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 // linux/fs.h.
@@ -23,11 +25,14 @@ struct Scan {
     return_mask: u64,
 }
 
+/// What is found: pages that follow each other and are alike.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Region {
-    start: u64,
-    end: u64,
+pub struct Region {
+    /// The first address.
+    pub start: u64,
+    /// The one behind the last.
+    pub end: u64,
     categories: u64,
 }
 
@@ -49,28 +54,46 @@ pub fn regions(
     let mut regions = [Region::default(); 128];
     let mut from = start as u64;
     while from < end as u64 {
-        let mut arg = Scan {
-            size: size_of::<Scan>() as u64,
-            start: from,
-            end: end as u64,
-            vec: regions.as_mut_ptr() as u64,
-            vec_len: regions.len() as u64,
-            category_mask: category,
-            return_mask: category,
-            ..Scan::default()
+        let scanned = scan(pagemap, from..end as u64, 0, category, &mut regions);
+        let Ok((found, walked)) = scanned else {
+            return false;
         };
-        // SAFETY: the request reads and writes a `Scan`, and `regions` as far as `vec_len` says.
-        let found = unsafe { sys::ioctl(pagemap.file().as_raw_fd(), PAGEMAP_SCAN, &mut arg) };
-        let Ok(found) = found else { return false };
         for region in &regions[..found] {
             each(region.start as usize, region.end as usize);
         }
-        if arg.walk_end <= from {
+        if walked <= from {
             return false;
         }
-        from = arg.walk_end;
+        from = walked;
     }
     true
+}
+
+/// Looks for pages of `category` in a range until it ends or `regions` are full: how many there are, and how far it came.
+///
+/// # Errors
+/// The kernel does not have the call, or refuses it.
+pub fn scan(
+    pagemap: &Pagemap,
+    range: Range<u64>,
+    flags: u64,
+    category: u64,
+    regions: &mut [Region],
+) -> io::Result<(usize, u64)> {
+    let mut arg = Scan {
+        size: size_of::<Scan>() as u64,
+        flags,
+        start: range.start,
+        end: range.end,
+        vec: regions.as_mut_ptr() as u64,
+        vec_len: regions.len() as u64,
+        category_mask: category,
+        return_mask: category,
+        ..Scan::default()
+    };
+    // SAFETY: the request reads and writes a `Scan`, and `regions` as far as `vec_len` says.
+    let found = unsafe { sys::ioctl(pagemap.file().as_raw_fd(), PAGEMAP_SCAN, &mut arg) }?;
+    Ok((found, arg.walk_end))
 }
 
 /// Does the kernel offer the call? Tries it on the caller's own stack, whose page is in memory.

@@ -1,6 +1,7 @@
 //! Which hardware threads measure which memory.
 
 use super::topology::Topology;
+use std::io;
 
 /// Processors and the memory they are measured against.
 pub(crate) struct Pair {
@@ -30,14 +31,7 @@ pub(crate) fn pairs(topology: &Topology) -> Vec<Pair> {
         .collect();
     let mut pairs = Vec::new();
     for memory in topology.nodes.iter().filter(|n| n.bytes > 0) {
-        let position = |id: u32| topology.nodes.iter().position(|n| n.id == id).unwrap_or(0);
-        let distance = |id: u32| {
-            memory
-                .distances
-                .get(position(id))
-                .copied()
-                .unwrap_or(u32::MAX)
-        };
+        let distance = |id: u32| topology.distance(memory, id);
         let nearest = with_cpus.iter().min_by_key(|(id, _)| (distance(*id), *id));
         let mut from: Vec<&(u32, Vec<u32>)> =
             nearest.into_iter().chain(with_cpus.first()).collect();
@@ -54,27 +48,78 @@ pub(crate) fn pairs(topology: &Topology) -> Vec<Pair> {
     pairs
 }
 
-/// Hardware threads that this process may run on.
-pub(crate) fn allowed_cpus() -> Vec<u32> {
-    // SAFETY: the set is plain bits; zero is empty, and the call writes no more than its size.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return vec![0];
+/// A set of hardware threads, as system calls want it.
+#[derive(Clone, Copy)]
+pub struct Cpus(libc::cpu_set_t);
+
+impl Cpus {
+    /// Those of these numbers.
+    pub fn of(numbers: &[u32]) -> Cpus {
+        // SAFETY: the set is plain bits, and zero is empty.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        for &number in numbers.iter().filter(|n| **n < libc::CPU_SETSIZE as u32) {
+            // SAFETY: the number is within the set.
+            unsafe { libc::CPU_SET(number as usize, &mut set) };
         }
+        Cpus(set)
+    }
+
+    /// Those that this thread may run on.
+    ///
+    /// # Errors
+    /// The kernel has more of them than a set holds.
+    pub fn allowed() -> io::Result<Cpus> {
+        let Cpus(mut set) = Cpus::of(&[]);
+        // SAFETY: the call writes no more than the size of the set; thread 0 is the caller.
+        check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) })?;
+        Ok(Cpus(set))
+    }
+
+    /// Their numbers.
+    pub fn numbers(&self) -> Vec<u32> {
         (0..libc::CPU_SETSIZE as u32)
-            .filter(|&c| libc::CPU_ISSET(c as usize, &set))
+            // SAFETY: the number is within the set.
+            .filter(|&number| unsafe { libc::CPU_ISSET(number as usize, &self.0) })
             .collect()
     }
+
+    /// From now on this thread runs on these. Allocates nothing: it may be called between fork and exec.
+    ///
+    /// # Errors
+    /// It may not run there.
+    pub fn run_on(&self) -> io::Result<()> {
+        // SAFETY: the set is read only and as long as stated; thread 0 is the caller.
+        check(unsafe { libc::sched_setaffinity(0, size_of_val(&self.0), &self.0) })
+    }
+}
+
+fn check(result: i32) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Hardware threads that this process may run on; the first, where that is not told.
+pub fn allowed_cpus() -> Vec<u32> {
+    Cpus::allowed().map_or_else(|_| vec![0], |cpus| cpus.numbers())
 }
 
 /// Keeps the calling thread on one hardware thread; where that is refused the scheduler decides.
 pub(crate) fn stay_on(cpu: u32) {
-    // SAFETY: as above; the set is only read by the call.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu as usize, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    let _ = Cpus::of(&[cpu]).run_on();
+}
+
+/// A node of a machine that is not there, with a GiB of memory.
+#[cfg(test)]
+pub(crate) fn node(id: u32, cpus: &[u32], distances: &[u32]) -> super::Node {
+    super::Node {
+        id,
+        cpus: cpus.into(),
+        bytes: 1 << 30,
+        free_bytes: 1 << 30,
+        distances: distances.into(),
+        ..super::Node::default()
     }
 }
 
@@ -84,16 +129,7 @@ mod tests {
 
     #[test]
     fn a_node_without_processors_is_measured_from_the_nearest() {
-        use super::super::topology::Node;
         let cpu = allowed_cpus()[0];
-        let node = |id, cpus: &[u32], distances: &[u32]| Node {
-            id,
-            cpus: cpus.into(),
-            bytes: 1 << 30,
-            free_bytes: 1 << 30,
-            distances: distances.into(),
-            ..Node::default()
-        };
         let nodes = vec![
             node(0, &[cpu], &[10, 20, 40]),
             node(1, &[cpu], &[20, 10, 15]),

@@ -1,6 +1,7 @@
 //! Memory of one node to measure in, and chains of lines through it.
 
-use crate::nodes::Mask;
+use crate::mapped::Mapped;
+use crate::nodes::Policy;
 
 /// Bytes of a line.
 pub(crate) const LINE: usize = 64;
@@ -9,56 +10,28 @@ pub(crate) const STEP: usize = LINE / 8;
 
 /// Words of memory on one node.
 pub(crate) struct Memory {
-    start: *mut u64,
+    mapped: Mapped,
     pub bytes: usize,
 }
 
 impl Memory {
     /// Maps and touches `bytes`, a multiple of 2 MiB, bound to the node when there are several.
     pub fn on_node(bytes: usize, node: u32, bind: bool) -> Option<Memory> {
-        // SAFETY: a new anonymous mapping; the node mask outlives the call that reads it.
-        unsafe {
-            let prot = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            let start = libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0);
-            if start == libc::MAP_FAILED {
-                return None;
-            }
-            let mut memory = Memory {
-                start: start.cast(),
-                bytes,
-            };
-            libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
-            if bind {
-                let mask = Mask::of(&[node]);
-                if libc::syscall(
-                    libc::SYS_mbind,
-                    start,
-                    bytes,
-                    libc::MPOL_BIND,
-                    mask.as_ptr(),
-                    mask.limit(),
-                    0,
-                ) != 0
-                {
-                    return None;
-                }
-            }
-            memory.words().fill(1);
-            Some(memory)
+        let mapped = Mapped::new(bytes).ok()?;
+        // SAFETY: advice about a new mapping of ours.
+        unsafe { libc::madvise(mapped.as_ptr(), bytes, libc::MADV_HUGEPAGE) };
+        if bind {
+            let bound = Policy::new(libc::MPOL_BIND, &[node]);
+            bound.bind(mapped.start(), bytes, 0).ok()?;
         }
+        let mut memory = Memory { mapped, bytes };
+        memory.words().fill(1);
+        Some(memory)
     }
 
     pub fn words(&mut self) -> &mut [u64] {
         // SAFETY: the mapping holds `bytes` bytes, page-aligned, and is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes / 8) }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `on_node`.
-        unsafe { libc::munmap(self.start.cast(), self.bytes) };
+        unsafe { std::slice::from_raw_parts_mut(self.mapped.as_ptr(), self.bytes / 8) }
     }
 }
 

@@ -8,9 +8,11 @@ pub(crate) mod memory;
 pub(crate) mod sysfs;
 mod topology;
 
+pub use cpus::{Cpus, allowed_cpus};
 pub use dimm::Dimm;
 pub use dimm_places::{DimmPlace, dimm_places};
 pub use measure::{Bandwidth, Latency, Traffic};
+pub use sysfs::bytes_of;
 pub use topology::{Attached, Cache, CxlDevice, DaxDevice, Node, Processor, SideCache, Topology};
 
 use serde::{Deserialize, Serialize};

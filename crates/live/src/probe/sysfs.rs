@@ -36,6 +36,45 @@ pub fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok().map(|n| n << shift)
 }
 
+/// Bytes of the line of a name, such as `Node 0 MemFree:   1234 kB`; 0 without one.
+pub fn bytes_of(text: &str, name: &str) -> u64 {
+    let of = |line: &str| {
+        let (head, rest) = line.split_once(':')?;
+        let kib = rest.split_whitespace().next()?.parse::<u64>().ok()?;
+        (head.split_whitespace().last() == Some(name)).then_some(kib << 10)
+    };
+    text.lines().find_map(of).unwrap_or(0)
+}
+
+/// What is behind a name and a colon, as in `/proc/PID/status`.
+pub fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let mut all = text.lines().filter_map(|line| line.split_once(':'));
+    let found = all.find(|(head, _)| head.trim() == name)?;
+    Some(found.1.trim())
+}
+
+/// A process's number in its innermost namespace, by its `/proc/PID/status`.
+pub fn own_number(status: &str) -> Option<u32> {
+    field(status, "NSpid")?
+        .split_whitespace()
+        .last()?
+        .parse()
+        .ok()
+}
+
+/// The number of the line of a name, such as `numa_hit 1234`.
+pub fn count_of(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let number = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    number.trim().parse().ok()
+}
+
+/// What the kernel says of the memory of a node, for [`bytes_of`].
+pub fn meminfo(node: u32) -> String {
+    let path = format!("/sys/devices/system/node/node{node}/meminfo");
+    text(Path::new(&path)).unwrap_or_default()
+}
+
 /// A list such as `0-3,8,10-11`.
 pub fn parse_list(text: &str) -> Vec<u32> {
     let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
@@ -92,6 +131,14 @@ pub fn names(dir: &Path) -> Vec<String> {
     names
 }
 
+/// Writes a file of a machine that is not there.
+#[cfg(test)]
+pub fn put(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +151,8 @@ mod tests {
         assert_eq!(parse_size("36M"), Some(36 << 20));
         assert_eq!(parse_size("512"), Some(512));
         assert_eq!(parse_size("many"), None);
+        let memory = "Node 1 MemTotal:  32768 kB\nNode 1 MemFree:   1024 kB\n";
+        assert_eq!(bytes_of(memory, "MemFree"), 1 << 20);
+        assert_eq!(bytes_of(memory, "Free"), 0);
     }
 }

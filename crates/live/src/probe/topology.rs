@@ -1,7 +1,7 @@
 //! Processors, caches, memory nodes and memory devices as Linux describes them.
 
 use super::dimm::{Dimm, dimms};
-use super::sysfs::{names, number, numbered, parse_list, size, text};
+use super::sysfs::{bytes_of, field, names, number, numbered, parse_list, size, text};
 use crate::error::LiveError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -190,6 +190,14 @@ impl Topology {
         Err(LiveError::SeveralCaches(all.join(", ")))
     }
 
+    /// How far a node is from another by the firmware's numbers; the largest where it does not say.
+    pub(crate) fn distance(&self, from: &Node, to: u32) -> u32 {
+        // In order of their numbers.
+        let at = self.nodes.iter().position(|node| node.id == to);
+        let distance = at.and_then(|at| from.distances.get(at));
+        distance.copied().unwrap_or(u32::MAX)
+    }
+
     /// The largest cache of the processor, bytes; 0 when unknown.
     pub fn last_level_bytes(&self) -> u64 {
         self.caches.iter().map(|c| c.bytes).max().unwrap_or(0)
@@ -198,12 +206,7 @@ impl Topology {
 
 fn processor(root: &Path) -> Processor {
     let cpuinfo = text(&root.join("proc/cpuinfo")).unwrap_or_default();
-    let field = |name: &str| {
-        cpuinfo
-            .lines()
-            .find_map(|l| l.split_once(':').filter(|(n, _)| n.trim() == name))
-            .map(|(_, v)| v.trim())
-    };
+    let field = |name| field(&cpuinfo, name);
     let cpus = root.join("sys/devices/system/cpu");
     let online = parse_list(&text(&cpus.join("online")).unwrap_or_default());
     let (mut sockets, mut cores) = (BTreeSet::new(), BTreeSet::new());
@@ -248,15 +251,6 @@ fn caches(root: &Path) -> Vec<Cache> {
 
 fn node(id: u32, dir: &Path) -> Node {
     let meminfo = text(&dir.join("meminfo")).unwrap_or_default();
-    let bytes = |name: &str| -> u64 {
-        let line = meminfo
-            .lines()
-            .find_map(|l| l.split_once(name))
-            .map(|(_, rest)| rest);
-        line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok())
-            .unwrap_or(0)
-            << 10
-    };
     let attached = numbered(dir, "access")
         .into_iter()
         .filter_map(|(class, dir)| {
@@ -289,8 +283,8 @@ fn node(id: u32, dir: &Path) -> Node {
     Node {
         id,
         cpus: parse_list(&text(&dir.join("cpulist")).unwrap_or_default()),
-        bytes: bytes("MemTotal:"),
-        free_bytes: bytes("MemFree:"),
+        bytes: bytes_of(&meminfo, "MemTotal"),
+        free_bytes: bytes_of(&meminfo, "MemFree"),
         distances: text(&dir.join("distance"))
             .unwrap_or_default()
             .split_ascii_whitespace()

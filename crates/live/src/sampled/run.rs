@@ -6,16 +6,15 @@ use super::table::Table;
 use super::used::{self, Mapping};
 use super::{Source, WINDOW};
 use crate::error::LiveError;
+use crate::launch::{self, Folder, Running};
 use crate::nodes::Kinds;
-use crate::objects::{SiteMap, why_not_placeable};
+use crate::objects::{Compiled, SiteMap, load, why_not_placeable};
 use crate::probe::Topology;
-use crate::{program, shim};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -94,10 +93,7 @@ pub enum SampledError {
 /// As [`command`], before anything runs.
 pub fn can_run(words: &[OsString]) -> Result<PathBuf, SampledError> {
     let name = words.first().ok_or(LiveError::NoCommand)?;
-    let file = program::find(name)?;
-    if let Some(why) = why_not_placeable(&file) {
-        return Err(LiveError::NotLoadable { program: file, why }.into());
-    }
+    let file = launch::loadable(name, why_not_placeable)?;
     let process = std::process::id();
     used::forget(process).map_err(|error| SampledError::NotTold { process, error })?;
     Ok(file)
@@ -109,55 +105,30 @@ pub fn can_run(words: &[OsString]) -> Result<PathBuf, SampledError> {
 /// [`SampledError`]: the program cannot be started, or the kernel does not tell which pages are used.
 pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledError> {
     let file = can_run(words)?;
-    let (name, arguments) = words.split_first().ok_or(LiveError::NoCommand)?;
-    let dir = tempfile::tempdir().map_err(|error| LiveError::File {
-        what: "cannot make a directory in",
-        path: std::env::temp_dir(),
-        error,
-    })?;
-    let (library, map, samples) = (
-        dir.path().join("libvarve_objects.so"),
-        dir.path().join("sites.map"),
-        dir.path().join("samples"),
-    );
-    let written = |path: &Path, result: io::Result<()>| {
-        result.map_err(|error| LiveError::File {
-            what: "cannot write",
-            path: path.into(),
-            error,
-        })
-    };
-    written(&library, shim::write_objects(&library))?;
-    written(&map, std::fs::write(&map, nothing_placed()?))?;
-    let child = Command::new(name)
-        .args(arguments)
-        .env("LD_PRELOAD", shim::preload(&library))
-        .env("VARVE_OBJECTS_MAP", &map)
-        .env("VARVE_OBJECTS_SAMPLES", &samples)
-        .spawn();
-    let mut child = child.map_err(|error| LiveError::Start {
-        program: PathBuf::from(name),
-        error,
-    })?;
+    let mut command = launch::command(words)?;
+    let folder = Folder::new()?;
+    load(&mut command, &folder, &nothing_placed()?)?;
+    // Signals that end programs stop the samples, and the command with them.
+    let mut running = Running::start(command, None)?;
     // Before it has many threads.
-    let mut accesses = Accesses::begin(child.id(), sampling.events);
+    let mut accesses = Accesses::begin(running.id(), sampling.events);
     let mut all: Vec<Process> = Vec::new();
     let mut status = None;
     // The first look is at a program that has begun.
     const START: Duration = Duration::from_millis(1);
     for _ in 0..1000 {
-        let ended = child.try_wait().is_ok_and(|status| status.is_some());
-        let table = |id| table(dir.path(), id).is_some();
-        if ended || numbers(dir.path()).into_iter().any(table) {
+        let ended = running.ended().is_ok_and(|status| status.is_some());
+        let table = |id| table(&folder, id).is_some();
+        if ended || numbers(&folder).into_iter().any(table) {
             break;
         }
         std::thread::sleep(START);
     }
     let begun = Instant::now();
     looking(sampling, |last| {
-        for id in numbers(dir.path()) {
+        for id in numbers(&folder) {
             if all.iter().all(|p| p.id != id)
-                && let Some(table) = table(dir.path(), id)
+                && let Some(table) = table(&folder, id)
             {
                 let process = Process::new(id, Some(table));
                 // There is one monitor: the first process has it.
@@ -170,15 +141,12 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
             // What has ended was looked at before.
             let _ = accesses.look(process);
         }
-        status = child.try_wait().ok().flatten();
+        status = running.ended().ok().flatten();
         status.is_none() && !last
     });
     let seconds = begun.elapsed().as_secs_f64();
     all.iter_mut().for_each(Process::end);
-    let status = match status {
-        Some(status) => status,
-        None => ended(&mut child),
-    };
+    let status = status.unwrap_or_else(|| running.end());
     let words = words.iter().map(|w| w.to_string_lossy().into_owned());
     Ok(Seen {
         program: file.canonicalize().unwrap_or(file),
@@ -345,8 +313,11 @@ pub(crate) fn processor_time() -> Duration {
 }
 
 /// The processes that have a file of samples in a folder.
-fn numbers(folder: &Path) -> Vec<u32> {
-    let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+fn numbers(folder: &Folder) -> Vec<u32> {
+    let names = std::fs::read_dir(folder.path())
+        .into_iter()
+        .flatten()
+        .flatten();
     let number = |name: OsString| name.to_str()?.strip_prefix("samples.")?.parse().ok();
     names
         .filter_map(|entry| number(entry.file_name()))
@@ -354,12 +325,12 @@ fn numbers(folder: &Path) -> Vec<u32> {
 }
 
 /// The samples of a process, once it has begun to write them.
-fn table(folder: &Path, id: u32) -> Option<Table> {
-    Table::open(&folder.join(format!("samples.{id}"))).ok()
+fn table(folder: &Folder, id: u32) -> Option<Table> {
+    Table::open(&folder.file(&format!("samples.{id}"))).ok()
 }
 
 /// A map by which all objects stay where the kernel puts them.
-fn nothing_placed() -> Result<Vec<u8>, LiveError> {
+fn nothing_placed() -> Result<Compiled, LiveError> {
     let (topology, _) = Topology::read(Path::new("/"));
     let with_memory = topology.nodes.iter().filter(|n| n.bytes > 0);
     let mut nodes: Vec<u32> = with_memory.map(|n| n.id).collect();
@@ -376,29 +347,7 @@ fn nothing_placed() -> Result<Vec<u8>, LiveError> {
             slow: nodes,
         },
     };
-    let compiled = map.compile(&mut |_| None).map_err(LiveError::SiteMap)?;
-    Ok(compiled
-        .words
-        .iter()
-        .flat_map(|w| w.to_le_bytes())
-        .collect())
-}
-
-/// Ends a command that is there still: it is asked, and after some seconds it is made to.
-fn ended(child: &mut Child) -> ExitStatus {
-    const PATIENCE: Duration = Duration::from_secs(5);
-    let process = child.id() as i32;
-    // SAFETY: the child was not waited for, so the number is still its own.
-    unsafe { libc::kill(process, libc::SIGTERM) };
-    let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
-        if let Ok(Some(status)) = child.try_wait() {
-            return status;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let _ = child.kill();
-    child.wait().unwrap_or(ExitStatus::from_raw(libc::SIGKILL))
+    map.compile(&mut |_| None).map_err(LiveError::SiteMap)
 }
 
 /// What was seen of several processes.

@@ -53,7 +53,8 @@ pub fn mappings(process: u32, before: &[Mapping]) -> io::Result<Vec<Mapping>> {
     Ok(all)
 }
 
-fn read(mut text: impl BufRead) -> io::Result<Vec<Mapping>> {
+/// The text of `maps` or `smaps`.
+pub fn read(mut text: impl BufRead) -> io::Result<Vec<Mapping>> {
     let mut all: Vec<Mapping> = Vec::new();
     let mut line = String::new();
     while text.read_line(&mut line)? > 0 {

@@ -1,9 +1,10 @@
 //! The memory of a process: which of its pages are there, on which nodes, and moving them.
 
-use crate::nodes::on_process;
+use crate::nodes::{self, on_process};
 use crate::place::pagemap::Pagemap;
 use crate::place::scan;
 use crate::sampled::used::{self, Mapping};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -142,13 +143,7 @@ impl ProcessMemory {
     fn read(&mut self) -> io::Result<()> {
         self.there.clear();
         self.huge.clear();
-        // Opened anew: a program that starts another in its place has another map.
-        let map = Pagemap::of(self.process).map_err(of_place)?;
-        let mappings = used::mappings(self.process, &[])?;
-        if mappings.is_empty() {
-            // Of the kernel, or about to be gone.
-            return Err(io::Error::from_raw_os_error(libc::ESRCH));
-        }
+        let (map, mappings) = maps(self.process)?;
         for mapping in movable(&mappings) {
             let (start, end) = (mapping.start as usize, mapping.end as usize);
             let there = &mut self.there;
@@ -207,6 +202,17 @@ fn push(all: &mut Vec<(u64, u64)>, from: u64, to: u64) {
     match all.last_mut() {
         Some(last) if last.1 == from => last.1 = to,
         _ => all.push((from, to)),
+    }
+}
+
+/// What a process has mapped, and the map of its pages. Opened anew each time: a program that starts another in its place has others.
+pub(super) fn maps(process: u32) -> io::Result<(Pagemap, Vec<Mapping>)> {
+    let map = Pagemap::of(process).map_err(of_place)?;
+    let mappings = used::mappings(process, &[])?;
+    match mappings.is_empty() {
+        // Of the kernel, or about to be gone.
+        true => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        false => Ok((map, mappings)),
     }
 }
 
@@ -300,16 +306,6 @@ impl Memory for ProcessMemory {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
             on_process::move_to(self.process, batch, node, &mut status)?;
-            if status[..batch.len()].contains(&-libc::EAGAIN) {
-                // After a page that cannot be moved the kernel tells nothing of those around it, moved or not.
-                let mut there = vec![0; batch.len()];
-                on_process::nodes_of(self.process, batch, &mut there)?;
-                for (status, there) in status.iter_mut().zip(there) {
-                    if *status == -libc::EAGAIN && there == node as i32 {
-                        *status = there;
-                    }
-                }
-            }
             for ((&at, &index), &status) in batch.iter().zip(of).zip(&status) {
                 let outcome = &mut outcomes[index];
                 let bytes = match self.is_huge(at as u64) {
@@ -346,31 +342,15 @@ impl Memory for ProcessMemory {
 ///
 /// # Errors
 /// The process has ended, or may not be looked at.
-pub fn by_node(process: u32) -> io::Result<Vec<(u32, u64)>> {
+pub fn by_node(process: u32) -> io::Result<BTreeMap<u32, u64>> {
     let text = std::fs::read_to_string(format!("/proc/{process}/numa_maps"))?;
-    Ok(sum_by_node(&text))
+    Ok(nodes::by_node(&text, is_own))
 }
 
-/// `7f.. default anon=3 dirty=3 N0=1 N1=2 kernelpagesize_kB=4`
-fn sum_by_node(text: &str) -> Vec<(u32, u64)> {
-    let mut sums = std::collections::BTreeMap::new();
-    for line in text.lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        let value = |key: &str| words.iter().find_map(|w| w.strip_prefix(key));
-        if value("anon=").is_none() || value("file=").is_some() || words.contains(&"huge") {
-            continue;
-        }
-        let size = value("kernelpagesize_kB=").and_then(|kib| kib.parse::<u64>().ok());
-        for word in &words {
-            let count = word.strip_prefix('N').and_then(|w| w.split_once('='));
-            if let Some((Ok(node), Ok(pages))) =
-                count.map(|(n, p)| (n.parse::<u32>(), p.parse::<u64>()))
-            {
-                *sums.entry(node).or_default() += pages * size.unwrap_or(4) * 1024;
-            }
-        }
-    }
-    sums.into_iter().collect()
+/// By its words in `numa_maps`, a mapping is of no file.
+fn is_own(words: &[&str]) -> bool {
+    let has = |key: &str| words.iter().any(|word| word.starts_with(key));
+    has("anon=") && !has("file=") && !words.contains(&"huge")
 }
 
 #[cfg(test)]
@@ -385,7 +365,8 @@ mod tests {
 7f0000200000 default heap anon=512 dirty=512 N1=512 kernelpagesize_kB=4
 7ffc00000000 default stack
 ";
-        assert_eq!(sum_by_node(text), [(0, 4096), (1, 514 * 4096)]);
+        let own = nodes::by_node(text, is_own);
+        assert_eq!(own, [(0, 4096), (1, 514 * 4096)].into());
     }
 
     #[test]

@@ -98,13 +98,12 @@ fn schemes(folder: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::sysfs::put;
 
     fn with(files: &[(&str, &str)]) -> Vec<Rival> {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            put(root.path(), path, text);
         }
         rivals(root.path())
     }

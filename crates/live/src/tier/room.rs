@@ -3,6 +3,7 @@
 use super::steer::Nodes;
 use crate::nodes::Kinds;
 use crate::probe::Topology;
+use crate::probe::sysfs::{bytes_of, meminfo};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -20,14 +21,7 @@ impl MachineNodes {
     pub fn new(kinds: Kinds, topology: &Topology) -> MachineNodes {
         let mut order = BTreeMap::new();
         for from in &topology.nodes {
-            // In order of their numbers.
-            let numbers: Vec<u32> = topology.nodes.iter().map(|n| n.id).collect();
-            let distance = |node: &u32| {
-                let at = numbers.iter().position(|n| n == node);
-                at.and_then(|at| from.distances.get(at))
-                    .copied()
-                    .unwrap_or(u32::MAX)
-            };
+            let distance = |node: &u32| topology.distance(from, *node);
             for (fast, nodes) in [(true, &kinds.fast), (false, &kinds.slow)] {
                 let mut nodes = nodes.clone();
                 nodes.sort_by_key(|node| (distance(node), *node));
@@ -67,10 +61,7 @@ impl Nodes for MachineNodes {
 
     fn refresh(&mut self) {
         for &node in self.kinds.fast.iter().chain(&self.kinds.slow) {
-            let path = format!("/sys/devices/system/node/node{node}/meminfo");
-            let text = fs::read_to_string(path).unwrap_or_default();
-            let reserve = self.reserve.get(&node).copied().unwrap_or(0);
-            self.room.insert(node, free(&text).saturating_sub(reserve));
+            self.room.insert(node, room_of(node, &self.reserve));
         }
     }
 
@@ -87,11 +78,10 @@ impl Nodes for MachineNodes {
     }
 }
 
-/// `Node 0 MemFree:       1234 kB`
-pub(super) fn free(meminfo: &str) -> u64 {
-    let line = meminfo.lines().find(|line| line.contains("MemFree:"));
-    let kib = line.and_then(|line| line.split_whitespace().rev().nth(1)?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+/// Free memory of a node, without what is the kernel's.
+pub(super) fn room_of(node: u32, kept: &BTreeMap<u32, u64>) -> u64 {
+    let free = bytes_of(&meminfo(node), "MemFree");
+    free.saturating_sub(kept.get(&node).copied().unwrap_or(0))
 }
 
 /// Free memory of each node with which the kernel stops to make room (the zones' `high` of `/proc/zoneinfo`).
@@ -133,24 +123,16 @@ Node 1, zone   Normal
         let all = reserves(zones);
         assert_eq!(all[&0], 115 * 4096);
         assert_eq!(all[&1], 7 * 4096);
-        let text = "Node 1 MemTotal:  32768 kB\nNode 1 MemFree:   1024 kB\n";
-        assert_eq!(free(text), 1 << 20);
     }
 
     #[test]
     fn the_nearest_node_with_room_is_chosen() {
-        use crate::probe::Node;
-        let node = |id, distances: &[u32]| Node {
-            id,
-            bytes: 1 << 30,
-            distances: distances.to_vec(),
-            ..Node::default()
-        };
+        use crate::probe::cpus::node;
         let topology = Topology {
             nodes: vec![
-                node(0, &[10, 20, 30]),
-                node(2, &[20, 10, 15]),
-                node(5, &[30, 15, 10]),
+                node(0, &[], &[10, 20, 30]),
+                node(2, &[], &[20, 10, 15]),
+                node(5, &[], &[30, 15, 10]),
             ],
             ..Topology::default()
         };

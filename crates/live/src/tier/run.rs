@@ -18,15 +18,14 @@ use super::steer::{Allowance, Limits, Steering};
 use super::steers::{Bandwidth, FrameSteer, NodeSteer, Power, Steer, can_tier};
 use super::who;
 use crate::error::LiveError;
-use crate::interrupts::Interrupts;
+use crate::launch::{self, Interrupts, Running};
 use crate::lock::Lock;
 use crate::probe::Topology;
 use crate::program;
 use crate::sampled::run::processor_time;
 use crate::traffic::MachineTraffic;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -133,10 +132,6 @@ fn go<S: Steer>(
     notes: Vec<String>,
     begun: impl FnOnce(&Begun),
 ) -> Result<TierReport, TierError> {
-    let interrupts = match target {
-        Target::Command(_) => Some(Interrupts::left_to_the_program()),
-        _ => None,
-    };
     let mut all = Tiering {
         target,
         options,
@@ -151,16 +146,9 @@ fn go<S: Steer>(
     };
     let mut roots = roots;
     if let Target::Command(words) = target {
-        let (name, arguments) = words.split_first().ok_or(LiveError::NoCommand)?;
-        let child = Command::new(name).args(arguments).spawn();
-        let child = child.map_err(|error| LiveError::Start {
-            program: PathBuf::from(name),
-            error,
-        })?;
+        let interrupts = Interrupts::left_to_the_program();
+        let child = Running::start(launch::command(words)?, Some(interrupts))?;
         roots.insert(child.id());
-        if let Some(interrupts) = &interrupts {
-            interrupts.begin(&child);
-        }
         all.child = Some(child);
     }
     let mut last = None;
@@ -186,11 +174,7 @@ fn go<S: Steer>(
     let mut first = all.begun(room);
     first.notes.extend(notes);
     begun(&first);
-    let report = all.run(room);
-    if let Some(interrupts) = &interrupts {
-        interrupts.end();
-    }
-    Ok(report)
+    Ok(all.run(room))
 }
 
 /// The processes to begin with; none for a command.
@@ -236,7 +220,7 @@ struct Tiering<'a, S> {
     notes: Vec<String>,
     /// Hot pages when there were pages last, and those of them in fast memory.
     hot: (u64, u64),
-    child: Option<Child>,
+    child: Option<Running>,
 }
 
 impl<S: Steer> Tiering<'_, S> {
@@ -322,7 +306,7 @@ impl<S: Steer> Tiering<'_, S> {
     fn run(mut self, room: Room) -> TierReport {
         let begun = Instant::now();
         let mut teller = Teller::new().map_err(|why| self.note(why)).ok();
-        let mut status = None;
+        let mut status;
         let mut interval = 0u64;
         loop {
             let (at, cpu) = (Instant::now(), processor_time());
@@ -357,9 +341,7 @@ impl<S: Steer> Tiering<'_, S> {
                 }
             }
             interval += 1;
-            if let Some(child) = &mut self.child {
-                status = child.try_wait().ok().flatten();
-            }
+            status = self.ended();
             let core = self.options.core.max(1e-6);
             let took = processor_time().saturating_sub(cpu);
             // The share holds over the whole run, with what came before the first look and with what watching the clock takes. An
@@ -373,9 +355,7 @@ impl<S: Steer> Tiering<'_, S> {
                     Some(_) => SLICE_OF_A_COMMAND,
                     None => SLICE,
                 }));
-                if let Some(child) = &mut self.child {
-                    status = child.try_wait().ok().flatten();
-                }
+                status = self.ended();
             }
             if status.is_some() || self.is_over(begun) {
                 break;
@@ -393,7 +373,7 @@ impl<S: Steer> Tiering<'_, S> {
         }
         let bytes = |pages: u64| pages * room.page_bytes;
         let (hot, hot_fast) = self.hot;
-        let report = TierReport {
+        let mut report = TierReport {
             page_bytes: room.page_bytes,
             fast_bytes: bytes(room.fast_pages),
             counts: self.steering.counts().clone(),
@@ -408,14 +388,8 @@ impl<S: Steer> Tiering<'_, S> {
             status,
         };
         // A command that runs on when we are to stop runs on without us, and is waited for.
-        let ended = match report.status {
-            Some(status) => Some(status),
-            None => self.wait_for_the_command(),
-        };
-        TierReport {
-            status: ended,
-            ..report
-        }
+        report.status = report.status.or_else(|| self.wait_for_the_command());
+        report
     }
 
     /// What is told while it is at work.
@@ -480,6 +454,11 @@ impl<S: Steer> Tiering<'_, S> {
             // Once a program has begun, its name is its own.
             report.name = who::name(report.pid);
         }
+    }
+
+    /// How the command ended, if it has.
+    fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.child.as_mut()?.ended().ok()?
     }
 
     fn wait_for_the_command(&mut self) -> Option<std::process::ExitStatus> {

@@ -4,6 +4,7 @@ use super::memory::{BASE, by_node};
 use super::options::{Room, TierOptions};
 use super::room::MachineNodes;
 use crate::probe::Topology;
+use crate::probe::sysfs::bytes_of;
 use std::collections::BTreeSet;
 
 /// Entries of the table of pages, where no size of pages is given: they are as small as that allows. A look at so many takes about
@@ -15,11 +16,7 @@ const HUGE: u64 = 2 << 20;
 pub(super) fn rollup<const N: usize>(process: u32, names: [&str; N]) -> [u64; N] {
     let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"));
     let text = text.unwrap_or_default();
-    names.map(|name| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        let kib = line.and_then(|l| l.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-        kib.unwrap_or(0) * 1024
-    })
+    names.map(|name| bytes_of(&text, name))
 }
 
 /// Sizes, from what there is.
@@ -36,7 +33,7 @@ pub fn room(
     let total = bytes_of(&options.kinds.fast) + bytes_of(&options.kinds.slow);
     let (mut resident, mut huge) = (0, 0);
     for process in roots {
-        let [anonymous, large] = rollup(*process, ["Anonymous:", "AnonHugePages:"]);
+        let [anonymous, large] = rollup(*process, ["Anonymous", "AnonHugePages"]);
         (resident, huge) = (resident + anonymous, huge + large);
     }
     let page_bytes = options.page_bytes.unwrap_or_else(|| {

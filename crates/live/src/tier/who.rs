@@ -1,5 +1,6 @@
 //! Whose memory is tiered: processes and what they start, or those of a control group.
 
+use crate::probe::sysfs::{count_of, field, parse_list};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,13 +43,7 @@ pub fn members(folder: &Path) -> BTreeSet<u32> {
 /// Bytes of a control group that no process has in its address space: of files, and of the kernel (`memory.stat`).
 pub fn unmapped(folder: &Path) -> (u64, u64) {
     let text = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-    let of = |name: &str| -> u64 {
-        let line = text
-            .lines()
-            .find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
-        line.and_then(|number| number.trim().parse().ok())
-            .unwrap_or(0)
-    };
+    let of = |name: &str| count_of(&text, name).unwrap_or(0);
     // Shared memory is among files, mapped or not.
     let files = of("file").saturating_sub(of("file_mapped"));
     (files, of("kernel"))
@@ -88,10 +83,7 @@ pub fn name(process: u32) -> String {
 /// Nodes that a process may have memory of; `None` if that is not told.
 pub fn allowed(process: u32) -> Option<Vec<u32>> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let list = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Mems_allowed_list:"))?;
-    Some(crate::probe::sysfs::parse_list(list.trim()))
+    Some(parse_list(field(&status, "Mems_allowed_list")?))
 }
 
 #[cfg(test)]

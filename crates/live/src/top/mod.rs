@@ -17,7 +17,7 @@ pub use process::{ProcessNow, Where};
 
 use crate::nodes::Kinds;
 use crate::probe::Topology;
-use crate::probe::sysfs::text;
+use crate::probe::sysfs::{count_of, text};
 
 use crate::tier::{TierState, states};
 use crate::traffic::resctrl::{MOUNT, totals};
@@ -82,12 +82,7 @@ impl Snapshot {
         let with_memory: Vec<u32> = nodes.iter().filter(|n| n.total > 0).map(|n| n.id).collect();
         let found = process::largest(root, &with_memory, processes);
         let vmstat = text(&root.join("proc/vmstat")).unwrap_or_default();
-        let counter = |(name, _): &(&'static str, &str)| {
-            let line = vmstat
-                .lines()
-                .find_map(|l| l.strip_prefix(name)?.strip_prefix(' '))?;
-            Some((*name, line.trim().parse().ok()?))
-        };
+        let counter = |(name, _): &(&'static str, &str)| Some((*name, count_of(&vmstat, name)?));
         let traffic = traffic(root);
         let mut notes = Vec::new();
         match with_memory[..] {

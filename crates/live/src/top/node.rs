@@ -2,7 +2,7 @@
 
 use crate::nodes::Kinds;
 use crate::probe::Topology;
-use crate::probe::sysfs::text;
+use crate::probe::sysfs::{bytes_of, count_of, text};
 use serde::Serialize;
 use std::path::Path;
 
@@ -33,15 +33,9 @@ pub fn nodes(root: &Path, topology: &Topology, kinds: Option<&Kinds>) -> Vec<Nod
     let now = |node: &crate::probe::Node| {
         let folder = root.join(format!("sys/devices/system/node/node{}", node.id));
         let meminfo = text(&folder.join("meminfo")).unwrap_or_default();
-        let bytes = |name: &str| field(&meminfo, name) << 10;
+        let bytes = |name: &str| bytes_of(&meminfo, name);
         let numastat = text(&folder.join("numastat")).unwrap_or_default();
-        let count = |name: &str| {
-            let line = numastat
-                .lines()
-                .find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
-            line.and_then(|count| count.trim().parse().ok())
-                .unwrap_or(0u64)
-        };
+        let count = |name: &str| count_of(&numastat, name).unwrap_or(0);
         let fast = kinds.and_then(|kinds| {
             let fast = kinds.fast.contains(&node.id);
             (fast || kinds.slow.contains(&node.id)).then_some(fast)
@@ -59,14 +53,4 @@ pub fn nodes(root: &Path, topology: &Topology, kinds: Option<&Kinds>) -> Vec<Nod
         }
     };
     topology.nodes.iter().map(now).collect()
-}
-
-/// `Node 0 MemFree:       1234 kB`
-fn field(meminfo: &str, name: &str) -> u64 {
-    let line = meminfo.lines().find_map(|line| {
-        let (head, rest) = line.split_once(':')?;
-        (head.split_whitespace().last() == Some(name)).then_some(rest)
-    });
-    let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-    number.unwrap_or(0)
 }

@@ -5,6 +5,7 @@
 //! entry: its length, where its name is, length of a vector (0: none), type, ..., 16: where its value is
 //! ```
 
+use crate::probe::sysfs::own_number;
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -34,8 +35,7 @@ fn counters(folder: &Path, pid: u32) -> Option<Vec<u8>> {
     // Most processes are none: a look at what they have mapped would cost more than at what there is.
     let tmp = fs::read_dir(folder.join("root/tmp")).ok()?.flatten();
     let inside = fs::read_to_string(folder.join("status")).unwrap_or_default();
-    let inside = inside.lines().find_map(|line| line.strip_prefix("NSpid:"));
-    let inside = inside.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok());
+    let inside = own_number(&inside);
     tmp.filter(|e| e.file_name().to_string_lossy().starts_with("hsperfdata_"))
         .find_map(|e| fs::read(e.path().join(inside.unwrap_or(pid).to_string())).ok())
 }

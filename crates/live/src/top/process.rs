@@ -2,6 +2,7 @@
 //! and not where there is one node.
 
 use super::pauses::{Pauses, pauses};
+use crate::nodes::by_node;
 use crate::probe::sysfs::{numbered_with, text};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -62,7 +63,7 @@ pub fn largest(root: &Path, nodes: &[u32], most: usize) -> Found {
             let place = match nodes {
                 [one] => Where::Nodes([(*one, bytes)].into()),
                 _ => text(&folder.join("numa_maps"))
-                    .map_or(Where::Hidden, |maps| Where::Nodes(by_node(&maps))),
+                    .map_or(Where::Hidden, |maps| Where::Nodes(by_node(&maps, |_| true))),
             };
             Some(ProcessNow {
                 pid,
@@ -81,22 +82,4 @@ pub fn largest(root: &Path, nodes: &[u32], most: usize) -> Found {
             .count(),
         processes,
     }
-}
-
-/// `7f.. default anon=3 dirty=3 N0=1 N1=2 kernelpagesize_kB=4`
-fn by_node(maps: &str) -> BTreeMap<u32, u64> {
-    let mut all = BTreeMap::new();
-    for line in maps.lines() {
-        let words = || line.split(' ');
-        let page = words().find_map(|w| w.strip_prefix("kernelpagesize_kB=")?.parse().ok());
-        for word in words() {
-            let Some((node, pages)) = word.strip_prefix('N').and_then(|w| w.split_once('=')) else {
-                continue;
-            };
-            if let (Ok(node), Ok(pages)) = (node.parse(), pages.parse::<u64>()) {
-                *all.entry(node).or_default() += pages * page.unwrap_or(4u64) * 1024;
-            }
-        }
-    }
-    all
 }

@@ -300,16 +300,15 @@ fn open(counter: &Counter) -> Result<Reader, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::sysfs;
     use crate::traffic::{MachineTraffic, Traffic};
-    use std::fs;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::{Arc, Mutex};
 
     fn put(root: &Path, device: &str, files: &[(&str, &str)]) {
+        let device = root.join(DEVICES).join(device);
         for (name, text) in files {
-            let path = root.join(DEVICES).join(device).join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, format!("{text}\n")).unwrap();
+            sysfs::put(&device, name, &format!("{text}\n"));
         }
     }
 

@@ -90,7 +90,7 @@ impl MachineTraffic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use crate::probe::sysfs::put;
 
     #[test]
     fn resctrl_counts_where_the_controllers_do_not() {
@@ -101,8 +101,7 @@ mod tests {
             "{why}"
         );
         let folder = root.path().join(MOUNT).join("mon_data/mon_L3_00");
-        fs::create_dir_all(&folder).unwrap();
-        let write = |text: &str| fs::write(folder.join("mbm_total_bytes"), text).unwrap();
+        let write = |text: &str| put(&folder, "mbm_total_bytes", text);
         write("5000\n");
         let mut traffic = MachineTraffic::at(root.path()).unwrap();
         assert!(traffic.words().contains("resctrl"));

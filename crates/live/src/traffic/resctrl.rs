@@ -116,6 +116,7 @@ pub fn totals(group: &Path) -> BTreeMap<String, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::sysfs::put;
 
     /// A folder that pretends to be a machine whose processor counts these events.
     fn pretended(events: &str) -> tempfile::TempDir {
@@ -128,9 +129,7 @@ mod tests {
     }
 
     fn write_total(group: &Path, part: &str, text: &str) {
-        let folder = group.join("mon_data").join(part);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("mbm_total_bytes"), text).unwrap();
+        put(&group.join("mon_data").join(part), "mbm_total_bytes", text);
     }
 
     #[test]

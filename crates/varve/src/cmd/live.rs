@@ -30,7 +30,7 @@ pub fn run(command: &[OsString], a: &LivePages) -> Done {
         // The program's own output is on standard output; ours goes beside it.
         eprint!("{}", as_text(&report));
     }
-    ended(&report.status)
+    ended(&report.ran.status)
 }
 
 /// Bytes of this machine's DRAM cache, as its kernel tells.
@@ -66,7 +66,7 @@ fn as_text(report: &LiveReport) -> String {
         text.push_str(&s);
         text.push('\n');
     };
-    for p in &report.processes {
+    for p in &report.ran.processes {
         match &p.idle {
             Some(why) => line(format!(
                 "varve: {} ({}): nothing placed: {why}",
@@ -93,7 +93,7 @@ fn as_text(report: &LiveReport) -> String {
             seen.pages
         ));
     }
-    for note in &report.notes {
+    for note in &report.ran.notes {
         line(format!("varve: note: {note}"));
     }
     text
@@ -102,9 +102,9 @@ fn as_text(report: &LiveReport) -> String {
 fn as_json(report: &LiveReport) -> serde_json::Value {
     let conflicts = |c: &Conflicts| json!({"pages": c.pages, "bins_used": c.bins_used, "pages_sharing_a_bin": c.sharing, "expected_by_chance": c.random_sharing});
     json!({
-        "exit_code": report.status.code(),
-        "seconds": report.seconds,
-        "processes": report.processes.iter().map(|p| json!({
+        "exit_code": report.ran.status.code(),
+        "seconds": report.ran.seconds,
+        "processes": report.ran.processes.iter().map(|p| json!({
             "pid": p.pid,
             "program": p.program,
             "nothing_placed": p.idle,
@@ -117,6 +117,6 @@ fn as_json(report: &LiveReport) -> serde_json::Value {
             "after": conflicts(&p.after),
         })).collect::<Vec<_>>(),
         "seen_from_outside": report.seen.as_ref().map(conflicts),
-        "notes": report.notes,
+        "notes": report.ran.notes,
     })
 }

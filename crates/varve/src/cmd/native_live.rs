@@ -74,7 +74,7 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     };
     let report = varve_live::objects::run(command, &map, &options);
     let mut report = report.map_err(wrong)?;
-    report.notes.splice(0..0, said);
+    report.ran.notes.splice(0..0, said);
     let lines = lines(&report, &map, &names);
     if a.json.json {
         print(serde_json::to_string_pretty(&as_json(&report, &lines, budget)).unwrap_or_default());
@@ -82,7 +82,7 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
         // The program's own output is on standard output; ours goes beside it.
         eprint!("{}", as_text(&report, &map, &lines, budget));
     }
-    ended(&report.status)
+    ended(&report.ran.status)
 }
 
 /// What is so while the program runs, on standard error: it was asked for by SIGUSR1.
@@ -132,7 +132,7 @@ struct Line {
 fn lines(report: &ObjectReport, map: &SiteMap, names: &[String]) -> Vec<Line> {
     let line = |(number, group): (usize, &Group)| {
         let mut sum = GroupReport::default();
-        for process in &report.processes {
+        for process in &report.ran.processes {
             let one = process.group(number);
             sum.objects += one.objects;
             sum.bytes += one.bytes;
@@ -172,7 +172,11 @@ fn tier(tier: Tier) -> &'static str {
 }
 
 fn elsewhere(report: &ObjectReport, kinds: &Kinds) -> (u64, u64) {
-    let each = report.processes.iter().map(|p| p.pages_elsewhere(kinds));
+    let each = report
+        .ran
+        .processes
+        .iter()
+        .map(|p| p.pages_elsewhere(kinds));
     each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
@@ -209,7 +213,7 @@ fn as_text(report: &ObjectReport, map: &SiteMap, lines: &[Line], budget: u64) ->
         "Budget {}. Of {pages} pages that were looked at, the kernel has {wrong} on a node of the other kind.",
         fmt::bytes(budget as f64)
     ));
-    for process in &report.processes {
+    for process in &report.ran.processes {
         if process.variables_fast + process.variables_slow > 0 {
             table.notes.push(format!(
                 "{} ({}): static variables: {} fast, {} slow.",
@@ -228,7 +232,7 @@ fn as_text(report: &ObjectReport, map: &SiteMap, lines: &[Line], budget: u64) ->
     }
     table
         .notes
-        .extend(report.notes.iter().map(|note| format!("Note: {note}")));
+        .extend(report.ran.notes.iter().map(|note| format!("Note: {note}")));
     terminal::runs(&table, Look::plain()) + "\n"
 }
 
@@ -240,11 +244,11 @@ fn as_json(report: &ObjectReport, lines: &[Line], budget: u64) -> Value {
         })
     };
     json!({
-        "exit_code": report.status.code(),
-        "seconds": report.seconds,
+        "exit_code": report.ran.status.code(),
+        "seconds": report.ran.seconds,
         "budget_bytes": budget,
-        "processes": report.processes.len(),
+        "processes": report.ran.processes.len(),
         "sites": lines.iter().map(line).collect::<Vec<_>>(),
-        "notes": report.notes,
+        "notes": report.ran.notes,
     })
 }

@@ -11,6 +11,8 @@
 use super::report::{self, Seen};
 use super::{JavaError, Sampling, agent, options};
 use crate::error::LiveError;
+use crate::launch::Folder;
+use crate::probe::sysfs::{field, own_number};
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -89,25 +91,10 @@ fn tmp(proc: &Path) -> PathBuf {
     }
 }
 
-/// The value of a line of `/proc/PID/status`.
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    let mut lines = status.lines();
-    lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-}
-
 /// Does the process handle SIGQUIT?
 fn catches_quit(status: &str) -> bool {
     let caught = field(status, "SigCgt").and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
     caught.is_some_and(|set| set & 1 << (libc::SIGQUIT - 1) != 0)
-}
-
-/// The process's number in its innermost namespace.
-fn own_number(status: &str) -> Option<u32> {
-    field(status, "NSpid")?
-        .split_whitespace()
-        .last()?
-        .parse()
-        .ok()
 }
 
 /// Samples the allocations of a virtual machine that runs, until the time is over, somebody wants it to stop, or it ends. It runs on
@@ -117,24 +104,17 @@ fn own_number(status: &str) -> Option<u32> {
 /// [`JavaError`]: there is no such machine, it is somebody else's, or it does not take the agent.
 pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, JavaError> {
     let target = target(process)?;
-    let file = |what, path: &Path| {
-        let path = path.to_path_buf();
-        move |error| LiveError::File { what, path, error }
-    };
-    let folder = tempfile::Builder::new()
-        .prefix("varve-")
-        .tempdir_in(&target.tmp)
-        .map_err(file("cannot make a directory in", &target.tmp))?;
+    let folder = Folder::below(&target.tmp)?;
     let readable = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(folder.path(), readable).map_err(file("cannot share", folder.path()))?;
-    let library = agent(folder.path())?;
+    fs::set_permissions(folder.path(), readable)
+        .map_err(LiveError::file("cannot share", folder.path()))?;
+    let library = agent(&folder)?;
     // The machine's user writes it.
-    let report = folder.path().join("report");
-    fs::write(&report, "").map_err(file("cannot write", &report))?;
+    let report = folder.write("report", b"")?;
     // SAFETY: asks the kernel for a number.
     if target.user != unsafe { libc::geteuid() } {
         std::os::unix::fs::chown(&report, Some(target.user), None)
-            .map_err(file("cannot hand over", &report))?;
+            .map_err(LiveError::file("cannot hand over", &report))?;
     }
     let theirs = |path: &Path| match path.strip_prefix(&target.tmp) {
         Ok(rest) => Path::new("/tmp").join(rest),
@@ -142,7 +122,7 @@ pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, JavaError> {
     };
     let (library, begin) = (theirs(&library), options(&theirs(&report), sampling));
     target.load(&library, &begin)?;
-    let read = || fs::read_to_string(&report).unwrap_or_default();
+    let read = || folder.reported();
     let begun = Instant::now();
     let on = || {
         !sampling.stop.load(Ordering::Relaxed)
@@ -202,11 +182,7 @@ impl Target {
 
     fn knock(&self, door: &Path) -> Result<(), JavaError> {
         let asks = self.tmp.join(format!(".attach_pid{}", self.own_number));
-        fs::write(&asks, "").map_err(|error| LiveError::File {
-            what: "cannot write",
-            path: asks.clone(),
-            error,
-        })?;
+        fs::write(&asks, "").map_err(LiveError::file("cannot write", &asks))?;
         // The machine takes it from nobody but its user and root.
         let _ = std::os::unix::fs::chown(&asks, Some(self.user), None);
         // SAFETY: takes no memory; the process handles the signal.

@@ -18,7 +18,7 @@ pub use report::{JavaSite, JavaSites, Seen};
 pub use run::command;
 
 use crate::error::LiveError;
-use crate::shim;
+use crate::launch::{Folder, library};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -84,18 +84,11 @@ pub enum JavaError {
 }
 
 /// Writes the agent into a folder.
-fn agent(folder: &Path) -> Result<PathBuf, JavaError> {
+fn agent(folder: &Folder) -> Result<PathBuf, JavaError> {
     if !cfg!(target_arch = "x86_64") {
         return Err(JavaError::Processor);
     }
-    let path = folder.join("varve-sites.so");
-    let error = |error| LiveError::File {
-        what: "cannot write",
-        path: path.clone(),
-        error,
-    };
-    shim::write_sites(&path).map_err(error)?;
-    Ok(path)
+    Ok(folder.library(&library::SITES)?)
 }
 
 /// What the agent is told.

@@ -118,13 +118,11 @@ fn ibs(folder: &Path) -> Option<Event> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use crate::probe::sysfs;
 
     fn put(folder: &Path, files: &[(&str, &str)]) {
         for (name, text) in files {
-            let path = folder.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, format!("{text}\n")).unwrap();
+            sysfs::put(folder, name, &format!("{text}\n"));
         }
     }
 

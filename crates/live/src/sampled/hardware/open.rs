@@ -212,6 +212,7 @@ impl Drop for Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapped::Mapped;
 
     #[test]
     fn samples_of_this_process_and_of_a_thread_that_comes_later_have_its_addresses() {
@@ -220,7 +221,7 @@ mod tests {
             Ok(hardware) => hardware,
             Err(why) => return eprintln!("skipped: {why}"),
         };
-        let memory = Fresh::new(PAGES_TOUCHED);
+        let memory = Fresh::new();
         let sampled = |hit: &Hit| hit.process == own && memory.range().contains(&hit.address);
         // The kernel leaves samples out for a tick when they come too fast, which one burst may fall into.
         let mut seen = |touch: &dyn Fn()| {
@@ -235,50 +236,31 @@ mod tests {
         assert!(seen(&other), "threads that came later");
     }
 
-    const PAGES_TOUCHED: usize = 1024;
+    const BYTES: usize = 1024 * PAGE;
 
     /// Pages that are given back after each touch, so that the next one is a fault again.
-    struct Fresh(*mut u8, usize);
-
-    // SAFETY: the pages belong to nobody else, and are written only, a byte at a time.
-    unsafe impl Sync for Fresh {}
+    struct Fresh(Mapped);
 
     impl Fresh {
-        fn new(pages: usize) -> Fresh {
-            // SAFETY: a new mapping. Large pages would make one fault of 512.
-            unsafe {
-                let at = libc::mmap(
-                    std::ptr::null_mut(),
-                    pages * PAGE,
-                    libc::PROT_READ | libc::PROT_WRITE,
-                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                    -1,
-                    0,
-                );
-                assert_ne!(at, libc::MAP_FAILED);
-                libc::madvise(at, pages * PAGE, libc::MADV_NOHUGEPAGE);
-                Fresh(at.cast(), pages * PAGE)
-            }
+        fn new() -> Fresh {
+            let mapped = Mapped::new(BYTES).unwrap();
+            // SAFETY: advice about a new mapping. Large pages would make one fault of 512.
+            unsafe { libc::madvise(mapped.as_ptr(), BYTES, libc::MADV_NOHUGEPAGE) };
+            Fresh(mapped)
         }
 
         fn range(&self) -> Range<u64> {
-            self.0 as u64..self.0 as u64 + self.1 as u64
+            let start = self.0.start() as u64;
+            start..start + BYTES as u64
         }
 
         fn touch(&self) {
-            for at in (0..self.1).step_by(PAGE) {
-                // SAFETY: within the mapping.
-                unsafe { self.0.add(at).write_volatile(1) };
+            for at in (0..BYTES).step_by(PAGE) {
+                // SAFETY: within the mapping, which is written only, a byte at a time.
+                unsafe { self.0.as_ptr::<u8>().add(at).write_volatile(1) };
             }
             // SAFETY: the mapping, whose content nobody needs.
-            unsafe { libc::madvise(self.0.cast(), self.1, libc::MADV_DONTNEED) };
-        }
-    }
-
-    impl Drop for Fresh {
-        fn drop(&mut self) {
-            // SAFETY: the mapping, which nobody uses any more.
-            unsafe { libc::munmap(self.0.cast(), self.1) };
+            unsafe { libc::madvise(self.0.as_ptr(), BYTES, libc::MADV_DONTNEED) };
         }
     }
 

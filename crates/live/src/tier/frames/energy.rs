@@ -66,6 +66,7 @@ fn number(file: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::sysfs::put;
 
     #[test]
     fn the_dram_of_all_sockets_counts_and_counters_go_round() {
@@ -73,10 +74,9 @@ mod tests {
         assert!(Energy::open(root.path()).is_none());
         let write = |folder: &str, name: &str, energy: u64| {
             let folder = root.path().join(FOLDER).join(folder);
-            fs::create_dir_all(&folder).unwrap();
-            fs::write(folder.join("name"), format!("{name}\n")).unwrap();
-            fs::write(folder.join("max_energy_range_uj"), "10000000\n").unwrap();
-            fs::write(folder.join("energy_uj"), format!("{energy}\n")).unwrap();
+            put(&folder, "name", &format!("{name}\n"));
+            put(&folder, "max_energy_range_uj", "10000000\n");
+            put(&folder, "energy_uj", &format!("{energy}\n"));
         };
         write("intel-rapl:0", "package-0", 5);
         assert!(Energy::open(root.path()).is_none(), "a package is no DRAM");

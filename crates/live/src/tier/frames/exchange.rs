@@ -17,8 +17,9 @@ use super::spans::Spans;
 use crate::nodes::on_process;
 use crate::place::pagemap::Pagemap;
 use crate::place::reserve::Unit;
+use crate::probe::Cpus;
 use crate::tier::memory::{Refusal, of_place};
-use crate::tier::room::{free, reserves};
+use crate::tier::room::{reserves, room_of};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -143,16 +144,6 @@ impl LiveExchanger {
     fn move_to(&self, process: u32, pages: &[usize], node: u32) -> io::Result<Vec<i32>> {
         let mut status = vec![0; pages.len()];
         on_process::move_with(process, pages, node, &mut status, self.everybodys)?;
-        if status.contains(&-libc::EAGAIN) {
-            // After a page that cannot be moved the kernel tells nothing of those around it, moved or not.
-            let mut there = vec![0; pages.len()];
-            on_process::nodes_of(process, pages, &mut there)?;
-            for (status, there) in status.iter_mut().zip(there) {
-                if *status == -libc::EAGAIN && there == node as i32 {
-                    *status = there;
-                }
-            }
-        }
         Ok(status)
     }
 
@@ -261,42 +252,25 @@ impl Drop for LiveExchanger {
     }
 }
 
-/// Free memory of a node, without what is the kernel's.
-fn room_of(node: u32, kept: &BTreeMap<u32, u64>) -> u64 {
-    let path = format!("/sys/devices/system/node/node{node}/meminfo");
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    free(&text).saturating_sub(kept.get(&node).copied().unwrap_or(0))
-}
-
 /// This thread stays on the processor that it is on.
-struct OneProcessor(Option<libc::cpu_set_t>);
+struct OneProcessor(Option<Cpus>);
 
 impl OneProcessor {
     fn stay() -> OneProcessor {
-        // SAFETY: sets of processors are plain data, for which zeros are a value; the calls read and write one set each, of the
-        // stated size.
-        unsafe {
-            let mut before: libc::cpu_set_t = std::mem::zeroed();
-            let size = size_of::<libc::cpu_set_t>();
-            let here = libc::sched_getcpu();
-            if here < 0 || libc::sched_getaffinity(0, size, &raw mut before) != 0 {
-                return OneProcessor(None);
-            }
-            let mut one: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(here as usize, &mut one);
-            match libc::sched_setaffinity(0, size, &raw const one) {
-                0 => OneProcessor(Some(before)),
-                _ => OneProcessor(None),
-            }
-        }
+        // SAFETY: asks for a number.
+        let here = unsafe { libc::sched_getcpu() };
+        let here = u32::try_from(here).map(|here| Cpus::of(&[here]));
+        let (Ok(here), Ok(before)) = (here, Cpus::allowed()) else {
+            return OneProcessor(None);
+        };
+        OneProcessor(here.run_on().is_ok().then_some(before))
     }
 }
 
 impl Drop for OneProcessor {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // SAFETY: reads the set that `stay` read.
-            unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), before) };
+            let _ = before.run_on();
         }
     }
 }

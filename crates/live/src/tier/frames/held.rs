@@ -1,6 +1,7 @@
 //! The reserve: memory of ours whose frames are known. A frame is given up right before the kernel is to give it to somebody
 //! else, and another one has taken its place by then.
 
+use crate::mapped::Mapped;
 use crate::nodes::sys::{Look, prefer};
 use crate::place::huge;
 use crate::place::pagemap::{Entry, Pagemap};
@@ -13,7 +14,8 @@ use std::io;
 /// Memory of one node.
 struct Block {
     node: u32,
-    mapping: (usize, usize),
+    /// Holds its pages.
+    _memory: Mapped,
     start: usize,
     /// Of each unit, whether it is to have a frame; and those that are not.
     active: Vec<bool>,
@@ -68,14 +70,11 @@ impl Held {
             return Ok(());
         }
         let all = (units + SPARE) * size + size;
-        let prot = sys::PROT_READ | sys::PROT_WRITE;
-        let flags = sys::MAP_PRIVATE | sys::MAP_ANONYMOUS | sys::MAP_NORESERVE;
-        // SAFETY: no MAP_FIXED, so only unused addresses are taken.
-        let mapping = unsafe { sys::mmap(0, all, prot, flags, -1, 0) }?;
-        let start = mapping.next_multiple_of(size);
+        let memory = Mapped::unreserved(all)?;
+        let start = memory.start().next_multiple_of(size);
         self.blocks.push(Block {
             node,
-            mapping: (mapping, all),
+            _memory: memory,
             start,
             active: (0..units + SPARE).map(|at| at < units).collect(),
             idle: (units..units + SPARE).collect(),
@@ -262,13 +261,6 @@ impl Block {
     fn rest(&mut self, index: usize) {
         self.active[index] = false;
         self.idle.push(index);
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `take`, and used by nobody.
-        let _ = unsafe { sys::munmap(self.mapping.0, self.mapping.1) };
     }
 }
 

@@ -4,8 +4,8 @@ use crate::nodes::on_process;
 use crate::place::huge;
 use crate::place::pagemap::{Entry, Pagemap};
 use crate::place::scan;
-use crate::sampled::used::{self, Mapping};
-use crate::tier::memory::{BASE, of_place};
+use crate::sampled::used::Mapping;
+use crate::tier::memory::{BASE, maps, of_place};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -220,13 +220,7 @@ fn has_pages(m: &Mapping) -> bool {
 
 impl FrameMemory for LiveFrames {
     fn look(&mut self) -> io::Result<Vec<PageFrame>> {
-        // Opened anew: a program that starts another in its place has another map.
-        let map = Pagemap::of(self.process).map_err(of_place)?;
-        let mappings = used::mappings(self.process, &[])?;
-        if mappings.is_empty() {
-            // Of the kernel, or about to be gone.
-            return Err(io::Error::from_raw_os_error(libc::ESRCH));
-        }
+        let (map, mappings) = maps(self.process)?;
         self.unplaced.clear();
         let (mut all, mut left) = (Vec::new(), BTreeMap::<Unplaced, u64>::new());
         let mut before = std::mem::take(&mut self.last).into_iter().peekable();

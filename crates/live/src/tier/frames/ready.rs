@@ -5,7 +5,7 @@ use super::exchange::LiveExchanger;
 use super::spans::{DimmFrames, DimmRange, Spans};
 use crate::place::pagemap::frames_readable;
 use crate::tier::options::TierOptions;
-use crate::tier::room::{free, reserves};
+use crate::tier::room::{reserves, room_of};
 use std::collections::BTreeSet;
 
 /// What is asked for, of frames.
@@ -34,7 +34,7 @@ pub fn frame_bytes(roots: &BTreeSet<u32>, options: &TierOptions) -> u64 {
     options.page_bytes.unwrap_or_else(|| {
         let (mut resident, mut huge) = (0, 0);
         for process in roots {
-            let [all, large] = rollup(*process, ["Rss:", "AnonHugePages:"]);
+            let [all, large] = rollup(*process, ["Rss", "AnonHugePages"]);
             (resident, huge) = (resident + all, huge + large);
         }
         match huge * 2 >= resident.max(1) {
@@ -66,9 +66,7 @@ pub fn ready(options: &FrameOptions, page_bytes: u64) -> Result<Ready, String> {
     let kept = reserves(&zones);
     let mut reserve = Vec::new();
     for span in spans.nodes() {
-        let path = format!("/sys/devices/system/node/node{}/meminfo", span.node);
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let free = free(&text).saturating_sub(kept.get(&span.node).copied().unwrap_or(0));
+        let free = room_of(span.node, &kept);
         let least = options.reserve.min(free / 4) / page_bytes * page_bytes;
         if options.reserve_given && least < options.reserve / page_bytes * page_bytes {
             notes.push(format!(

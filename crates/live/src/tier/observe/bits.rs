@@ -1,6 +1,6 @@
 //! Accessed bits of whole mappings: how much of each was used since the last look (`clear_refs`, `smaps`).
 
-use super::{Observer, Scope, Use, is_due};
+use super::{Observer, Scope, Use, is_due, within};
 use crate::sampled::used;
 use std::io;
 
@@ -38,13 +38,8 @@ impl Observer for Bits {
             if !is_due(share, self.looks) {
                 continue;
             }
-            let first = pages.partition_point(|page| (page + 1) * bytes <= mapping.start);
-            let within = pages[first..].iter();
-            let within = within.take_while(|page| **page * bytes < mapping.end);
-            uses.extend(within.map(|&page| Use {
-                page,
-                writes: false,
-            }));
+            let within = within(pages, bytes, &(mapping.start..mapping.end));
+            uses.extend(within.iter().map(|&page| Use::of(page)));
         }
         Ok(())
     }
@@ -53,44 +48,37 @@ impl Observer for Bits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapped::Mapped;
 
     /// Memory between two pages that nobody may touch, so that it is a mapping of its own whatever other tests map.
-    struct Alone(*mut u8);
+    struct Alone(Mapped);
 
     const BYTES: usize = 64 << 12;
 
     impl Alone {
         fn new() -> Alone {
-            let (all, none) = (BYTES + 8192, libc::PROT_NONE);
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            // SAFETY: new memory, of which the middle may be used.
-            unsafe {
-                let start = libc::mmap(std::ptr::null_mut(), all, none, flags, -1, 0);
-                assert_ne!(start, libc::MAP_FAILED);
-                let middle = start.cast::<u8>().add(4096);
-                let both = libc::PROT_READ | libc::PROT_WRITE;
-                assert_eq!(libc::mprotect(middle.cast(), BYTES, both), 0);
-                Alone(middle)
+            let mapped = Mapped::new(BYTES + 8192).unwrap();
+            for edge in [0, 4096 + BYTES] {
+                // SAFETY: a page of new memory, which nobody touches.
+                let closed = unsafe {
+                    let edge = mapped.as_ptr::<u8>().add(edge);
+                    libc::mprotect(edge.cast(), 4096, libc::PROT_NONE)
+                };
+                assert_eq!(closed, 0);
             }
+            Alone(mapped)
         }
 
         fn write(&self, byte: u8) {
             // SAFETY: within the mapping, which lives as long as we.
-            unsafe { self.0.write_bytes(byte, BYTES) };
-        }
-    }
-
-    impl Drop for Alone {
-        fn drop(&mut self) {
-            // SAFETY: mapped by us, and nobody uses it any more.
-            unsafe { libc::munmap(self.0.sub(4096).cast(), BYTES + 8192) };
+            unsafe { self.0.as_ptr::<u8>().add(4096).write_bytes(byte, BYTES) };
         }
     }
 
     #[test]
     fn memory_in_use_all_the_time_is_seen() {
         let held = Alone::new();
-        let page = held.0 as u64 / 4096 + 8;
+        let page = held.0.start() as u64 / 4096 + 9;
         let mut bits = Bits::of(std::process::id(), Scope::Own, 4096);
         let mut uses = Vec::new();
         // Other tests of this process forget its bits too, at times just between our use and our look.

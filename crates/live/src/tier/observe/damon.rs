@@ -1,7 +1,7 @@
 //! The kernel's monitor of accesses. What it was told ends with us, even if we are killed: a guard outlives us for as long as that
 //! takes.
 
-use super::{Observer, Scope, Use, is_due};
+use super::{Observer, Scope, Use, is_due, within};
 use crate::sampled::damon::{self, Damon, Pace};
 use crate::sampled::used;
 use std::io;
@@ -40,12 +40,7 @@ impl Observer for Monitor {
         let mappings = used::mappings(self.process, &[])?;
         let bytes = self.page_bytes;
         // Mappings without a page that is there have nothing to watch.
-        let has_pages = |range: &Range<u64>| {
-            let first = pages.partition_point(|page| (page + 1) * bytes <= range.start);
-            pages
-                .get(first)
-                .is_some_and(|page| page * bytes < range.end)
-        };
+        let has_pages = |range: &Range<u64>| !within(pages, bytes, range).is_empty();
         let ranges = self.scope.of(&mappings).map(|m| m.start..m.end);
         let ranges: Vec<Range<u64>> = ranges.filter(has_pages).collect();
         if ranges.is_empty() {
@@ -58,12 +53,8 @@ impl Observer for Monitor {
             if !is_due(share, self.looks) {
                 continue;
             }
-            let first = pages.partition_point(|page| (page + 1) * bytes <= part.start);
-            let within = pages[first..].iter().take_while(|p| **p * bytes < part.end);
-            uses.extend(within.map(|&page| Use {
-                page,
-                writes: false,
-            }));
+            let within = within(pages, bytes, &part);
+            uses.extend(within.iter().map(|&page| Use::of(page)));
         }
         Ok(())
     }

@@ -89,10 +89,7 @@ impl Observer for Idle {
             .marked
             .iter()
             .filter(|(_, frame)| !self.is_idle(*frame));
-        uses.extend(used.map(|&(page, _)| Use {
-            page,
-            writes: false,
-        }));
+        uses.extend(used.map(|&(page, _)| Use::of(page)));
         self.looks += 1;
         let frames = self.frames(pages)?;
         self.mark(&frames)?;

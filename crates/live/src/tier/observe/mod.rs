@@ -24,6 +24,7 @@ use crate::sampled::used::Mapping;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// A use of a page.
@@ -33,6 +34,21 @@ pub struct Use {
     pub page: u64,
     /// It was written; otherwise that is not known, or it was read.
     pub writes: bool,
+}
+
+impl Use {
+    /// Of a page of which no more is known.
+    fn of(page: u64) -> Use {
+        let writes = false;
+        Use { page, writes }
+    }
+}
+
+/// Those of ascending pages, of so many bytes each, that a range has a part of.
+fn within<'p>(pages: &'p [u64], bytes: u64, range: &Range<u64>) -> &'p [u64] {
+    let first = pages.partition_point(|page| (page + 1) * bytes <= range.start);
+    let behind = pages.partition_point(|page| page * bytes < range.end);
+    &pages[first..behind.max(first)]
 }
 
 /// Sees which pages of one process are in use.

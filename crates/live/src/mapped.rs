@@ -1,0 +1,66 @@
+//! Memory of our own, in whole pages.
+
+use std::io;
+use std::ptr;
+
+/// Pages that nobody touched yet; given back when dropped.
+#[derive(Debug)]
+pub struct Mapped {
+    start: usize,
+    bytes: usize,
+}
+
+impl Mapped {
+    /// So many bytes.
+    ///
+    /// # Errors
+    /// The system has no more memory or addresses.
+    pub fn new(bytes: usize) -> io::Result<Mapped> {
+        Mapped::with(bytes, 0)
+    }
+
+    /// So many bytes, of which the system keeps none ready.
+    ///
+    /// # Errors
+    /// As [`Mapped::new`].
+    pub fn unreserved(bytes: usize) -> io::Result<Mapped> {
+        Mapped::with(bytes, libc::MAP_NORESERVE)
+    }
+
+    fn with(bytes: usize, flags: i32) -> io::Result<Mapped> {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
+        // SAFETY: a new anonymous mapping at an address that the system chooses.
+        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, prot, flags, -1, 0) };
+        match start {
+            libc::MAP_FAILED => Err(io::Error::last_os_error()),
+            _ => Ok(Mapped {
+                start: start.expose_provenance(),
+                bytes,
+            }),
+        }
+    }
+
+    /// Where it begins.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// All of it.
+    pub fn all(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping, which the system has zeroed, borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.bytes) }
+    }
+
+    /// Where it begins, for whoever writes there.
+    pub fn as_ptr<T>(&self) -> *mut T {
+        ptr::with_exposed_provenance_mut(self.start)
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `with`, and nobody has a reference into it.
+        unsafe { libc::munmap(self.as_ptr(), self.bytes) };
+    }
+}
