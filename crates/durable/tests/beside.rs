@@ -68,7 +68,7 @@ fn copies_of_a_region_in_use_are_of_one_instant() {
         move || {
             let mut world = World::on_file(&path, Medium::Memory).unwrap();
             let rounds = bank(&mut world, &stop);
-            world.space.take().unwrap().close().unwrap();
+            world.close();
             rounds
         }
     });

@@ -105,15 +105,15 @@ fn domain() -> Box<CacheLines> {
     Box::new(CacheLines::new("memory"))
 }
 
+fn created() -> Space {
+    let image = Image::memory(&[], ROOM);
+    Space::create("by hand", image, domain(), tables(), ObjectAlign::LEAST).unwrap()
+}
+
 fn opened(bytes: &[u8]) -> Space {
-    Space::open(
-        "by hand",
-        Image::memory(bytes, ROOM),
-        domain(),
-        Some(&tables()),
-    )
-    .ok()
-    .unwrap()
+    let image = Image::memory(bytes, ROOM);
+    let opened = Space::open("by hand", image, domain(), Some(&tables()));
+    opened.ok().unwrap()
 }
 
 /// Field of a durable node.
@@ -123,14 +123,7 @@ fn at(node: Ref, field: u64) -> u64 {
 
 #[test]
 fn objects_move_once_and_are_there_after_a_crash() {
-    let mut space = Space::create(
-        "by hand",
-        Image::memory(&[], ROOM),
-        domain(),
-        tables(),
-        ObjectAlign::LEAST,
-    )
-    .unwrap();
+    let mut space = created();
     let mut objects = Objects::new();
     // A cycle, an array that refers into it, and a small integer.
     let a = objects.node(1, Ref::NULL, Ref(7));
@@ -170,14 +163,7 @@ fn objects_move_once_and_are_there_after_a_crash() {
 
 #[test]
 fn what_nothing_reaches_is_room_for_others() {
-    let mut space = Space::create(
-        "by hand",
-        Image::memory(&[], ROOM),
-        domain(),
-        tables(),
-        ObjectAlign::LEAST,
-    )
-    .unwrap();
+    let mut space = created();
     let mut objects = Objects::new();
     let head = objects.node(0, Ref::NULL, Ref::NULL);
     let head = persist(&mut space, &objects.heap(), head);
@@ -202,14 +188,7 @@ fn what_nothing_reaches_is_room_for_others() {
 
 #[test]
 fn a_file_that_is_cut_off_is_refused() {
-    let space = Space::create(
-        "by hand",
-        Image::memory(&[], ROOM),
-        domain(),
-        tables(),
-        ObjectAlign::LEAST,
-    )
-    .unwrap();
+    let space = created();
     let whole = space.image().to_vec();
     for bytes in [0, 1, 9, 5000, 200_000] {
         let image = Image::memory(&whole[..bytes], bytes as u64);

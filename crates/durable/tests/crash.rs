@@ -384,7 +384,7 @@ fn a_file_whose_disk_was_full_in_the_middle_of_a_move_is_whole() {
     assert!(world.persist(chain).is_err());
     let state = world.state();
     seen.states.lock().unwrap().clear();
-    world.space.take().unwrap().close().unwrap();
+    world.close();
     let states = std::mem::take(&mut *seen.states.lock().unwrap());
     assert!(!states.is_empty());
     for (left, when) in states {

@@ -24,7 +24,7 @@ fn closed(path: &Path, nodes: i64) -> Vec<u8> {
         let node = world.node(i, 0, Ref::NULL, Ref::NULL);
         world.store_ref(table, 12 + 4 * i as u64, node);
     }
-    world.space.take().unwrap().close().unwrap();
+    world.close();
     std::fs::read(path).unwrap()
 }
 
@@ -208,7 +208,7 @@ fn nothing_is_stored_after_the_medium_has_failed() {
         let refused = world.space().store(ROOTS, 0, &[0; 4]);
         assert!(matches!(refused, Err(Error::Failed(_))));
         let bytes = world.space().image().to_vec();
-        world.space.take().unwrap().close().unwrap();
+        world.close();
         let left = inspect(&bytes).unwrap();
         let roots = left.matches("\"root\"").count();
         assert!(left == before || roots == 2, "{left}\nafter\n{before}");

@@ -91,7 +91,7 @@ fn a_journal_that_a_crash_left_is_seen_by_all_who_read_the_file() {
         std::fs::write(&path, &bytes).unwrap();
         let mut world = World::on_file(&path, medium).unwrap();
         add(&mut world, 10);
-        world.space.take().unwrap().close().unwrap();
+        world.close();
         assert_eq!(version(&path), VERSION);
         let region = Inspection::of_file(&path).unwrap();
         assert_eq!(numbers(&region), down_from(11));
@@ -282,7 +282,7 @@ fn operations_in_a_group_are_committed_together() {
     assert!(!world.space().uncommitted());
     world.space().set_grouped(true).unwrap();
     add(&mut world, 6);
-    world.space.take().unwrap().close().unwrap();
+    world.close();
     drop(world);
     let region = Inspection::of_file(&path).unwrap();
     assert_eq!(numbers(&region), down_from(7));
@@ -328,7 +328,7 @@ fn copies_of_a_region_with_a_journal_are_of_one_instant() {
         }
     }
     looking.join().unwrap();
-    world.space.take().unwrap().close().unwrap();
+    world.close();
     assert_eq!(
         numbers(&Inspection::of_file(&path).unwrap()),
         down_from(next)

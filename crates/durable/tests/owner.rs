@@ -17,7 +17,7 @@ fn with_a_list(path: &Path) {
         list = world.node(i, 0, list, Ref::NULL);
     }
     world.publish("list", list);
-    world.space.take().unwrap().close().unwrap();
+    world.close();
 }
 
 fn objects(path: &Path) -> usize {
@@ -104,13 +104,7 @@ fn a_copy_of_a_region_that_was_open_is_told_of() {
         with_a_list(&path);
         // Of one that is closed, a copy is as good as the file.
         std::fs::copy(&path, &copy).unwrap();
-        World::on_file(&copy, medium)
-            .unwrap()
-            .space
-            .take()
-            .unwrap()
-            .close()
-            .unwrap();
+        World::on_file(&copy, medium).unwrap().close();
         let mut world = World::on_file(&path, medium).unwrap();
         let node = world.node(7, 0, Ref::NULL, Ref::NULL);
         world.publish("open", node);
@@ -147,26 +141,14 @@ fn a_copy_of_a_region_that_was_open_is_told_of() {
         assert!(salvaged.lost.len() == 1 && salvaged.lost[0].contains("a copy"));
         assert_eq!(objects(&saved), 101);
         let verified = World::on_opened(&copy, medium, |o| o.verified().region(&common::tables()));
-        verified.unwrap().space.take().unwrap().close().unwrap();
+        verified.unwrap().close();
         assert_eq!(objects(&copy), 101);
-        World::on_file(&copy, medium)
-            .unwrap()
-            .space
-            .take()
-            .unwrap()
-            .close()
-            .unwrap();
+        World::on_file(&copy, medium).unwrap().close();
         // The file itself has another name by now.
         let moved = at("moved.region");
         std::fs::rename(&path, &moved).unwrap();
         assert_eq!(objects(&moved), 101);
-        World::on_file(&moved, medium)
-            .unwrap()
-            .space
-            .take()
-            .unwrap()
-            .close()
-            .unwrap();
+        World::on_file(&moved, medium).unwrap().close();
         assert_eq!(objects(&moved), 101);
         for name in ["moved.region", "saved.region", "copy.region", "c"] {
             let _ = std::fs::remove_file(at(name));
@@ -284,7 +266,7 @@ fn a_damaged_page_of_a_large_region_is_found_behind() {
             break;
         }
     }
-    world.space.take().unwrap().close().unwrap();
+    world.close();
     drop(world);
     let mut bytes = std::fs::read(&path).unwrap();
     assert!(bytes.len() as u64 > CHECKED_FIRST);
@@ -301,7 +283,7 @@ fn a_damaged_page_of_a_large_region_is_found_behind() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(world.load(list, 8), 19);
-    world.space.take().unwrap().close().unwrap();
+    world.close();
     // It is damaged still, and what was stored is there.
     let region = Inspection::of_file(&path).unwrap();
     assert_eq!(region.pages, found);

@@ -541,55 +541,23 @@ fn stress_collects_before_every_allocation() {
 
 #[test]
 fn settings_that_cannot_work_are_refused_in_one_line() {
-    let refused = |config: Config| {
-        Heap::new(config, shapes())
-            .err()
-            .map(|error| error.to_string())
-            .unwrap_or_default()
-    };
-    assert!(
-        refused(Config {
-            max: 1000,
-            ..config()
-        })
-        .contains("a heap of 1000 B is too small")
-    );
-    assert!(
-        refused(Config {
-            nursery: 1000,
-            ..config()
-        })
-        .contains("a nursery of 1000 B")
-    );
-    assert!(
-        refused(Config {
-            nursery: 1 << 20,
-            nursery_max: 1 << 19,
-            ..config()
-        })
-        .contains("not begin larger")
-    );
-    assert!(
-        refused(Config {
-            max: 16 << 30,
-            ..config()
-        })
-        .contains("is too large")
-    );
-    assert!(
-        refused(Config {
-            growth: 1.0,
-            ..config()
-        })
-        .contains("growth factor of 1")
-    );
-    assert!(
-        refused(Config {
-            growth: f64::NAN,
-            ..config()
-        })
-        .contains("growth factor of NaN")
-    );
+    let wrong: [(fn(&mut Config), &str); 6] = [
+        (|c| c.max = 1000, "a heap of 1000 B is too small"),
+        (|c| c.nursery = 1000, "a nursery of 1000 B"),
+        (
+            |c| (c.nursery, c.nursery_max) = (1 << 20, 1 << 19),
+            "not begin larger",
+        ),
+        (|c| c.max = 16 << 30, "is too large"),
+        (|c| c.growth = 1.0, "growth factor of 1"),
+        (|c| c.growth = f64::NAN, "growth factor of NaN"),
+    ];
+    for (change, said) in wrong {
+        let mut config = config();
+        change(&mut config);
+        let refused = Heap::new(config, shapes()).err().unwrap().to_string();
+        assert!(refused.contains(said), "{refused}");
+    }
     assert!(matches!(
         Heap::new(Config { max: 0, ..config() }, shapes()),
         Err(ConfigError::TooSmall(0))

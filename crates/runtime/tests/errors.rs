@@ -18,6 +18,35 @@ fn run_with(config: Config, text: &str) -> Result<Vec<Val>> {
     Ok(results)
 }
 
+/// A store with an instance of a module, of whose imports `define` tells the linker.
+fn made(
+    engine: &Engine,
+    text: &str,
+    define: impl FnOnce(&mut Linker<()>),
+) -> (Store<()>, Instance) {
+    let module = Module::new(engine, &wat::parse_str(text).unwrap()).unwrap();
+    let mut store = Store::new(engine, ()).unwrap();
+    let mut linker = Linker::new(engine);
+    define(&mut linker);
+    let instance = linker.instantiate(&mut store, &module).unwrap();
+    (store, instance)
+}
+
+/// An export of it.
+fn typed<P: WasmTypes, R: WasmResults>(
+    store: &mut Store<()>,
+    of: &Instance,
+    name: &str,
+) -> TypedFunc<P, R> {
+    of.get_typed_func(store, name).unwrap()
+}
+
+/// A function of the host that calls the export `run` of its caller.
+fn run_again(mut caller: Caller<'_, ()>) -> Result<()> {
+    let run = caller.get_export("run").and_then(Extern::into_func);
+    run.unwrap().call(&mut caller, &[], &mut [])
+}
+
 fn run(text: &str) -> Result<Vec<Val>> {
     run_with(Config::default(), text)
 }
@@ -66,11 +95,7 @@ fn names_of_a_module_cannot_break_the_line_of_an_error() {
     );
     let text = r#"(module (func (export "run\u{1b}[2J") unreachable))"#;
     let engine = Engine::default();
-    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
-    let mut store = Store::new(&engine, ()).unwrap();
-    let instance = Linker::new(&engine)
-        .instantiate(&mut store, &module)
-        .unwrap();
+    let (mut store, instance) = made(&engine, text, |_| ());
     let run = instance.get_func(&mut store, "run\u{1b}[2J").unwrap();
     let e = run.call(&mut store, &[], &mut []).unwrap_err();
     assert!(e.to_string().contains(r"in function `run\u{1b}[2J`"), "{e}");
@@ -86,14 +111,10 @@ fn all_functions_can_be_compiled_before_they_are_called() {
     let engine = Engine::default();
     let text = r#"(module (import "host" "f" (func $f (result i32)))
         (func (export "run") (result i32) (call $f)) (func (result i32) (call 1)))"#;
-    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
-    let mut store = Store::new(&engine, ()).unwrap();
-    let mut linker = Linker::new(&engine);
-    linker.func_wrap("host", "f", || 7);
-    let instance = linker.instantiate(&mut store, &module).unwrap();
-    let run = instance
-        .get_typed_func::<(), i32>(&mut store, "run")
-        .unwrap();
+    let (mut store, instance) = made(&engine, text, |linker| {
+        linker.func_wrap("host", "f", || 7);
+    });
+    let run = typed::<(), i32>(&mut store, &instance, "run");
     instance.compile(&mut store).unwrap();
     assert_eq!(run.call(&mut store, ()).unwrap(), 7);
     instance.compile(&mut store).unwrap();
@@ -173,20 +194,13 @@ fn a_trap_names_the_functions_and_offsets_that_led_to_it() {
 
 #[test]
 fn endless_recursion_is_a_trap_and_the_store_goes_on() {
-    let engine = Engine::default();
     let text = r#"(module
         (func $deeper (param i64 i64 i64) (result i64)
             (i64.add (i64.const 1) (call $deeper (local.get 2) (local.get 0) (local.get 1))))
         (func (export "run") (result i64) (call $deeper (i64.const 1) (i64.const 2) (i64.const 3)))
         (func (export "fine") (result i32) (i32.const 5)))"#;
-    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
-    let mut store = Store::new(&engine, ()).unwrap();
-    let instance = Linker::new(&engine)
-        .instantiate(&mut store, &module)
-        .unwrap();
-    let run = instance
-        .get_typed_func::<(), i64>(&mut store, "run")
-        .unwrap();
+    let (mut store, instance) = made(&Engine::default(), text, |_| ());
+    let run = typed::<(), i64>(&mut store, &instance, "run");
     for _ in 0..3 {
         let e = run.call(&mut store, ()).unwrap_err();
         assert_eq!(e.trap().unwrap().kind, TrapKind::StackOverflow, "{e}");
@@ -196,35 +210,18 @@ fn endless_recursion_is_a_trap_and_the_store_goes_on() {
             "{e}"
         );
     }
-    let fine = instance
-        .get_typed_func::<(), i32>(&mut store, "fine")
-        .unwrap();
+    let fine = typed::<(), i32>(&mut store, &instance, "fine");
     assert_eq!(fine.call(&mut store, ()).unwrap(), 5);
 }
 
 #[test]
 fn recursion_through_the_host_ends_the_same_way() {
-    let engine = Engine::default();
     let text =
         r#"(module (import "host" "again" (func $again)) (func (export "run") (call $again)))"#;
-    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
-    let mut store = Store::new(&engine, ()).unwrap();
-    let mut linker = Linker::new(&engine);
-    linker.func_wrap(
-        "host",
-        "again",
-        |mut caller: Caller<'_, ()>| -> Result<()> {
-            let run = caller
-                .get_export("run")
-                .and_then(Extern::into_func)
-                .unwrap();
-            run.call(&mut caller, &[], &mut [])
-        },
-    );
-    let instance = linker.instantiate(&mut store, &module).unwrap();
-    let run = instance
-        .get_typed_func::<(), ()>(&mut store, "run")
-        .unwrap();
+    let (mut store, instance) = made(&Engine::default(), text, |linker| {
+        linker.func_wrap("host", "again", run_again);
+    });
+    let run = typed::<(), ()>(&mut store, &instance, "run");
     let e = run.call(&mut store, ()).unwrap_err();
     assert_eq!(e.trap().unwrap().kind, TrapKind::StackOverflow, "{e}");
 }
@@ -250,20 +247,10 @@ fn a_full_heap_is_a_trap_and_its_garbage_is_reused() {
                 (global.set $kept (struct.new $list (global.get $kept) (i64.const 1)))
                 (br_if $more (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (local.get 0))))
             (local.get $n)))"#;
-    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
-    let mut store = Store::new(&engine, ()).unwrap();
-    let instance = Linker::new(&engine)
-        .instantiate(&mut store, &module)
-        .unwrap();
-    let fill = instance
-        .get_typed_func::<(), ()>(&mut store, "fill")
-        .unwrap();
-    let clear = instance
-        .get_typed_func::<(), ()>(&mut store, "clear")
-        .unwrap();
-    let count = instance
-        .get_typed_func::<i32, i32>(&mut store, "count")
-        .unwrap();
+    let (mut store, instance) = made(&engine, text, |_| ());
+    let fill = typed::<(), ()>(&mut store, &instance, "fill");
+    let clear = typed::<(), ()>(&mut store, &instance, "clear");
+    let count = typed::<i32, i32>(&mut store, &instance, "count");
     for _ in 0..3 {
         let e = fill.call(&mut store, ()).unwrap_err();
         assert_eq!(e.trap().unwrap().kind, TrapKind::OutOfMemory, "{e}");
@@ -271,32 +258,25 @@ fn a_full_heap_is_a_trap_and_its_garbage_is_reused() {
         assert_eq!(count.call(&mut store, 100_000).unwrap(), 100_000);
         clear.call(&mut store, ()).unwrap();
     }
-    let long = instance
-        .get_typed_func::<(), ()>(&mut store, "long")
-        .unwrap();
+    let long = typed::<(), ()>(&mut store, &instance, "long");
     let e = long.call(&mut store, ()).unwrap_err();
     assert_eq!(e.trap().unwrap().kind, TrapKind::OutOfMemory, "{e}");
 }
 
 #[test]
 fn an_error_of_a_host_function_comes_out_as_it_is() {
-    let engine = Engine::default();
     let text = r#"(module (import "host" "fail" (func $fail (param i32) (result i32)))
         (func (export "run") (result i32) (i32.add (call $fail (i32.const 3)) (i32.const 1))))"#;
-    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
-    let mut store = Store::new(&engine, ()).unwrap();
-    let mut linker = Linker::new(&engine);
-    linker.func_wrap("host", "fail", |n: i32| -> Result<i32> {
-        if n == 3 {
-            Err(Error::host("disk on fire"))
-        } else {
-            Err(Error::Exit(n))
-        }
+    let (mut store, instance) = made(&Engine::default(), text, |linker| {
+        linker.func_wrap("host", "fail", |n: i32| -> Result<i32> {
+            if n == 3 {
+                Err(Error::host("disk on fire"))
+            } else {
+                Err(Error::Exit(n))
+            }
+        });
     });
-    let instance = linker.instantiate(&mut store, &module).unwrap();
-    let run = instance
-        .get_typed_func::<(), i32>(&mut store, "run")
-        .unwrap();
+    let run = typed::<(), i32>(&mut store, &instance, "run");
     assert_eq!(
         run.call(&mut store, ()).unwrap_err().to_string(),
         "host function failed: disk on fire"
@@ -305,29 +285,21 @@ fn an_error_of_a_host_function_comes_out_as_it_is() {
 
 #[test]
 fn a_panic_of_a_host_function_passes_through() {
-    let engine = Engine::default();
     let text = r#"(module (import "host" "panic" (func $panic)) (func (export "run") (call $panic))
         (func (export "fine") (result i32) (i32.const 5)))"#;
-    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
-    let mut store = Store::new(&engine, ()).unwrap();
-    let mut linker = Linker::new(&engine);
-    linker.func_wrap("host", "panic", || -> () { std::panic::panic_any(42i32) });
-    let instance = linker.instantiate(&mut store, &module).unwrap();
-    let run = instance
-        .get_typed_func::<(), ()>(&mut store, "run")
-        .unwrap();
+    let (mut store, instance) = made(&Engine::default(), text, |linker| {
+        linker.func_wrap("host", "panic", || -> () { std::panic::panic_any(42i32) });
+    });
+    let run = typed::<(), ()>(&mut store, &instance, "run");
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.call(&mut store, ())))
         .unwrap_err();
     assert_eq!(panic.downcast_ref::<i32>(), Some(&42));
-    let fine = instance
-        .get_typed_func::<(), i32>(&mut store, "fine")
-        .unwrap();
+    let fine = typed::<(), i32>(&mut store, &instance, "fine");
     assert_eq!(fine.call(&mut store, ()).unwrap(), 5);
 }
 
 #[test]
 fn an_uncaught_exception_can_be_looked_into_and_thrown_again() {
-    let engine = Engine::default();
     let text = r#"(module
         (tag $t (export "t") (param i32 f64))
         (import "host" "rethrow" (func $rethrow))
@@ -336,30 +308,16 @@ fn an_uncaught_exception_can_be_looked_into_and_thrown_again() {
             (block $h (result i32 f64)
                 (try_table (catch $t $h) (call $rethrow))
                 (i32.const 0) (f64.const 0))))"#;
-    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
-    let mut store = Store::new(&engine, ()).unwrap();
-    let mut linker = Linker::new(&engine);
-    linker.func_wrap(
-        "host",
-        "rethrow",
-        |mut caller: Caller<'_, ()>| -> Result<()> {
-            let run = caller
-                .get_export("run")
-                .and_then(Extern::into_func)
-                .unwrap();
-            run.call(&mut caller, &[], &mut [])
-        },
-    );
-    let instance = linker.instantiate(&mut store, &module).unwrap();
+    let (mut store, instance) = made(&Engine::default(), text, |linker| {
+        linker.func_wrap("host", "rethrow", run_again);
+    });
     let run = instance.get_func(&mut store, "run").unwrap();
     let Err(Error::Exception { exception, .. }) = run.call(&mut store, &[], &mut []) else {
         panic!()
     };
     store.gc().unwrap();
     assert_eq!(exception.field(&mut store, 1).unwrap().i32(), Some(7));
-    let caught = instance
-        .get_typed_func::<(), (i32, f64)>(&mut store, "catch")
-        .unwrap();
+    let caught = typed::<(), (i32, f64)>(&mut store, &instance, "catch");
     assert_eq!(caught.call(&mut store, ()).unwrap(), (7, 2.5));
 }
 

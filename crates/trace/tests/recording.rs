@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use varve_machine::{Kind, Op, Program};
 use varve_trace::host::{Language, Mode, Recorder, RecorderOptions, compile};
-use varve_trace::{End, Event, TraceInfo, TraceProgram, TraceReader};
+use varve_trace::{End, Event, LoadedModule, SiteInfo, TraceInfo, TraceProgram, TraceReader};
 
 fn has(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
@@ -25,32 +25,72 @@ fn source(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Compiles a test program as anyone would.
-fn plain(folder: &Path, name: &str) -> PathBuf {
-    let program = folder.join(name);
-    let status = Command::new("cc")
-        .args(["-O1", "-fno-omit-frame-pointer", "-pthread", "-o"])
-        .arg(&program)
-        .arg(source(&format!("{name}.c")))
-        .status()
-        .unwrap();
-    assert!(status.success());
-    program
+/// A test's folder, for what it compiles and records.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    /// A new one, if all of these tools are installed.
+    fn with(tools: &[&str]) -> Option<Folder> {
+        let all = tools.iter().all(|tool| has(tool));
+        all.then(|| Folder(tempfile::tempdir().unwrap()))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Compiles a program with a compiler of the system.
+    fn compiled(&self, program: &str, compiler: &str, words: &[&str], source: &Path) -> PathBuf {
+        let program = self.path().join(program);
+        let mut command = Command::new(compiler);
+        command.args(words).arg("-o").args([&program, source]);
+        assert!(command.status().unwrap().success());
+        program
+    }
+
+    /// Compiles a test program as anyone would.
+    fn plain(&self, name: &str) -> PathBuf {
+        let words = ["-O1", "-fno-omit-frame-pointer", "-pthread"];
+        self.compiled(name, "cc", &words, &source(&format!("{name}.c")))
+    }
+
+    /// Compiles it with the probe, in a folder of its own.
+    fn probed(&self, name: &str) -> PathBuf {
+        let folder = self.path().join("compiled");
+        std::fs::create_dir_all(&folder).unwrap();
+        let program = folder.join(name);
+        let words = [
+            "-O1".into(),
+            "-g".into(),
+            "-o".into(),
+            program.clone().into_os_string(),
+            source(&format!("{name}.c")).into(),
+        ];
+        assert!(compile(Language::C, &words).unwrap().success());
+        program
+    }
+
+    /// Records `program` with `words` and opens the trace.
+    fn record(&self, mode: Mode, program: &Path, words: &[&str]) -> (End, TraceReader) {
+        self.record_with(options(mode), program, words)
+    }
+
+    fn record_with(
+        &self,
+        options: RecorderOptions,
+        program: &Path,
+        words: &[&str],
+    ) -> (End, TraceReader) {
+        let mut command = vec![program.as_os_str().to_owned()];
+        command.extend(words.iter().map(OsString::from));
+        let path = self.path().join("recorded.trace");
+        let recorder = Recorder::start(&command, options).unwrap();
+        let end = recorder.record_to(&path).unwrap();
+        (end, TraceReader::open(&path).unwrap())
+    }
 }
 
-/// Compiles it with the probe.
-fn probed(folder: &Path, name: &str) -> PathBuf {
-    let program = folder.join(name);
-    let words = [
-        "-O1".into(),
-        "-g".into(),
-        "-o".into(),
-        program.clone().into_os_string(),
-        source(&format!("{name}.c")).into(),
-    ];
-    assert!(compile(Language::C, &words).unwrap().success());
-    program
-}
+const QEMU_AND_CC: &[&str] = &["qemu-x86_64", "cc"];
 
 fn options(mode: Mode) -> RecorderOptions {
     RecorderOptions {
@@ -59,16 +99,38 @@ fn options(mode: Mode) -> RecorderOptions {
     }
 }
 
-/// Records `program` with `words` and opens the trace.
-fn record(folder: &Path, mode: Mode, program: &Path, words: &[&str]) -> (End, TraceReader) {
-    let mut command = vec![program.as_os_str().to_owned()];
-    command.extend(words.iter().map(OsString::from));
-    let path = folder.join("recorded.trace");
-    let end = Recorder::start(&command, options(mode))
-        .unwrap()
-        .record_to(&path)
-        .unwrap();
-    (end, TraceReader::open(&path).unwrap())
+/// A recorder of a program without arguments.
+fn start(program: PathBuf, options: RecorderOptions) -> Recorder {
+    Recorder::start(&[program.into_os_string()], options).unwrap()
+}
+
+/// The ops of a thread, from block to block.
+fn ops(reader: &TraceReader, thread: u32) -> impl Iterator<Item = Op> {
+    let blocks = reader.thread(thread);
+    blocks.flat_map(|block| block.unwrap().ops)
+}
+
+/// Its events likewise.
+fn events(reader: &TraceReader, thread: u32) -> impl Iterator<Item = Event> {
+    let blocks = reader.thread(thread);
+    blocks.flat_map(|block| block.unwrap().events.into_iter().map(|at| at.event))
+}
+
+/// The modules at paths that end so.
+fn modules<'a>(end: &'a End, path: &'a str) -> impl Iterator<Item = &'a LoadedModule> {
+    let modules = end.modules.iter();
+    modules.filter(move |module| module.path.ends_with(path))
+}
+
+/// Is it an update of a table of numbers of 8 bytes?
+fn of_table(op: &Op) -> bool {
+    op.size == 8 && matches!(op.kind, Kind::Update | Kind::Write)
+}
+
+/// The site of which `is` says so.
+fn site(info: &TraceInfo, is: impl Fn(&SiteInfo) -> bool) -> &SiteInfo {
+    let site = info.sites.iter().find(|site| is(site));
+    site.unwrap_or_else(|| panic!("no such site: {:?}", info.sites))
 }
 
 /// Accesses as lackey counts them: (loads, stores).
@@ -82,79 +144,51 @@ fn check_threads(end: &End, reader: &TraceReader, modify_accesses: u64) {
     assert_eq!(end.warnings, Vec::<String>::new());
     assert_eq!(reader.threads(), 9, "main and twice four");
     for thread in 1..9 {
-        let ops: u64 = reader
-            .thread(thread)
-            .map(|block| block.unwrap().ops.len() as u64)
-            .sum();
+        let ops = ops(reader, thread).count() as u64;
         assert!(
             (modify_accesses..modify_accesses * 11 / 10 + 2000).contains(&ops),
             "thread {thread}: {ops}"
         );
     }
     let info = TraceInfo::read(reader).unwrap();
-    let site = info
-        .sites
-        .iter()
-        .find(|site| site.bytes == 4 * 20_000 * 8)
-        .expect("the arrays' site");
+    let site = site(&info, |site| site.bytes == 4 * 20_000 * 8);
     assert_eq!(site.allocations, 4);
-    assert!(
-        site.site.to_string().starts_with("threads!ma"),
-        "{}",
-        site.site
-    );
+    let name = site.site.to_string();
+    assert!(name.starts_with("threads!ma"), "{name}");
     assert!(site.writes >= 8 * 100_000, "{site:?}");
 }
 
 #[test]
 fn threads_of_an_unmodified_program_are_recorded_with_call_sites() {
-    if !has("qemu-x86_64") || !has("cc") {
+    let Some(folder) = Folder::with(QEMU_AND_CC) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (end, reader) = record(
-        folder.path(),
-        Mode::Auto,
-        &plain(folder.path(), "threads"),
-        &[],
-    );
+    };
+    let (end, reader) = folder.record(Mode::Auto, &folder.plain("threads"), &[]);
     assert_eq!(reader.header().source, "qemu");
     check_threads(&end, &reader, 100_000);
 }
 
 #[test]
 fn threads_of_a_compiled_program_are_recorded_with_call_sites() {
-    if !has("cc") {
+    let Some(folder) = Folder::with(&["cc"]) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let program = probed(folder.path(), "threads");
+    };
+    let program = folder.probed("threads");
     let alone = Command::new(&program).status().unwrap();
     assert_eq!(alone.code(), Some(7), "it runs alone as well");
-    let (end, reader) = record(folder.path(), Mode::Auto, &program, &[]);
+    let (end, reader) = folder.record(Mode::Auto, &program, &[]);
     assert_eq!(reader.header().source, "compiled");
     check_threads(&end, &reader, 100_000);
-    assert!(
-        end.modules
-            .iter()
-            .any(|module| module.path.ends_with("/threads")),
-        "{:?}",
-        end.modules
-    );
+    let mine = modules(&end, "/threads").next();
+    assert!(mine.is_some(), "{:?}", end.modules);
 }
 
 #[test]
 fn a_replay_keeps_threads_that_were_joined_before_those_that_came_after() {
-    if !has("qemu-x86_64") || !has("cc") {
+    let Some(folder) = Folder::with(QEMU_AND_CC) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (_, reader) = record(
-        folder.path(),
-        Mode::Qemu,
-        &plain(folder.path(), "threads"),
-        &[],
-    );
+    };
+    let (_, reader) = folder.record(Mode::Qemu, &folder.plain("threads"), &[]);
     let mut program = TraceProgram::open(reader.path()).unwrap();
     let mut first = vec![None; program.threads()];
     let mut last = vec![0; program.threads()];
@@ -189,14 +223,11 @@ fn a_replay_keeps_threads_that_were_joined_before_those_that_came_after() {
 
 #[test]
 fn however_a_program_ends_its_trace_is_readable_and_says_how() {
-    if !has("qemu-x86_64") || !has("cc") {
+    let Some(folder) = Folder::with(QEMU_AND_CC) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let unmodified = plain(folder.path(), "ends");
-    let compiled = folder.path().join("compiled");
-    std::fs::create_dir(&compiled).unwrap();
-    let compiled = probed(&compiled, "ends");
+    };
+    let unmodified = folder.plain("ends");
+    let compiled = folder.probed("ends");
     for program in [&unmodified, &compiled] {
         for (how, code, signal, warning) in [
             ("", Some(5), None, None),
@@ -205,7 +236,7 @@ fn however_a_program_ends_its_trace_is_readable_and_says_how() {
             ("fork", Some(5), None, None),
             ("exec", Some(0), None, Some("exec")),
         ] {
-            let (end, reader) = record(folder.path(), Mode::Auto, program, &[how]);
+            let (end, reader) = folder.record(Mode::Auto, program, &[how]);
             assert_eq!((end.exit_code, end.signal), (code, signal), "{how}");
             let warning = if how == "exec" && program == &unmodified {
                 None
@@ -223,14 +254,7 @@ fn however_a_program_ends_its_trace_is_readable_and_says_how() {
             );
             let rounds = if how == "fork" { 40 } else { 20 };
             let updates = rounds * 4096;
-            let all: Vec<Op> = reader
-                .thread(0)
-                .flat_map(|block| block.unwrap().ops)
-                .collect();
-            let table = all
-                .iter()
-                .filter(|op| op.size == 8 && matches!(op.kind, Kind::Update | Kind::Write))
-                .count();
+            let table = ops(&reader, 0).filter(of_table).count();
             assert!(
                 (updates..updates + 20_000).contains(&table),
                 "{how}: {table} of {updates}"
@@ -241,11 +265,10 @@ fn however_a_program_ends_its_trace_is_readable_and_says_how() {
 
 #[test]
 fn a_program_that_a_script_becomes_is_followed() {
-    if !has("qemu-x86_64") || !has("cc") || !has("bash") {
+    let Some(folder) = Folder::with(&["qemu-x86_64", "cc", "bash"]) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let program = plain(folder.path(), "threads");
+    };
+    let program = folder.plain("threads");
     let script = folder.path().join("start");
     std::fs::write(
         &script,
@@ -253,14 +276,10 @@ fn a_program_that_a_script_becomes_is_followed() {
     )
     .unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let (end, reader) = record(folder.path(), Mode::Auto, &script, &[]);
+    let (end, reader) = folder.record(Mode::Auto, &script, &[]);
     assert_eq!((end.exit_code, &end.warnings[..]), (Some(7), &[][..]));
     let info = TraceInfo::read(&reader).unwrap();
-    let arrays = info
-        .sites
-        .iter()
-        .find(|site| site.bytes == 4 * 20_000 * 8)
-        .expect("the arrays' site");
+    let arrays = site(&info, |site| site.bytes == 4 * 20_000 * 8);
     assert!(
         arrays.site.module.ends_with("/threads") && arrays.writes >= 800_000,
         "{arrays:?}"
@@ -269,16 +288,13 @@ fn a_program_that_a_script_becomes_is_followed() {
 
 #[test]
 fn a_live_program_gives_the_same_ops_as_its_trace() {
-    if !has("cc") {
+    let Some(folder) = Folder::with(&["cc"]) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let program = probed(folder.path(), "ends");
-    let (_, reader) = record(folder.path(), Mode::Auto, &program, &[]);
-    let recorded: usize = reader.thread(0).map(|block| block.unwrap().ops.len()).sum();
-    let mut live = Recorder::start(&[program.into_os_string()], options(Mode::Compiled))
-        .unwrap()
-        .live();
+    };
+    let program = folder.probed("ends");
+    let (_, reader) = folder.record(Mode::Auto, &program, &[]);
+    let recorded = ops(&reader, 0).count();
+    let mut live = start(program, options(Mode::Compiled)).live();
     let mut count = 0;
     loop {
         let mut out = Vec::with_capacity(4096);
@@ -295,20 +311,15 @@ fn a_live_program_gives_the_same_ops_as_its_trace() {
 
 #[test]
 fn threads_run_live_without_waiting_for_each_other_for_ever() {
-    if !has("qemu-x86_64") || !has("cc") {
+    let Some(folder) = Folder::with(QEMU_AND_CC) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let program = plain(folder.path(), "threads");
-    let mut live = Recorder::start(
-        &[program.into_os_string()],
-        RecorderOptions {
-            max_threads: 3,
-            ..options(Mode::Qemu)
-        },
-    )
-    .unwrap()
-    .live();
+    };
+    let program = folder.plain("threads");
+    let options = RecorderOptions {
+        max_threads: 3,
+        ..options(Mode::Qemu)
+    };
+    let mut live = start(program, options).live();
     let mut alive = vec![true; live.threads()];
     let mut accesses = 0;
     while alive.contains(&true) {
@@ -339,15 +350,13 @@ fn a_dropped_recorder_ends_its_program() {
 
 #[test]
 fn a_full_disk_is_one_clear_error() {
-    if !has("qemu-x86_64") || !has("cc") {
+    let Some(folder) = Folder::with(QEMU_AND_CC) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let program = plain(folder.path(), "ends");
-    let error = Recorder::start(&[program.into_os_string()], RecorderOptions::default())
-        .unwrap()
-        .record_to(Path::new("/dev/full"));
-    let error = error.unwrap_err().to_string();
+    };
+    let program = folder.plain("ends");
+    let recorder = start(program, RecorderOptions::default());
+    let error = recorder.record_to(Path::new("/dev/full")).unwrap_err();
+    let error = error.to_string();
     assert!(
         error.contains("disk is full") && !error.contains('\n'),
         "{error}"
@@ -381,21 +390,15 @@ fn lackey(program: &Path, words: &[&str]) -> (u64, u64, u64) {
 
 #[test]
 fn counts_agree_with_valgrind() {
-    if !has("qemu-x86_64") || !has("valgrind") || !has("cc") {
+    let Some(folder) = Folder::with(&["qemu-x86_64", "valgrind", "cc"]) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let program = plain(folder.path(), "ends");
+    };
+    let program = folder.plain("ends");
     let recorded = RecorderOptions {
         allocations: false,
         ..RecorderOptions::default()
     };
-    let path = folder.path().join("recorded.trace");
-    Recorder::start(&[program.clone().into_os_string()], recorded)
-        .unwrap()
-        .record_to(&path)
-        .unwrap();
-    let reader = TraceReader::open(&path).unwrap();
+    let (_, reader) = folder.record_with(recorded, &program, &[]);
     let (reads, writes) = accesses(&reader);
     let instructions = reader.end().unwrap().instructions;
     let (loads, stores, counted) = lackey(&program, &[]);
@@ -414,28 +417,20 @@ fn counts_agree_with_valgrind() {
 
 #[test]
 fn allocation_events_are_balanced() {
-    if !has("qemu-x86_64") || !has("cc") {
+    let Some(folder) = Folder::with(QEMU_AND_CC) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (_, reader) = record(
-        folder.path(),
-        Mode::Qemu,
-        &plain(folder.path(), "threads"),
-        &[],
-    );
+    };
+    let (_, reader) = folder.record(Mode::Qemu, &folder.plain("threads"), &[]);
     let mut live = std::collections::HashSet::new();
     let mut arrays = 0;
-    for block in reader.thread(0) {
-        for event in block.unwrap().events {
-            match event.event {
-                Event::Alloc { addr, bytes, .. } => {
-                    arrays += u64::from(bytes == 160_000);
-                    assert!(live.insert(addr), "{addr:#x} was alive");
-                }
-                Event::Free { addr } => assert!(live.remove(&addr), "{addr:#x} was not alive"),
-                _ => {}
+    for event in events(&reader, 0) {
+        match event {
+            Event::Alloc { addr, bytes, .. } => {
+                arrays += u64::from(bytes == 160_000);
+                assert!(live.insert(addr), "{addr:#x} was alive");
             }
+            Event::Free { addr } => assert!(live.remove(&addr), "{addr:#x} was not alive"),
+            _ => {}
         }
     }
     assert_eq!(arrays, 4);
@@ -443,26 +438,20 @@ fn allocation_events_are_balanced() {
 
 #[test]
 fn children_are_followed_as_processes_of_their_own() {
-    if !has("qemu-x86_64") || !has("cc") {
+    let Some(folder) = Folder::with(QEMU_AND_CC) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let unmodified = plain(folder.path(), "children");
-    let compiled = folder.path().join("compiled");
-    std::fs::create_dir(&compiled).unwrap();
-    let compiled = probed(&compiled, "children");
+    };
+    let unmodified = folder.plain("children");
+    let compiled = folder.probed("children");
     for program in [&unmodified, &compiled] {
-        let (end, reader) = record(folder.path(), Mode::Auto, program, &[]);
+        let (end, reader) = folder.record(Mode::Auto, program, &[]);
         assert_eq!((end.exit_code, &end.warnings[..]), (Some(0), &[][..]));
         let info = TraceInfo::read(&reader).unwrap();
         let mut tables = std::collections::HashSet::new();
         let mut workers = 0;
         for thread in 0..reader.threads() {
-            let ops = reader.thread(thread).flat_map(|block| block.unwrap().ops);
-            let updates: Vec<u64> = ops
-                .filter(|op| op.size == 8 && matches!(op.kind, Kind::Update | Kind::Write))
-                .map(|op| op.addr)
-                .collect();
+            let updates = ops(&reader, thread).filter(of_table);
+            let updates: Vec<u64> = updates.map(|op| op.addr).collect();
             if updates.len() >= 20 * 4096 {
                 workers += 1;
                 tables.insert(updates[updates.len() / 2] >> 12);
@@ -476,33 +465,20 @@ fn children_are_followed_as_processes_of_their_own() {
 
 #[test]
 fn addresses_that_follow_from_others_are_those_that_qemu_says() {
-    if !has("qemu-x86_64") || !has("cc") {
+    let Some(folder) = Folder::with(QEMU_AND_CC) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let program = plain(folder.path(), "ends").into_os_string();
-    let recorded = |ask_all: bool| {
-        let path = folder.path().join("recorded.trace");
+    };
+    let program = folder.plain("ends");
+    let [some, all] = [false, true].map(|ask_all| {
         let options = RecorderOptions {
             ask_all,
             ..options(Mode::Qemu)
         };
-        Recorder::start(std::slice::from_ref(&program), options)
-            .unwrap()
-            .record_to(&path)
-            .unwrap();
-        let reader = TraceReader::open(&path).unwrap();
-        reader
-            .thread(0)
-            .flat_map(|block| block.unwrap().ops)
+        let (_, reader) = folder.record_with(options, &program, &[]);
+        // the program's own random numbers, which name temporary files, differ from run to run
+        ops(&reader, 0)
+            .filter(|op| op.size > 1)
             .collect::<Vec<Op>>()
-    };
-    // the program's own random numbers, which name temporary files, differ from run to run
-    let steady = |op: &Op| op.size > 1;
-    let [some, all] = [false, true].map(|ask_all| {
-        let mut ops = recorded(ask_all);
-        ops.retain(steady);
-        ops
     });
     let differs = some.iter().zip(&all).position(|(a, b)| a != b);
     let near = differs.map(|at| {
@@ -513,31 +489,15 @@ fn addresses_that_follow_from_others_are_those_that_qemu_says() {
     assert_eq!(some.len(), all.len());
 }
 
-/// Compiles a C++ program without frame pointers, with lines.
-fn optimized(folder: &Path, name: &str) -> PathBuf {
-    let program = folder.join(name);
-    let compiled = Command::new("g++")
-        .args(["-O2", "-g", "-o"])
-        .arg(&program)
-        .arg(source(&format!("{name}.cc")))
-        .status();
-    assert!(compiled.unwrap().success());
-    program
-}
-
 #[test]
 fn without_frame_pointers_sites_are_told_apart_by_caller_and_line() {
-    if !has("qemu-x86_64") || !has("g++") {
+    let Some(folder) = Folder::with(&["qemu-x86_64", "g++"]) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let program = optimized(folder.path(), "callers");
-    let (end, reader) = record(folder.path(), Mode::Auto, &program, &[]);
-    let info = TraceInfo::read(&reader).unwrap();
-    let named = |name: &str| {
-        let site = info.sites.iter().find(|site| site.name == name);
-        site.unwrap_or_else(|| panic!("{name}: {:?}", info.sites))
     };
+    let program = folder.compiled("callers", "g++", &["-O2", "-g"], &source("callers.cc"));
+    let (end, reader) = folder.record(Mode::Auto, &program, &[]);
+    let info = TraceInfo::read(&reader).unwrap();
+    let named = |name: &str| site(&info, |site| site.name == name);
     let left = named("helper (callers.cc:10) < left (callers.cc:16)");
     let right = named("helper (callers.cc:10) < right (callers.cc:23)");
     assert_eq!((left.bytes, right.bytes), (32_000, 64_000));
@@ -546,58 +506,37 @@ fn without_frame_pointers_sites_are_told_apart_by_caller_and_line() {
         "a vector that grows"
     );
     // the whole stack, out of the program into the C library
-    let functions: Vec<_> = left
-        .site
-        .key()
-        .stack()
-        .iter()
-        .map(|frame| frame.function.clone())
-        .collect();
-    let main = functions
-        .iter()
-        .position(|name| name.as_deref() == Some("main"));
+    let key = left.site.key();
+    let functions = key.stack().iter().map(|frame| frame.function.as_deref());
+    let functions: Vec<_> = functions.collect();
+    let main = functions.iter().position(|name| *name == Some("main"));
     assert!(
         main.is_some_and(|main| main + 1 < functions.len()),
         "{functions:?}"
     );
 
     // the mapping of its own, and where its table and its stack are
-    let events = reader.thread(0).flat_map(|block| block.unwrap().events);
-    let mapped: Vec<_> = events
-        .filter_map(|at| match at.event {
-            Event::MapSite { site, bytes, .. } => {
-                Some((reader.sites()[site as usize].clone(), bytes))
-            }
-            _ => None,
-        })
-        .collect();
-    assert_eq!(mapped.len(), 1, "{mapped:?}");
+    let mapped = events(&reader, 0).filter_map(|event| match event {
+        Event::MapSite { site, bytes, .. } => {
+            Some((reader.sites()[site as usize].line.as_deref(), bytes))
+        }
+        _ => None,
+    });
     assert_eq!(
-        (mapped[0].0.line.as_deref(), mapped[0].1),
-        (Some("callers.cc:37"), 1 << 20)
+        mapped.collect::<Vec<_>>(),
+        [(Some("callers.cc:37"), 1 << 20)]
     );
-    let mine: Vec<_> = end
+    let mine: Vec<_> = modules(&end, "/callers").collect();
+    assert_eq!(mine.len(), 1, "{:?}", end.modules);
+    let of_qemu = end
         .modules
         .iter()
-        .filter(|module| module.path.ends_with("/callers"))
-        .collect();
-    assert_eq!(mine.len(), 1, "{:?}", end.modules);
-    assert!(
-        end.modules
-            .iter()
-            .all(|module| !module.path.contains("qemu")),
-        "{:?}",
-        end.modules
-    );
+        .any(|module| module.path.contains("qemu"));
+    assert!(!of_qemu, "{:?}", end.modules);
     let statics = varve_sites::symbols::statics(&program).unwrap();
-    let table = statics
-        .iter()
-        .find(|variable| variable.symbol == "table")
-        .unwrap();
-    let written = reader
-        .thread(0)
-        .flat_map(|block| block.unwrap().ops)
-        .any(|op| op.kind == Kind::Write && op.addr == mine[0].base + table.address + 1);
+    let table = statics.iter().find(|variable| variable.symbol == "table");
+    let second = mine[0].base + table.unwrap().address + 1;
+    let written = ops(&reader, 0).any(|op| op.kind == Kind::Write && op.addr == second);
     assert!(
         written,
         "`table[1] = 1` is where the module and its symbols say"
@@ -628,24 +567,18 @@ fn reads_by_function(reader: &TraceReader) -> (BTreeMap<Vec<String>, usize>, Vec
 
 #[test]
 fn accesses_are_of_the_functions_that_made_them_also_where_these_are_inlined() {
-    if !has("cc") || !has("qemu-x86_64") {
+    let Some(folder) = Folder::with(QEMU_AND_CC) else {
         return;
-    }
+    };
     const NODES: usize = 1 << 12;
-    let folder = tempfile::tempdir().unwrap();
-    let inlining = folder.path().join("waits-inlined");
-    let compiled = Command::new("cc")
-        .args(["-O2", "-g", "-o"])
-        .args([&inlining, &source("waits.c")])
-        .status();
-    assert!(compiled.unwrap().success());
+    let inlining = folder.compiled("waits-inlined", "cc", &["-O2", "-g"], &source("waits.c"));
     for (mode, program) in [
         (Mode::Qemu, inlining),
-        (Mode::Qemu, plain(folder.path(), "waits")),
-        (Mode::Compiled, probed(folder.path(), "waits")),
+        (Mode::Qemu, folder.plain("waits")),
+        (Mode::Compiled, folder.probed("waits")),
     ] {
-        let (_, reader) = record(folder.path(), mode, &program, &[]);
-        let (reads, ops) = reads_by_function(&reader);
+        let (_, reader) = folder.record(mode, &program, &[]);
+        let (reads, all) = reads_by_function(&reader);
         let of =
             |names: &[&str]| reads.get(&names.iter().map(|n| n.to_string()).collect::<Vec<_>>());
         let file = program.file_name().unwrap().to_str().unwrap();
@@ -665,42 +598,28 @@ fn accesses_are_of_the_functions_that_made_them_also_where_these_are_inlined() {
             *streamed >= NODES && *streamed < 9 * NODES,
             "{mode:?}: {reads:#?}"
         );
-        let plain: Vec<Op> = reader
-            .thread(0)
-            .flat_map(|block| block.unwrap().ops)
-            .collect();
-        assert_eq!(ops, plain, "{mode:?}: what is asked for changes nothing");
+        let plain: Vec<Op> = ops(&reader, 0).collect();
+        assert_eq!(all, plain, "{mode:?}: what is asked for changes nothing");
     }
 }
 
 #[test]
 fn programs_in_rust_and_libraries_without_symbols_have_deep_stacks_too() {
-    if !has("qemu-x86_64") {
+    let Some(folder) = Folder::with(&["qemu-x86_64"]) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
+    };
     if has("rustc") {
-        let (text, program) = (folder.path().join("boxes.rs"), folder.path().join("boxes"));
+        let text = folder.path().join("boxes.rs");
         let source = "#[inline(never)]\nfn fill(rows: usize) -> Vec<u64> {\n    vec![7; rows]\n}\n\
                       fn main() {\n    let one = fill(5000);\n    let two = fill(6000);\n    \
                       assert!(one[0] == two[0]);\n}\n";
         std::fs::write(&text, source).unwrap();
-        let compiled = Command::new("rustc")
-            .args(["-O", "-g", "-o"])
-            .arg(&program)
-            .arg(&text)
-            .status();
-        assert!(compiled.unwrap().success());
-        let (_, reader) = record(folder.path(), Mode::Auto, &program, &[]);
+        let program = folder.compiled("boxes", "rustc", &["-O", "-g"], &text);
+        let (_, reader) = folder.record(Mode::Auto, &program, &[]);
         let info = TraceInfo::read(&reader).unwrap();
-        let names: Vec<_> = info
-            .sites
-            .iter()
-            .take(2)
-            .map(|site| &site.name[..])
-            .collect();
+        let names = info.sites.iter().take(2).map(|site| &site.name[..]);
         assert_eq!(
-            names,
+            names.collect::<Vec<_>>(),
             [
                 "boxes::fill (boxes.rs:3) < boxes::main (boxes.rs:7)",
                 "boxes::fill (boxes.rs:3) < boxes::main (boxes.rs:6)"
@@ -717,7 +636,7 @@ fn programs_in_rust_and_libraries_without_symbols_have_deep_stacks_too() {
             println!("skipped: {} is not installed", program.display());
             continue;
         }
-        let (_, reader) = record(folder.path(), Mode::Auto, &program, &words);
+        let (_, reader) = folder.record(Mode::Auto, &program, &words);
         let sites = reader.sites();
         let deep = sites.iter().filter(|site| site.callers.len() >= 7).count();
         assert!(
@@ -731,48 +650,31 @@ fn programs_in_rust_and_libraries_without_symbols_have_deep_stacks_too() {
 
 #[test]
 fn a_site_of_forked_processes_is_one() {
-    if !has("qemu-x86_64") || !has("cc") {
+    let Some(folder) = Folder::with(QEMU_AND_CC) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let program = plain(folder.path(), "forks");
-    let (end, reader) = record(folder.path(), Mode::Auto, &program, &[]);
+    };
+    let program = folder.plain("forks");
+    let (end, reader) = folder.record(Mode::Auto, &program, &[]);
     let info = TraceInfo::read(&reader).unwrap();
     assert_eq!(info.processes, 3);
-    let sites: Vec<_> = info
-        .sites
-        .iter()
-        .filter(|site| site.name.contains("work"))
-        .collect();
+    let sites = info.sites.iter().filter(|site| site.name.contains("work"));
+    let sites: Vec<_> = sites.collect();
     assert_eq!((sites.len(), sites[0].allocations), (1, 3), "{sites:?}");
-    let processes: Vec<u32> = end
-        .modules
-        .iter()
-        .filter(|module| module.path.ends_with("/forks"))
-        .map(|module| module.process)
-        .collect();
-    assert_eq!(processes, [0, 1, 2]);
+    let processes = modules(&end, "/forks").map(|module| module.process);
+    assert_eq!(processes.collect::<Vec<_>>(), [0, 1, 2]);
 }
 
 #[test]
 fn allocations_say_who_called_their_callers() {
-    if !has("qemu-x86_64") || !has("cc") {
+    let Some(folder) = Folder::with(QEMU_AND_CC) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let unmodified = plain(folder.path(), "chain");
-    let compiled = folder.path().join("compiled");
-    std::fs::create_dir(&compiled).unwrap();
-    let compiled = probed(&compiled, "chain");
+    };
+    let unmodified = folder.plain("chain");
+    let compiled = folder.probed("chain");
     for program in [&unmodified, &compiled] {
-        let (_, reader) = record(folder.path(), Mode::Auto, program, &[]);
+        let (_, reader) = folder.record(Mode::Auto, program, &[]);
         let info = TraceInfo::read(&reader).unwrap();
-        let site = info
-            .sites
-            .iter()
-            .find(|site| site.bytes == 12345)
-            .expect("the block");
-        let name = site.site.to_string();
+        let name = site(&info, |site| site.bytes == 12345).site.to_string();
         let order = ["chain!inner+", " < middle+", " < outer+", " < main+"]
             .map(|part| name.find(part).map_or(usize::MAX, |at| at));
         assert!(
@@ -802,7 +704,7 @@ fn stores_to(reader: &TraceReader, program: &Path, names: &[(&str, u64)]) -> Vec
         .collect();
     let mut counts = vec![0; names.len()];
     for thread in 0..reader.threads() {
-        for op in reader.thread(thread).flat_map(|block| block.unwrap().ops) {
+        for op in ops(reader, thread) {
             for (count, (start, bytes)) in counts.iter_mut().zip(&ranges) {
                 let inside = op.kind == Kind::Write && (*start..start + bytes).contains(&op.addr);
                 *count += u64::from(inside);
@@ -814,11 +716,10 @@ fn stores_to(reader: &TraceReader, program: &Path, names: &[(&str, u64)]) -> Vec
 
 #[test]
 fn between_marks_every_thread_is_recorded_and_outside_of_them_none() {
-    if !has("qemu-x86_64") || !has("cc") || !has("nm") {
+    let Some(folder) = Folder::with(&["qemu-x86_64", "cc", "nm"]) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let program = plain(folder.path(), "marks");
+    };
+    let program = folder.plain("marks");
     let arrays = [
         ("before", 1000),
         ("between", 2000),
@@ -826,15 +727,12 @@ fn between_marks_every_thread_is_recorded_and_outside_of_them_none() {
         ("after", 4000),
     ];
     let recorded = |marked: bool| {
-        let path = folder.path().join("recorded.trace");
         let options = RecorderOptions {
             marked,
             ..options(Mode::Qemu)
         };
-        let command = [program.clone().into_os_string()];
-        let recorder = Recorder::start(&command, options).unwrap();
-        recorder.record_to(&path).unwrap();
-        stores_to(&TraceReader::open(&path).unwrap(), &program, &arrays)
+        let (_, reader) = folder.record_with(options, &program, &[]);
+        stores_to(&reader, &program, &arrays)
     };
     assert_eq!(recorded(true), [0, 2000, 500, 0]);
     assert_eq!(recorded(false), [1000, 2000, 500, 4000]);
@@ -842,11 +740,10 @@ fn between_marks_every_thread_is_recorded_and_outside_of_them_none() {
 
 #[test]
 fn marks_of_compiled_programs_are_refused_in_one_line() {
-    if !has("cc") {
+    let Some(folder) = Folder::with(&["cc"]) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let program = probed(folder.path(), "ends");
+    };
+    let program = folder.probed("ends");
     let options = RecorderOptions {
         marked: true,
         ..options(Mode::Auto)

@@ -75,6 +75,11 @@ impl Limit {
         self.threads[thread].done
     }
 
+    /// Threads.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
     /// Work done by all threads.
     pub fn total(&self) -> u64 {
         self.threads.iter().map(|thread| thread.done).sum()

@@ -138,6 +138,11 @@ impl World {
         })
     }
 
+    /// Closes its region.
+    pub fn close(&mut self) {
+        self.space.take().unwrap().close().unwrap();
+    }
+
     /// With a region's bytes, opened with `checked_first`.
     pub fn again(bytes: &[u8], checked_first: u64) -> Result<World> {
         let domain = |_| Box::new(varve_durable::domain::CacheLines::new("memory")) as Box<_>;

@@ -1,7 +1,6 @@
 //! `kg-n`: Kingsguard-nursery (A3). New objects in fast memory, survivors in slow memory.
 
-use super::Entry;
-use crate::plan::{Object, Plan, Space};
+use super::{Entry, Fixed};
 use crate::tier::Tier;
 
 /// What there is to know of it.
@@ -11,20 +10,14 @@ pub const ENTRY: Entry = Entry {
     ..Entry::new(
         "kg-n",
         "the nursery in fast memory, old objects in slow memory",
-        |_, _| Ok(Box::new(KgN)),
+        |_, _| Ok(Box::new(PLAN)),
     )
 };
 
 /// The nursery in fast memory, old objects in slow memory.
-#[derive(Clone, Copy, Debug)]
-pub struct KgN;
-
-impl Plan for KgN {
-    fn name(&self) -> &str {
-        ENTRY.name
-    }
-
-    fn place(&self, _: Object) -> Space {
-        Space::Old(Tier::SLOW)
-    }
-}
+const PLAN: Fixed = Fixed {
+    name: "kg-n",
+    nursery: Tier::FAST,
+    tables: Tier::FAST,
+    old: Tier::SLOW,
+};

@@ -15,6 +15,7 @@ pub mod cgz_pima;
 pub mod dram;
 mod entry;
 pub mod first_touch;
+mod fixed;
 pub mod hints;
 pub mod hints_pima;
 pub mod hot_sites;
@@ -29,6 +30,7 @@ pub mod slow_scan;
 
 pub use by_site::{BySite, Hot};
 pub use entry::{CODE, Chosen, Entry, Make, PlanError};
+pub use fixed::Fixed;
 
 use entry::KIND;
 use varve_sites::Profile;

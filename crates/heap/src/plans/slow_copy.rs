@@ -2,36 +2,21 @@
 //! memory costs: section 4.4 of the paper. All but the nursery is as in `slow`; with tables and code in fast memory
 //! it would be `kg-n`.
 
-use super::Entry;
-use crate::plan::{Object, Plan, Space};
+use super::{Entry, Fixed};
 use crate::tier::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: Optane-C",
     ..Entry::new("slow-copy", "all but the nursery in slow memory", |_, _| {
-        Ok(Box::new(SlowCopy))
+        Ok(Box::new(PLAN))
     })
 };
 
 /// Only the nursery in fast memory.
-#[derive(Clone, Copy, Debug)]
-pub struct SlowCopy;
-
-impl Plan for SlowCopy {
-    fn name(&self) -> &str {
-        ENTRY.name
-    }
-
-    fn metadata(&self) -> Tier {
-        Tier::SLOW
-    }
-
-    fn code(&self) -> Tier {
-        Tier::SLOW
-    }
-
-    fn place(&self, _: Object) -> Space {
-        Space::Old(Tier::SLOW)
-    }
-}
+const PLAN: Fixed = Fixed {
+    name: "slow-copy",
+    nursery: Tier::FAST,
+    tables: Tier::SLOW,
+    old: Tier::SLOW,
+};

@@ -15,12 +15,13 @@
 //! really held and updated (up to 4 GiB) and `answers` gives its checksum; without, only the addresses are
 //! computed, which is all that the model needs and the only way at full size.
 
-use varve_machine::{Kind, Op, Program, Region};
+use varve_machine::{Kind, Op};
 
 use crate::entry::Entry;
-use crate::init::{By, FirstTouch, chunk};
+use crate::init::chunk;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
+use crate::steady::{Kernel, Steady};
 use varve_machine::random::{Permutation, Rng, mix};
 use varve_spec::{Error, Param, Values, Want};
 
@@ -92,7 +93,7 @@ pub const ENTRIES: &[Entry] = &[Entry {
 pub fn hot_ranges(line: &str) -> Result<Vec<(u64, u64)>, Error> {
     let given = line.split_once(':').map_or("", |(_, given)| given);
     let values = ENTRIES[0].values(given)?;
-    let gups = Gups::new(&values)?;
+    let gups = Gups::new(&values)?.kernel;
     let threads = match gups.place {
         Place::Shares => &gups.threads[..],
         Place::One => &gups.threads[..1],
@@ -114,7 +115,6 @@ pub fn hot_ranges(line: &str) -> Result<Vec<(u64, u64)>, Error> {
 
 /// The running benchmark.
 pub struct Gups {
-    layout: Layout,
     array: Array,
     place: Place,
     hot: f64,
@@ -123,8 +123,6 @@ pub struct Gups {
     shift: u64,
     group: u64,
     seed: u64,
-    init: FirstTouch,
-    limit: Limit,
     threads: Vec<Thread>,
     values: Option<Vec<u64>>,
 }
@@ -164,7 +162,7 @@ impl Gups {
     ///
     /// # Errors
     /// An array with less than one item per thread, or too large to hold when `values` is asked for; no limit.
-    pub fn new(values: &Values) -> Result<Gups, Error> {
+    pub fn new(values: &Values) -> Result<Steady<Gups>, Error> {
         let threads = values.count("threads") as usize;
         let bytes = values.count_in("bytes", ITEM * threads as u64, 1 << 46)?;
         let held = values.flag("values");
@@ -181,10 +179,7 @@ impl Gups {
         let items = bytes / ITEM;
         let mut layout = Layout::new();
         let array = layout.array("array", items, ITEM);
-        let touched = FirstTouch::ranges(&[array]);
-        let init = FirstTouch::new(touched, values.count("touch"), By::First, threads);
         let mut gups = Gups {
-            layout,
             array,
             place,
             hot: values.part("hot"),
@@ -192,8 +187,6 @@ impl Gups {
             shift: values.count("shift"),
             group: values.count_in("group", 1, items)?,
             seed: values.count("seed"),
-            init,
-            limit: Limit::new(values, "updates", threads)?,
             threads: Vec::new(),
             values: held.then(|| vec![0; items as usize]),
         };
@@ -213,7 +206,7 @@ impl Gups {
                 epoch: 0,
             });
         }
-        Ok(gups)
+        Steady::new(values, layout, &[array], gups)
     }
 
     /// The hot set of `thread`, whose part has `len` items, after `epoch` shifts.
@@ -238,8 +231,8 @@ impl Gups {
         }
     }
 
-    fn follow_shift(&mut self, thread: usize, now: u64) {
-        let epoch = self.limit.elapsed(thread, now) / self.shift;
+    fn follow_shift(&mut self, thread: usize, elapsed: u64) {
+        let epoch = elapsed / self.shift;
         let state = self.threads[thread];
         if epoch != state.epoch {
             self.threads[thread].hot = self.hot_set(thread, state.len, epoch);
@@ -276,27 +269,13 @@ impl Thread {
     }
 }
 
-impl Program for Gups {
-    fn name(&self) -> String {
-        "gups".into()
-    }
+impl Kernel for Gups {
+    const NAME: &'static str = "gups";
+    const STEPS: &'static str = "updates";
 
-    fn threads(&self) -> usize {
-        self.threads.len()
-    }
-
-    fn regions(&self) -> Vec<Region> {
-        self.layout.regions().to_vec()
-    }
-
-    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
-        if self.init.fill(thread, out) {
-            return true;
-        }
-        let room = (out.capacity() - out.len()).max(1) as u64;
-        let count = self.limit.allow(thread, now, room);
+    fn advance(&mut self, thread: usize, elapsed: u64, count: u64, out: &mut Vec<Op>) {
         if self.shift > 0 {
-            self.follow_shift(thread, now);
+            self.follow_shift(thread, elapsed);
         }
         let (array, to_hot) = (self.array, self.to_hot);
         let mut state = self.threads[thread];
@@ -309,11 +288,10 @@ impl Program for Gups {
             Op::new(Kind::Update, array.at(item), ITEM as u16, INSTRUCTIONS)
         }));
         self.threads[thread] = state;
-        count > 0
     }
 
-    fn answers(&self) -> Vec<(String, String)> {
-        let mut answers = vec![("updates".into(), self.limit.total().to_string())];
+    fn answers(&self, limit: &Limit) -> Vec<(String, String)> {
+        let mut answers = vec![("updates".into(), limit.total().to_string())];
         if let Some(values) = &self.values {
             answers.push(("checksum".into(), format!("{:016x}", checksum(values))));
         }

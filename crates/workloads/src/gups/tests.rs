@@ -7,12 +7,12 @@ use crate::harness::{self, Order};
 
 const SMALL: &str = "bytes=1MiB,threads=3,updates=2000,values";
 
-fn make(text: &str) -> Gups {
+fn make(text: &str) -> Steady<Gups> {
     Gups::new(&ENTRIES[0].values(text).unwrap()).unwrap()
 }
 
-fn updated_items(gups: &mut Gups) -> Vec<(usize, u64)> {
-    let base = gups.array.base;
+fn updated_items(gups: &mut Steady<Gups>) -> Vec<(usize, u64)> {
+    let base = gups.kernel.array.base;
     let mut items = Vec::new();
     harness::each(gups, Order::RoundRobin, |thread, op| {
         if op.kind == Kind::Update {
@@ -27,14 +27,14 @@ fn the_array_holds_what_a_replay_of_the_random_numbers_says() {
     for place in ["shares", "one", "scattered"] {
         let mut gups = make(&format!("{SMALL},place={place}"));
         let mut replay: HashMap<u64, u64> = HashMap::new();
-        for mut thread in gups.threads.clone() {
+        for mut thread in gups.kernel.threads.clone() {
             for _ in 0..2000 {
-                let (item, number) = thread.draw(gups.to_hot);
+                let (item, number) = thread.draw(gups.kernel.to_hot);
                 *replay.entry(item).or_default() ^= number;
             }
         }
         harness::run(&mut gups, Order::Random(5), 1 << 20);
-        for (index, value) in gups.values.as_ref().unwrap().iter().enumerate() {
+        for (index, value) in gups.kernel.values.as_ref().unwrap().iter().enumerate() {
             assert_eq!(*value, replay.get(&(index as u64)).copied().unwrap_or(0));
         }
     }
@@ -78,7 +78,7 @@ fn one_hot_piece_is_contiguous_and_shared() {
     let mut gups = make("bytes=8MiB,threads=2,updates=50k,place=one,to_hot=100%");
     let items = updated_items(&mut gups);
     let n = (8 << 20) / ITEM;
-    let HotSet::Run { start, count } = gups.threads[1].hot else {
+    let HotSet::Run { start, count } = gups.kernel.threads[1].hot else {
         panic!("not one piece")
     };
     assert_eq!(count, n / 10);
@@ -97,7 +97,7 @@ fn a_shift_moves_the_hot_set() {
         make("bytes=8MiB,threads=1,updates=1900,place=one,to_hot=100%,shift=10us,seed=2");
     let items = updated_items(&mut gups);
     let n = (8 << 20) / ITEM;
-    let HotSet::Run { start, count } = gups.threads[0].hot else {
+    let HotSet::Run { start, count } = gups.kernel.threads[0].hot else {
         panic!("not one piece")
     };
     let in_last = |items: &[(usize, u64)]| {

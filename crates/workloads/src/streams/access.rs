@@ -6,12 +6,13 @@
 //! store of a block by its write-back (`flush`) or use non-temporal stores (`nt`), with a fence every so many blocks.
 //! No values are computed: the loads are summed and the stores are of a constant in the original.
 
-use varve_machine::{Kind, Op, Program, Region};
+use varve_machine::{Kind, Op};
 
 use crate::entry::Entry;
-use crate::init::{By, FirstTouch, chunk};
+use crate::init::{By, chunk};
 use crate::layout::{Array, Layout};
-use crate::limit::{Limit, TIME};
+use crate::limit::TIME;
+use crate::steady::{Kernel, Steady};
 use varve_machine::random::Rng;
 use varve_spec::{Error, Param, Values, Want};
 
@@ -68,15 +69,12 @@ pub const ENTRY: Entry = Entry {
 
 /// The running kernel.
 pub struct Access {
-    layout: Layout,
     blocks: Array,
     random: bool,
     kind: Kind,
     flush: bool,
     fence: u64,
     delay: u64,
-    init: FirstTouch,
-    limit: Limit,
     threads: Vec<Thread>,
 }
 
@@ -94,7 +92,7 @@ impl Access {
     ///
     /// # Errors
     /// An array with less than a block per thread; a block that is no multiple of a line; no limit.
-    pub fn new(values: &Values) -> Result<Access, Error> {
+    pub fn new(values: &Values) -> Result<Steady<Access>, Error> {
         let threads = values.count("threads") as usize;
         let block = values.count_in("block", LINE, 1 << 20)?;
         if !block.is_multiple_of(LINE) {
@@ -111,7 +109,6 @@ impl Access {
             _ => (Kind::Write, true),
         };
         let ordered = flush || kind == Kind::NtWrite;
-        let touched = FirstTouch::ranges(&[blocks]);
         let seed = values.count("seed");
         let thread = |thread: usize| {
             let (low, high) = chunk(blocks.len, thread, threads);
@@ -123,45 +120,29 @@ impl Access {
                 unfenced: 0,
             }
         };
-        Ok(Access {
-            layout,
+        let access = Access {
             blocks,
             random: values.word("pattern") == "random",
             kind,
             flush,
             fence: if ordered { values.count("fence") } else { 0 },
             delay: values.count("delay"),
-            init: FirstTouch::new(touched, values.count("touch"), By::All, threads),
-            limit: Limit::new(values, "blocks", threads)?,
             threads: (0..threads).map(thread).collect(),
-        })
-    }
-
-    /// Ops that a block takes at most.
-    fn ops_per_block(&self) -> u64 {
-        self.blocks.size / LINE * (1 + u64::from(self.flush)) + 2
+        };
+        Steady::new(values, layout, &[blocks], access)
     }
 }
 
-impl Program for Access {
-    fn name(&self) -> String {
-        "access".into()
+impl Kernel for Access {
+    const NAME: &'static str = ENTRY.name;
+    const STEPS: &'static str = "blocks";
+    const TOUCHED: By = By::All;
+
+    fn ops(&self) -> u64 {
+        self.blocks.size / LINE * (1 + u64::from(self.flush)) + 2
     }
 
-    fn threads(&self) -> usize {
-        self.threads.len()
-    }
-
-    fn regions(&self) -> Vec<Region> {
-        self.layout.regions().to_vec()
-    }
-
-    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
-        if self.init.fill(thread, out) {
-            return true;
-        }
-        let room = (out.capacity() - out.len()) as u64 / self.ops_per_block();
-        let count = self.limit.allow(thread, now, room.max(1));
+    fn advance(&mut self, thread: usize, _: u64, count: u64, out: &mut Vec<Op>) {
         let mut state = self.threads[thread];
         let lines = self.blocks.size / LINE;
         for _ in 0..count {
@@ -201,11 +182,6 @@ impl Program for Access {
             }
         }
         self.threads[thread] = state;
-        count > 0
-    }
-
-    fn answers(&self) -> Vec<(String, String)> {
-        vec![("blocks".into(), self.limit.total().to_string())]
     }
 }
 
@@ -216,7 +192,7 @@ mod tests {
     use super::*;
     use crate::harness::{self, Order};
 
-    fn make(text: &str) -> Access {
+    fn make(text: &str) -> Steady<Access> {
         Access::new(&ENTRY.values(text).unwrap()).unwrap()
     }
 
@@ -237,7 +213,7 @@ mod tests {
     fn random_blocks_cover_the_array_evenly() {
         let mut access = make("bytes=64KiB,threads=4,pattern=random,blocks=25600,op=update");
         let mut visits = vec![0u32; 1024];
-        let base = access.blocks.base;
+        let base = access.kernel.blocks.base;
         harness::each(&mut access, Order::RoundRobin, |_, op| {
             if op.kind == Kind::Update {
                 visits[((op.addr - base) / LINE) as usize] += 1;

@@ -13,12 +13,12 @@
 //!
 //! All hot pages together fit the cache as long as `hot` is at most 50 %, so a policy that sees heat can part them.
 
-use varve_machine::{Kind, Op, Program, Region};
+use varve_machine::{Kind, Op};
 
 use crate::entry::Entry;
-use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
-use crate::limit::{Limit, TIME};
+use crate::limit::TIME;
+use crate::steady::{Kernel, Steady};
 use varve_machine::random::Rng;
 use varve_spec::{Error, Param, Values, Want};
 
@@ -64,14 +64,11 @@ pub const ENTRY: Entry = Entry {
 
 /// The running kernel.
 pub struct Adversary {
-    layout: Layout,
     array: Array,
     /// Items in half of the array, and how many of them are hot.
     half: u64,
     hot: u64,
     to_hot: u64,
-    init: FirstTouch,
-    limit: Limit,
     threads: Vec<Rng>,
 }
 
@@ -80,47 +77,30 @@ impl Adversary {
     ///
     /// # Errors
     /// A cache of less than a page, or no limit.
-    pub fn new(values: &Values) -> Result<Adversary, Error> {
+    pub fn new(values: &Values) -> Result<Steady<Adversary>, Error> {
         let threads = values.count("threads") as usize;
         let half = values.count_in("cache", 4096, 1 << 45)? / ITEM;
         let mut layout = Layout::new();
         let array = layout.array("array", 2 * half, ITEM);
-        let touched = FirstTouch::ranges(&[array]);
         let seed = values.count("seed");
-        Ok(Adversary {
-            layout,
+        let adversary = Adversary {
             array,
             half,
             hot: ((half as f64 * values.part("hot")) as u64).max(1),
             to_hot: (values.part("to_hot") * (1u64 << 32) as f64) as u64,
-            init: FirstTouch::new(touched, values.count("touch"), By::First, threads),
-            limit: Limit::new(values, "updates", threads)?,
             threads: (0..threads)
                 .map(|thread| Rng::new(seed, thread as u64))
                 .collect(),
-        })
+        };
+        Steady::new(values, layout, &[array], adversary)
     }
 }
 
-impl Program for Adversary {
-    fn name(&self) -> String {
-        "adversary".into()
-    }
+impl Kernel for Adversary {
+    const NAME: &'static str = ENTRY.name;
+    const STEPS: &'static str = "updates";
 
-    fn threads(&self) -> usize {
-        self.threads.len()
-    }
-
-    fn regions(&self) -> Vec<Region> {
-        self.layout.regions().to_vec()
-    }
-
-    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
-        if self.init.fill(thread, out) {
-            return true;
-        }
-        let room = (out.capacity() - out.len()).max(1) as u64;
-        let count = self.limit.allow(thread, now, room);
+    fn advance(&mut self, thread: usize, _: u64, count: u64, out: &mut Vec<Op>) {
         let mut rng = self.threads[thread];
         let (array, to_hot, hot, half) = (self.array, self.to_hot, self.hot, self.half);
         out.extend((0..count).map(|_| {
@@ -130,11 +110,6 @@ impl Program for Adversary {
             Op::new(Kind::Update, array.at(item), ITEM as u16, INSTRUCTIONS)
         }));
         self.threads[thread] = rng;
-        count > 0
-    }
-
-    fn answers(&self) -> Vec<(String, String)> {
-        vec![("updates".into(), self.limit.total().to_string())]
     }
 }
 
@@ -145,7 +120,7 @@ mod tests {
     use super::*;
     use crate::harness::{self, Order};
 
-    fn make(text: &str) -> Adversary {
+    fn make(text: &str) -> Steady<Adversary> {
         Adversary::new(&ENTRY.values(text).unwrap()).unwrap()
     }
 

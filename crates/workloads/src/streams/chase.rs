@@ -4,12 +4,13 @@
 //! linked into one cycle in random order. The order is a computed permutation, not stored pointers, so the array may
 //! have any size; thread t starts at the t-th equal part of the cycle.
 
-use varve_machine::{Op, Program, Region};
+use varve_machine::Op;
 
 use crate::entry::Entry;
-use crate::init::{By, FirstTouch, chunk};
+use crate::init::chunk;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
+use crate::steady::{Kernel, Steady};
 use varve_machine::random::Permutation;
 use varve_spec::{Error, Param, Values, Want};
 
@@ -41,11 +42,8 @@ pub const ENTRY: Entry = Entry {
 
 /// The running kernel.
 pub struct Chase {
-    layout: Layout,
     nodes: Array,
     cycle: Permutation,
-    init: FirstTouch,
-    limit: Limit,
     /// Place of each thread in the cycle.
     at: Vec<u64>,
 }
@@ -55,45 +53,28 @@ impl Chase {
     ///
     /// # Errors
     /// An array without nodes, nodes without room for a pointer, or no limit.
-    pub fn new(values: &Values) -> Result<Chase, Error> {
+    pub fn new(values: &Values) -> Result<Steady<Chase>, Error> {
         let threads = values.count("threads") as usize;
         let node = values.count_in("node", 8, 1 << 30)?;
         let bytes = values.count_in("bytes", node * threads as u64, 1 << 46)?;
         let mut layout = Layout::new();
         let nodes = layout.array("nodes", bytes / node, node);
-        let touched = FirstTouch::ranges(&[nodes]);
-        Ok(Chase {
-            layout,
+        let chase = Chase {
             nodes,
             cycle: Permutation::new(nodes.len, values.count("seed")),
-            init: FirstTouch::new(touched, values.count("touch"), By::First, threads),
-            limit: Limit::new(values, "steps", threads)?,
             at: (0..threads)
                 .map(|thread| chunk(nodes.len, thread, threads).0)
                 .collect(),
-        })
+        };
+        Steady::new(values, layout, &[nodes], chase)
     }
 }
 
-impl Program for Chase {
-    fn name(&self) -> String {
-        "chase".into()
-    }
+impl Kernel for Chase {
+    const NAME: &'static str = ENTRY.name;
+    const STEPS: &'static str = "steps";
 
-    fn threads(&self) -> usize {
-        self.at.len()
-    }
-
-    fn regions(&self) -> Vec<Region> {
-        self.layout.regions().to_vec()
-    }
-
-    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
-        if self.init.fill(thread, out) {
-            return true;
-        }
-        let room = (out.capacity() - out.len()).max(1) as u64;
-        let count = self.limit.allow(thread, now, room);
+    fn advance(&mut self, thread: usize, _: u64, count: u64, out: &mut Vec<Op>) {
         let mut at = self.at[thread];
         for _ in 0..count {
             let node = self.nodes.at(self.cycle.at(at));
@@ -101,10 +82,9 @@ impl Program for Chase {
             at = if at + 1 == self.nodes.len { 0 } else { at + 1 };
         }
         self.at[thread] = at;
-        count > 0
     }
 
-    fn answers(&self) -> Vec<(String, String)> {
+    fn answers(&self, _: &Limit) -> Vec<(String, String)> {
         let node = |&at: &u64| self.cycle.at(at).to_string();
         let nodes: Vec<String> = self.at.iter().map(node).collect();
         vec![("next nodes".into(), nodes.join(" "))]
@@ -115,9 +95,9 @@ impl Program for Chase {
 mod tests {
     use super::*;
     use crate::harness::{self, Order};
-    use varve_machine::Kind;
+    use varve_machine::{Kind, Program};
 
-    fn make(text: &str) -> Chase {
+    fn make(text: &str) -> Steady<Chase> {
         Chase::new(&ENTRY.values(text).unwrap()).unwrap()
     }
 

@@ -6,14 +6,14 @@
 //! in two regions (the runtime told them apart); without, they are mixed in one region in random order.
 //! Every write stores the number of the round, and `answers` gives the sum of all fields.
 
-use varve_machine::Kind;
-use varve_machine::{Op, Program, Region};
+use varve_machine::{Kind, Op};
 
 use crate::entry::Entry;
-use crate::init::{By, FirstTouch, chunk};
+use crate::init::chunk;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::registry;
+use crate::steady::{Kernel, Steady};
 use varve_machine::random::Permutation;
 use varve_spec::{Error, Param, Values, Want};
 
@@ -75,7 +75,6 @@ pub const ENTRY: Entry = Entry {
 
 /// The running benchmark.
 pub struct MemBench {
-    layout: Layout,
     references: Array,
     objects: Array,
     /// Hot objects in a region of their own.
@@ -85,8 +84,6 @@ pub struct MemBench {
     /// Object number behind each hot reference that is not remote.
     places: Option<Permutation>,
     delay: u64,
-    init: FirstTouch,
-    limit: Limit,
     threads: Vec<Thread>,
 }
 
@@ -103,7 +100,7 @@ impl MemBench {
     ///
     /// # Errors
     /// Fewer hot objects than threads, or no limit.
-    pub fn new(values: &Values) -> Result<MemBench, Error> {
+    pub fn new(values: &Values) -> Result<Steady<MemBench>, Error> {
         let threads = values.count("threads") as usize;
         let hot = values.count_in("hot", OBJECT * threads as u64, 1 << 40)? / OBJECT;
         let cold = values.count_in("cold", 0, 1 << 40)? / OBJECT;
@@ -123,7 +120,6 @@ impl MemBench {
             objects
         };
         touched.retain(|array| array.len > 0);
-        let ranges = FirstTouch::ranges(&touched);
         let thread = |thread| {
             let (low, high) = chunk(hot, thread, threads);
             Thread {
@@ -132,8 +128,7 @@ impl MemBench {
                 next: low,
             }
         };
-        Ok(MemBench {
-            layout,
+        let bench = MemBench {
             references,
             objects,
             remote,
@@ -141,10 +136,9 @@ impl MemBench {
             places: (values.flag("shuffle") && objects.len > 0)
                 .then(|| Permutation::new(objects.len, values.count("seed"))),
             delay: values.count("delay"),
-            init: FirstTouch::new(ranges, values.count("touch"), By::First, threads),
-            limit: Limit::new(values, "writes", threads)?,
             threads: (0..threads).map(thread).collect(),
-        })
+        };
+        Steady::new(values, layout, &touched, bench)
     }
 
     /// Where the object of a hot reference is.
@@ -163,9 +157,9 @@ impl MemBench {
     }
 
     /// Sum of the hot objects' fields: each holds the number of the last round in which it was written.
-    fn sum(&self) -> u64 {
+    fn sum(&self, limit: &Limit) -> u64 {
         let of_thread = |(thread, state): (usize, &Thread)| {
-            let (done, part) = (self.limit.done(thread), state.high - state.low);
+            let (done, part) = (limit.done(thread), state.high - state.low);
             let (rounds, rest) = (done / part, done % part);
             rounds * part + rest
         };
@@ -173,25 +167,15 @@ impl MemBench {
     }
 }
 
-impl Program for MemBench {
-    fn name(&self) -> String {
-        "membench".into()
+impl Kernel for MemBench {
+    const NAME: &'static str = ENTRY.name;
+    const STEPS: &'static str = "writes";
+
+    fn ops(&self) -> u64 {
+        3
     }
 
-    fn threads(&self) -> usize {
-        self.threads.len()
-    }
-
-    fn regions(&self) -> Vec<Region> {
-        self.layout.regions().to_vec()
-    }
-
-    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
-        if self.init.fill(thread, out) {
-            return true;
-        }
-        let room = (out.capacity() - out.len()) as u64 / 3;
-        let count = self.limit.allow(thread, now, room.max(1));
+    fn advance(&mut self, thread: usize, _: u64, count: u64, out: &mut Vec<Op>) {
         let mut state = self.threads[thread];
         for _ in 0..count {
             let hot = state.next;
@@ -212,13 +196,12 @@ impl Program for MemBench {
             }
         }
         self.threads[thread] = state;
-        count > 0
     }
 
-    fn answers(&self) -> Vec<(String, String)> {
+    fn answers(&self, limit: &Limit) -> Vec<(String, String)> {
         vec![
-            ("writes".into(), self.limit.total().to_string()),
-            ("sum of fields".into(), self.sum().to_string()),
+            ("writes".into(), limit.total().to_string()),
+            ("sum of fields".into(), self.sum(limit).to_string()),
         ]
     }
 }
@@ -229,8 +212,9 @@ mod tests {
 
     use super::*;
     use crate::harness::{self, Order};
+    use varve_machine::Program;
 
-    fn make(text: &str) -> MemBench {
+    fn make(text: &str) -> Steady<MemBench> {
         MemBench::new(&ENTRY.values(text).unwrap()).unwrap()
     }
 
@@ -240,7 +224,7 @@ mod tests {
             let mut bench = make(&format!(
                 "threads=3,hot=16kB,cold=160kB,writes=700,touch=16,{organize}"
             ));
-            let base = bench.objects.base;
+            let base = bench.kernel.objects.base;
             // What the fields would hold, by brute force.
             let mut fields: HashMap<u64, u64> = HashMap::new();
             let mut rounds: HashMap<(usize, u64), u64> = HashMap::new();
@@ -260,7 +244,8 @@ mod tests {
                 last < spread && last > spread * 9 / 10,
                 "{organize}: {last}"
             );
-            assert_eq!(fields.values().sum::<u64>(), bench.sum());
+            let sum = fields.values().sum::<u64>().to_string();
+            assert_eq!(bench.answers()[1], ("sum of fields".into(), sum));
         }
     }
 
@@ -268,7 +253,7 @@ mod tests {
     fn so_many_hot_objects_are_remote_and_all_are_written() {
         let mut bench =
             make("threads=2,hot=16kB,cold=160kB,writes=500,touch=16,remote=30,organize");
-        let far = bench.remote.base..bench.remote.base + 300 * OBJECT;
+        let far = bench.kernel.remote.base..bench.kernel.remote.base + 300 * OBJECT;
         let (mut near, mut remote) = (HashMap::new(), HashMap::new());
         let mut running = [false; 2];
         harness::each(&mut bench, Order::Random(3), |thread, op| {
@@ -283,7 +268,7 @@ mod tests {
             }
         });
         assert_eq!((near.len(), remote.len()), (700, 300), "each once");
-        let in_order = make("threads=1,hot=1600B,cold=0B,writes=5,shuffle=false");
+        let in_order = make("threads=1,hot=1600B,cold=0B,writes=5,shuffle=false").kernel;
         assert_eq!(in_order.object(7), in_order.objects.at(7));
     }
 

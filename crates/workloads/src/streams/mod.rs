@@ -16,3 +16,62 @@ pub const ENTRIES: &[Entry] = &[
     adversary::ENTRY,
     membench::ENTRY,
 ];
+
+#[cfg(test)]
+mod tests {
+    use crate::harness::{self, Order};
+    use crate::registry::build;
+    use varve_machine::random::mix;
+
+    /// A digest of the regions, the answers and the first 100,000 ops, in the order in which threads give them in turn.
+    fn digest(line: &str) -> u64 {
+        let mut program = build(line).unwrap();
+        let (mut ops, mut digest) = (0, 0);
+        let mut add = |word: u64| digest = mix(digest ^ word);
+        for region in program.regions() {
+            region.name.bytes().for_each(|byte| add(byte.into()));
+            [region.base, region.bytes].into_iter().for_each(&mut add);
+        }
+        harness::each(&mut *program, Order::RoundRobin, |thread, op| {
+            ops += 1;
+            if ops <= 100_000 {
+                add(thread as u64 | (op.kind as u64) << 16 | u64::from(op.size) << 32);
+                add(u64::from(op.dependent) | u64::from(op.instructions) << 32);
+                add(op.addr);
+            }
+        });
+        assert!(ops >= 100_000, "{line}: {ops}");
+        let said = format!("{} {:?}", program.name(), program.answers());
+        said.bytes().for_each(|byte| add(byte.into()));
+        digest
+    }
+
+    /// A digest of each, of 64 bits, as the first version has it that computed them.
+    const DIGESTS: &str = "\
+c6979554b3ae82a7 stream:bytes=1MiB,passes=3,values
+727b6c9bb1183870 stream:bytes=1MiB,passes=8,op=triad,nt
+27223945c8650a09 access:bytes=1MiB,blocks=7k
+732a4348e50aa87e access:bytes=1MiB,blocks=7k,pattern=random,op=update
+c69827b1c3fd6f25 access:bytes=1MiB,blocks=3k,op=flush,fence=4
+60b5e0841208271f access:bytes=1MiB,blocks=3k,op=nt,block=256,delay=7ns
+dbdbaf6355ff2a14 chase:bytes=1MiB,steps=7k
+9bb122e553f23df9 chase:bytes=1MiB,steps=0,time=200us,node=256
+50e74be55a0ae325 adversary:cache=1MiB,updates=7k
+8fab1c10e308cc31 adversary:cache=1MiB,updates=0,time=200us,hot=50%,seed=7
+068591672ece9c44 membench:hot=64kB,cold=640kB,writes=5k
+69adb8b3bf41d84e membench:hot=64kB,cold=640kB,writes=5k,organize,remote=30,delay=9ns
+dab98b039cd7288c gups:bytes=1MiB,updates=7k,values
+d56aae08c241ae87 gups:bytes=1MiB,updates=7k,place=one,shift=10us,to_hot=80%
+6b8c4a66aef94113 gups:bytes=1MiB,updates=7k,place=scattered,group=8,touch=64
+";
+
+    /// Results that were published stand on these ops: a change of any of them is a change of the workload.
+    #[test]
+    fn the_ops_are_those_of_all_versions_before() {
+        let now = DIGESTS.lines().map(|row| {
+            let (_, line) = row.split_once(' ').unwrap();
+            format!("{:016x} {line}\n", digest(&format!("{line},threads=16")))
+        });
+        assert_eq!(now.collect::<String>(), DIGESTS);
+    }
+}
