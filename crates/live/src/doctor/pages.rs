@@ -3,7 +3,8 @@
 use super::{Check, Found, check, last_error, no, partly, yes};
 use crate::arch::{self, WriteBack};
 use crate::mapped::Mapped;
-use crate::nodes::sys::{Look, move_to, prefer};
+use crate::nodes::policy::{Look, prefer};
+use crate::nodes::sys::move_to;
 use crate::nodes::{Kinds, NodeMemory, migrate};
 use crate::place::bins::{HUGE, PAGE};
 use crate::place::huge::frames;

@@ -8,8 +8,9 @@
 
 use super::error::NodeError;
 use super::kinds::Kinds;
+use super::policy::{Look, prefer};
 use super::positions::{positions, whole_pages};
-use super::sys::{Look, PAGE, move_to, populate, prefer};
+use super::sys::{PAGE, move_to, populate};
 use crate::mapped::Mapped;
 use crate::probe::Topology;
 use std::path::Path;

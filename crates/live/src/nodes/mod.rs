@@ -17,7 +17,7 @@ mod mask;
 mod memory;
 mod numa_maps;
 pub(crate) mod on_process;
-mod policy;
+pub(crate) mod policy;
 mod pool;
 mod positions;
 pub(crate) mod sys;

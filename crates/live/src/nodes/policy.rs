@@ -6,6 +6,7 @@ use std::io;
 
 /// linux/mempolicy.h, since Linux 5.15.
 const MPOL_PREFERRED_MANY: i32 = 5;
+const MPOL_MF_STRICT: u32 = 1;
 
 /// Of which nodes memory is.
 #[derive(Clone)]
@@ -58,4 +59,22 @@ impl Policy {
             )
         })
     }
+}
+
+/// Where pages of a range are to come from from now on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing is looked at.
+    Away,
+    /// Fails with EIO if a page that is in memory is on another node.
+    Strictly,
+}
+
+/// Has pages of a range come from these nodes, and from others only if these are full.
+pub fn prefer(address: usize, bytes: usize, nodes: &[u32], look: Look) -> io::Result<()> {
+    let flags = match look {
+        Look::Away => 0,
+        Look::Strictly => MPOL_MF_STRICT,
+    };
+    Policy::preferred(nodes).bind(address, bytes, flags)
 }

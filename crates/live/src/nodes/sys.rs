@@ -2,34 +2,14 @@
 //! does not.
 
 use super::mask::Mask;
-use super::policy::Policy;
 use std::io;
 
 /// Bytes of the pages that positions are told of.
 pub const PAGE: usize = 4096;
 
 // linux/mempolicy.h.
-const MPOL_MF_STRICT: u32 = 1;
 /// Only pages that no other process has.
 pub(super) const MPOL_MF_MOVE: u32 = 2;
-
-/// Where pages of a range are to come from from now on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// Nothing is looked at.
-    Away,
-    /// Fails with EIO if a page that is in memory is on another node.
-    Strictly,
-}
-
-/// Has pages of a range come from these nodes, and from others only if these are full.
-pub fn prefer(address: usize, bytes: usize, nodes: &[u32], look: Look) -> io::Result<()> {
-    let flags = match look {
-        Look::Away => 0,
-        Look::Strictly => MPOL_MF_STRICT,
-    };
-    Policy::preferred(nodes).bind(address, bytes, flags)
-}
 
 /// Has the system give memory for a range now. What it holds stays.
 pub fn populate(address: usize, bytes: usize) -> io::Result<()> {

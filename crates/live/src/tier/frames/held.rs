@@ -2,7 +2,7 @@
 //! else, and another one has taken its place by then.
 
 use crate::mapped::Mapped;
-use crate::nodes::sys::{Look, prefer};
+use crate::nodes::policy::{Look, prefer};
 use crate::place::huge;
 use crate::place::pagemap::{Entry, Pagemap};
 use crate::place::reserve::{Unit, populate};
