@@ -400,5 +400,5 @@ fn plans_are_listed_with_their_parameters() {
     }
     let one = varve(&["plan", "pima"]).well();
     assert!(one.out.contains("hold-off=50s"), "{}", one.out);
-    varve(&["plan", "nothing"]).refuses(2, &["plan is called `nothing`", "kg-n"]);
+    varve(&["plan", "nothing"]).refuses(2, &["plan is called `nothing`", "dram"]);
 }
