@@ -541,7 +541,9 @@ fn stress_collects_before_every_allocation() {
 
 #[test]
 fn settings_that_cannot_work_are_refused_in_one_line() {
-    let wrong: [(fn(&mut Config), &str); 6] = [
+    /// A change of the settings, and what is said of it.
+    type Wrong = (fn(&mut Config), &'static str);
+    let wrong: [Wrong; 6] = [
         (|c| c.max = 1000, "a heap of 1000 B is too small"),
         (|c| c.nursery = 1000, "a nursery of 1000 B"),
         (

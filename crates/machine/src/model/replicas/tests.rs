@@ -99,8 +99,11 @@ fn both(backing: Backing, instances: u32, of: impl Fn(u64) -> Vec<Op>) -> (f64, 
     (run(&mut every, 1), run(&mut [make(0)], instances))
 }
 
+/// A program by name: its ops, by the number of its instance.
+type Named<'a> = (&'a str, &'a dyn Fn(u64) -> Vec<Op>);
+
 /// On both kinds of memory, so many instances of each program take as long as one in their place, but for a share `most`.
-fn as_long_as_they(instances: [u32; 3], programs: &[(&str, &dyn Fn(u64) -> Vec<Op>)], most: f64) {
+fn as_long_as_they(instances: [u32; 3], programs: &[Named], most: f64) {
     let mut worst: f64 = 0.0;
     let mut table = String::new();
     for backing in [Backing::Dram, Backing::Pm] {
@@ -127,7 +130,7 @@ fn as_long_as_they(instances: [u32; 3], programs: &[(&str, &dyn Fn(u64) -> Vec<O
 #[test]
 fn one_instance_in_the_place_of_many_takes_as_long_as_they() {
     let of = |gap, writes| move |seed| program(48 << 20, gap, writes, 16_000, seed);
-    let programs: [(&str, &dyn Fn(u64) -> Vec<Op>); 3] = [
+    let programs: [Named; 3] = [
         (", 400 instructions, 0/8 writes", &of(400, 0)),
         (",  40 instructions, 2/8 writes", &of(40, 2)),
         (",   8 instructions, 4/8 writes", &of(8, 4)),
