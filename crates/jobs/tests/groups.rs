@@ -166,7 +166,7 @@ fn placement_inside_a_program_is_of_its_kind() {
         ),
         (
             "command = [\"x\"]\nsites = \"x.sites\"\nplan = \"kg-n\"",
-            "there is no such plan for native programs",
+            "no plan for native programs is called `kg-n`",
         ),
         (
             "command = [\"x\"]\nsites = \"x.sites\"\nplan = \"dram\"",
