@@ -15,7 +15,7 @@ pub struct Entry<By: 'static> {
     pub source: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
-    /// Whether somebody could follow it on a real machine, so that it may be advised.
+    /// Whether it can be followed on a real machine, so that it may be advised.
     pub advised: bool,
     /// The plan that this one is another name of; `all` leaves it out.
     pub alias: Option<&'static str>,
@@ -172,6 +172,13 @@ impl<By> Catalogue<By> {
         }
         let able: Vec<&str> = able.iter().map(|plan| plan.name).collect();
         let all = varve_spec::expand(list, &able);
+        if all.is_empty() {
+            return Err(Error::Asked(format!(
+                "no {} is named: take some of {}",
+                self.kind,
+                self.names().join(", ")
+            )));
+        }
         all.iter().map(|spec| self.find(spec)).collect()
     }
 }

@@ -16,7 +16,6 @@
 //! ```
 
 pub mod advice;
-mod came;
 pub mod catalogue;
 mod compare;
 pub mod dimm_map;
@@ -31,6 +30,7 @@ mod measured;
 pub mod membench;
 mod nodes;
 pub mod objects;
+mod outcomes;
 pub mod pipeline;
 pub mod registry;
 pub mod request;
@@ -45,7 +45,6 @@ pub mod tier_frames;
 pub mod tier_seen;
 mod work;
 
-pub use came::{Came, NotMade};
 pub use compare::{
     Ended, GoOn, Watch, check_policies, compare, policies_for, policy_list, side_by_side,
 };
@@ -61,6 +60,7 @@ pub use managed::{
 };
 pub use measured::{Measured, StallShares};
 pub use nodes::OnNodes;
+pub use outcomes::{NotMade, Outcomes};
 pub use pipeline::{Compared, Comparison, Facts, Of, Role, answer, candidates};
 pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, SampledRun, speed};
 pub use seen::{Heat, HeatCell, HeatRange, Lane, LaneSpan, Rate, RateKind, Seen, Wait};

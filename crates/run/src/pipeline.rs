@@ -5,7 +5,7 @@
 //! fails takes no other with it.
 
 use crate::advice::{Advice, Candidate, Size};
-use crate::{Came, Error, Measured, Seen, Spec};
+use crate::{Error, Measured, Outcomes, Seen, Spec};
 use std::ops::Deref;
 
 /// What a run measured that stands beside other runs of the same program.
@@ -21,7 +21,7 @@ pub trait Compared: Deref<Target = Measured> {
         self.seconds / base.seconds.max(f64::MIN_POSITIVE)
     }
 
-    /// The most bytes of pages that were in use at a time; 0 where nobody has counted.
+    /// The most bytes of pages that were in use at a time; 0 where they are not counted.
     fn most_bytes(&self) -> u64 {
         self.fast_bytes + self.slow_bytes
     }
@@ -62,7 +62,7 @@ pub trait Comparison: Sized {
     fn finish(&self, _run: usize, _result: &mut Of<Self>) {}
 
     /// What to do, by what came of all runs; `size` writes bytes.
-    fn advise(&self, came: &Came<Of<Self>>, size: Size) -> Advice;
+    fn advise(&self, came: &Outcomes<Of<Self>>, size: Size) -> Advice;
 }
 
 /// What a run of a comparison measures.
@@ -75,7 +75,7 @@ pub struct Facts {
     pub rank: usize,
     /// What its plan does, in half a line.
     pub about: &'static str,
-    /// Whether somebody could follow it on a real machine.
+    /// Whether it can be followed on a real machine.
     pub advised: bool,
     /// Whether it is what Linux does today.
     pub linux: bool,
@@ -127,7 +127,7 @@ pub enum Role {
     Meant,
     /// Others are compared with it.
     Base,
-    /// Others go by it, and nobody has asked for it.
+    /// Others go by it, and it was not asked for.
     Hidden,
 }
 

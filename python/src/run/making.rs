@@ -9,7 +9,7 @@ use crate::work::Trace;
 use pyo3::prelude::*;
 use varve_machine::model::Progress;
 use varve_report::fmt;
-use varve_run::{Came, Compared, Comparison, Ended, Error, Keep, Of, Spec, answer, compare};
+use varve_run::{Compared, Comparison, Ended, Error, Keep, Of, Outcomes, Spec, answer, compare};
 
 /// What came of some runs.
 pub type Answers<C> = Vec<Result<Of<C>, Error>>;
@@ -40,7 +40,7 @@ pub fn all<C: Comparison + Send>(
     comparison: &mut C,
     length: Length,
     make: impl Fn(&[C::Spec], usize, &Watcher) -> Answers<C> + Sync,
-) -> PyResult<Came<Of<C>>> {
+) -> PyResult<Outcomes<Of<C>>> {
     let py = asked.py;
     let runs = comparison.names().len();
     let watcher = Watcher::new(runs, length.accesses, length.until_ns);
@@ -48,7 +48,7 @@ pub fn all<C: Comparison + Send>(
         answer(comparison, |specs, from| make(specs, from, &watcher))
     })?;
     let answers = answers.map_err(|e| of_run(py, &e))?;
-    Ok(Came::of(comparison, answers))
+    Ok(Outcomes::of(comparison, answers))
 }
 
 /// Makes some runs side by side, as the command line does.
@@ -69,7 +69,7 @@ pub fn replayed<C: Comparison + Send>(
     trace: &Trace,
     comparison: &mut C,
     made: &Made,
-) -> PyResult<Came<Of<C>>> {
+) -> PyResult<Outcomes<Of<C>>> {
     let length = Length {
         accesses: trace.accesses(),
         until_ns: None,
@@ -84,7 +84,7 @@ pub fn replayed<C: Comparison + Send>(
 pub fn shown<C: Comparison>(
     py: Python<'_>,
     comparison: &C,
-    came: &Came<Of<C>>,
+    came: &Outcomes<Of<C>>,
     mut about: About,
 ) -> PyResult<Runs> {
     if came.is_nothing() {

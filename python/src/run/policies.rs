@@ -11,8 +11,8 @@ use varve_pages::Frames;
 use varve_run::advice::{Advice, Size, of_pages};
 use varve_run::request::{PageRuns, PagesRequest};
 use varve_run::{
-    Came, Comparison, Error, Facts, GoOn, Role, RunResult, RunSpec, check_policies, run, run_with,
-    side_by_side,
+    Comparison, Error, Facts, GoOn, Outcomes, Role, RunResult, RunSpec, check_policies, run,
+    run_with, side_by_side,
 };
 
 /// Runs of one program, each under a policy.
@@ -118,7 +118,7 @@ impl Comparison for PolicyRuns {
         Ok(self.0.iter().map(|run| run.spec.clone()).collect())
     }
 
-    fn advise(&self, came: &Came<RunResult>, _: Size) -> Advice {
+    fn advise(&self, came: &Outcomes<RunResult>, _: Size) -> Advice {
         of_pages(self, came)
     }
 }

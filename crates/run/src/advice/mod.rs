@@ -42,7 +42,7 @@ pub struct Candidate {
     pub price: f64,
     /// Its fast memory was limited to so many bytes; none where it was not.
     pub budget: Option<u64>,
-    /// Whether somebody could follow it on a real machine.
+    /// Whether it can be followed on a real machine.
     pub advised: bool,
     /// Whether it is what Linux does today.
     pub linux: bool,
@@ -377,7 +377,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing is advised that costs more than 3 % beside the fastest, that nobody could follow, or that saves nothing.
+        /// Nothing is advised that costs more than 3 % beside the fastest, that is no real choice, or that saves nothing.
         #[test]
         fn advice_costs_nothing(all in prop::collection::vec((0.5f64..3.0, 0.0f64..=1.0, prop::option::of(0u64..3)), 0..8)) {
             let runs: Vec<Candidate> = all.iter().enumerate()

@@ -39,7 +39,8 @@ pub(crate) fn fits(
             "{fits}, so that any memory will do. All of it in slow memory takes {} more time.",
             more(slow)
         ),
-        None => format!("{fits}, so that any memory will do."),
+        // It did not run: nothing is known of slow memory.
+        None => format!("{fits}."),
     })
 }
 

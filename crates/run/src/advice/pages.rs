@@ -2,12 +2,12 @@
 
 use super::{Advice, of_policies};
 use crate::pipeline::Comparison;
-use crate::{Came, RunResult, Spec, speed};
+use crate::{Outcomes, RunResult, Spec, speed};
 
 /// What to do.
 pub fn of_pages<C: Comparison<Spec: Spec<Result = RunResult>>>(
     comparison: &C,
-    came: &Came<RunResult>,
+    came: &Outcomes<RunResult>,
 ) -> Advice {
     // Which is the base is of no matter: there is no plan with all in DRAM.
     let Some(base) = came.base() else {

@@ -1,13 +1,13 @@
 //! Advice on plans beside the one with all in fast memory: what of fast memory, or of the memory's energy, they save.
 
 use super::{Advice, Candidate, Saves, Size, advice};
-use crate::Came;
+use crate::Outcomes;
 use crate::pipeline::{Compared, Comparison, Of};
 
 /// What to do, where plans save fast memory.
 pub(crate) fn of_plans<C: Comparison>(
     comparison: &C,
-    came: &Came<Of<C>>,
+    came: &Outcomes<Of<C>>,
     base: &Of<C>,
     size: Size,
 ) -> Advice {

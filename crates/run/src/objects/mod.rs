@@ -118,7 +118,7 @@ pub struct ObjectResult {
 pub struct PlacedSite {
     /// Its name for people.
     pub site: String,
-    /// Fast memory that it may take, bytes; none where pages are placed, whoever is in them.
+    /// Fast memory that it may take, bytes; none where pages are placed, whichever sites they hold.
     pub fast_quota_bytes: Option<u64>,
     /// What was counted of it in this very program.
     #[serde(flatten)]

@@ -7,7 +7,7 @@ use crate::advice::{Advice, EQUAL, Size, of_plans};
 use crate::catalogue::Live;
 use crate::jvm::{By, JavaResult, JavaSpec, PLANS, Plan, Recorded};
 use crate::pipeline::{Compared, Comparison, Facts, Role};
-use crate::{Came, Error, has_one_memory, objects};
+use crate::{Error, Outcomes, has_one_memory, objects};
 use std::path::Path;
 use std::sync::Arc;
 use varve_machine::Machine;
@@ -208,7 +208,7 @@ impl Comparison for JavaRuns {
     }
 
     /// By plan, and whose memory makes the difference.
-    fn advise(&self, came: &Came<JavaResult>, size: Size) -> Advice {
+    fn advise(&self, came: &Outcomes<JavaResult>, size: Size) -> Advice {
         let Some(base) = came.base() else {
             return Advice::default();
         };

@@ -9,7 +9,7 @@ use crate::objects::{
     Quotas, TraceSites, check_trays, colours, truth,
 };
 use crate::pipeline::{Comparison, Facts, Role};
-use crate::{Came, Error, TrayOptions, has_one_memory, jvm};
+use crate::{Error, Outcomes, TrayOptions, has_one_memory, jvm};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_machine::Machine;
@@ -428,7 +428,7 @@ impl Comparison for NativeRuns {
     }
 
     /// By plan, and which sites have their memory in slow memory then.
-    fn advise(&self, came: &Came<ObjectResult>, size: Size) -> Advice {
+    fn advise(&self, came: &Outcomes<ObjectResult>, size: Size) -> Advice {
         let Some(base) = came.base() else {
             return Advice::default();
         };

@@ -4,7 +4,9 @@ use super::options::{Instances, Plans, Trays};
 use super::{BASE, Budgets, Fast, Limited, PlannedRun, plans, usual_plans};
 use crate::advice::{Advice, Size, of_energy, of_plans};
 use crate::pipeline::{Comparison, Facts, Role};
-use crate::{Came, Error, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, has_one_memory};
+use crate::{
+    Error, ManagedProgram, ManagedSpec, Outcomes, PlanResult, TrayOptions, has_one_memory,
+};
 use std::sync::Arc;
 use varve_machine::energy::Energy;
 use varve_machine::model::nodes;
@@ -247,7 +249,7 @@ impl Comparison for ObjectRuns {
             .collect())
     }
 
-    fn advise(&self, came: &Came<PlanResult>, size: Size) -> Advice {
+    fn advise(&self, came: &Outcomes<PlanResult>, size: Size) -> Advice {
         match came.base() {
             Some(base) if base.trays.is_some() => of_energy(base, &came.shown(), size),
             Some(base) if base.plan == BASE => of_plans(self, came, base, size),

@@ -3,7 +3,7 @@
 use super::options::Pages;
 use crate::advice::{Advice, Size, of_pages};
 use crate::pipeline::{Comparison, Facts, Role};
-use crate::{Came, Error, RunResult, RunSpec, Work, policies_for};
+use crate::{Error, Outcomes, RunResult, RunSpec, Work, policies_for};
 use varve_machine::Machine;
 use varve_pages::policies;
 use varve_trace::{Footprint, TraceReader};
@@ -163,7 +163,7 @@ impl Comparison for PageRuns {
         Ok(self.specs.clone())
     }
 
-    fn advise(&self, came: &Came<RunResult>, _: Size) -> Advice {
+    fn advise(&self, came: &Outcomes<RunResult>, _: Size) -> Advice {
         of_pages(self, came)
     }
 }

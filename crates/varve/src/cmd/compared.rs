@@ -2,7 +2,7 @@
 
 use super::columns::{self, Cell};
 use super::pictures;
-use super::runs::Came;
+use super::runs::Outcomes;
 use crate::args::run::output::Output;
 use crate::ui::{self, Done, command_line, failed, print};
 use serde::Serialize;
@@ -55,7 +55,7 @@ fn looks(name: &str, scale: u64) -> String {
 pub fn show<R: Compared + Serialize>(
     a: &Output,
     origin: Origin,
-    came: &Came<R>,
+    came: &Outcomes<R>,
     sheet: Sheet<R>,
 ) -> Done {
     let results = came.shown();
@@ -94,6 +94,10 @@ pub fn show<R: Compared + Serialize>(
         runs: runs.collect::<Result<_, _>>().map_err(failed)?,
     };
     if a.json.json {
+        // A script that reads the document, and a sweep, find the reason where all errors are.
+        for line in &came.not_run {
+            eprintln!("varve: {line}");
+        }
         print(report.to_json());
     } else {
         // What is looked at first stands last, above the prompt.

@@ -2,7 +2,7 @@
 
 use super::compared::{self, Sheet, origin};
 use super::native::of_replay;
-use super::runs::{self, Came};
+use super::runs::{self, Outcomes};
 use super::{budgets, columns, jvm_table, native_replay, pictures};
 use crate::args::run::job::{ModelledJava, Work};
 use crate::args::run::model::Windows;
@@ -34,7 +34,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     let mut runs = request.runs(recorded).map_err(|e| of_replay(&e))?;
     let answers = runs::all(&mut runs, a.model.jobs, trace.accesses);
     let answers = answers.map_err(|e| of_replay(&e))?;
-    let came = Came::of(&runs, answers, |_, e| of_replay(e))?.of_command(trace.end.as_ref());
+    let came = Outcomes::of(&runs, answers, |_, e| of_replay(e))?.of_command(trace.end.as_ref());
     let results = came.shown();
     // Without it there would be no others.
     let base = came.named(BASE).unwrap_or(results[0]);

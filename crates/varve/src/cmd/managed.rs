@@ -1,7 +1,7 @@
 //! `varve run module.wasm --machine M --plan P`: a managed program on a modelled machine, once under each heap plan.
 
 use super::compared::{self, Sheet, origin};
-use super::runs::{Came, Runs};
+use super::runs::{Outcomes, Runs};
 use super::timeout::Timeout;
 use super::{
     budgets, columns, memory_full, phases, pictures, plan_table, plans, sandbox, tray_table, wasm,
@@ -86,7 +86,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
             phases.iter().for_each(|p| log.line(&format!("{plan} {p}")));
         }
     }
-    let came = Came::of(&asked, answers, |run, e| failure(&asked.spec(run), e));
+    let came = Outcomes::of(&asked, answers, |run, e| failure(&asked.spec(run), e));
     let came = came.inspect_err(|_| sandbox::tell(program, &[]))?;
     show(a, &request, &asked, &came)
 }
@@ -137,7 +137,7 @@ fn show(
     a: &ModelledObjects,
     request: &ObjectsRequest,
     asked: &ObjectRuns,
-    came: &Came<PlanResult>,
+    came: &Outcomes<PlanResult>,
 ) -> Done {
     let results = came.shown();
     // All in DRAM, else the first.

@@ -3,7 +3,7 @@
 
 use super::compared::{self, Sheet, origin};
 use super::native_replay::{self, name, profile, trace};
-use super::runs::{self, Came};
+use super::runs::{self, Outcomes};
 use super::{budgets, columns, files, native_table, pictures, tray_table};
 use crate::args::run::job::{ModelledNative, Work};
 use crate::ui::{self, Done, Failure, failed, wrong};
@@ -37,7 +37,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         .map_err(|e| files::of_input(&e))?;
     let answers = runs::all(&mut runs, a.model.jobs, recorded.accesses);
     let answers = answers.map_err(|e| of_replay(&e))?;
-    let came = Came::of(&runs, answers, |_, e| of_replay(e))?.of_command(recorded.end.as_ref());
+    let came = Outcomes::of(&runs, answers, |_, e| of_replay(e))?.of_command(recorded.end.as_ref());
     let machine = &request.machine;
     let title = format!("{} on {}", name(work), machine.name);
     let results = came.shown();
@@ -101,7 +101,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
 fn flames(
     title: &str,
     runs: &NativeRuns,
-    came: &Came<ObjectResult>,
+    came: &Outcomes<ObjectResult>,
 ) -> (Option<Flame>, Option<Flame>) {
     let says = match came.named(SLOW).is_some() {
         true => (Some("with all in DRAM"), "with all in slow memory"),

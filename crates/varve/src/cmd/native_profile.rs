@@ -2,7 +2,7 @@
 
 use super::native::of_replay;
 use super::native_replay::{shown, trace};
-use super::runs::{self, Came};
+use super::runs::{self, Outcomes};
 use super::{files, profiles};
 use crate::args::run::job::Work;
 use crate::args::{ProfileArgs, ProfileFrom};
@@ -46,7 +46,7 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
     };
     let mut runs = request.runs(trace).map_err(|e| files::of_input(&e))?;
     let answers = runs::all(&mut runs, 0, recorded.accesses).map_err(|e| of_replay(&e))?;
-    let came = Came::of(&runs, answers, |_, e| of_replay(e))?;
+    let came = Outcomes::of(&runs, answers, |_, e| of_replay(e))?;
     let machine = &request.machine;
     let dram = came.shown()[0];
     let (most, cache) = (dram.most_bytes, machine.llc.bytes.0);

@@ -2,7 +2,7 @@
 
 use super::compared::{self, origin};
 use super::memory_full::{self, said};
-use super::runs::{Came, Runs};
+use super::runs::{Outcomes, Runs};
 use super::{columns, files, pictures, table};
 use crate::args::run::job::{self, ModelledPages};
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
@@ -67,7 +67,7 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     if let Some(e) = memory_full::largest(&answers) {
         return Err(failure(&spec, e));
     }
-    let came = Came::of(&runs, answers, |_, e| failure(&spec, e))?;
+    let came = Outcomes::of(&runs, answers, |_, e| failure(&spec, e))?;
     show(a, &spec, &name, &runs, &came.of_command(end.as_ref()))
 }
 
@@ -104,7 +104,7 @@ fn show(
     spec: &RunSpec,
     name: &str,
     runs: &PageRuns,
-    came: &Came<RunResult>,
+    came: &Outcomes<RunResult>,
 ) -> Done {
     let results = came.shown();
     let mut sheet = table::sheet(spec, name, &results);
@@ -191,7 +191,7 @@ fn as_it_goes(command: &[OsString], a: &ModelledPages, machine: Machine, work: W
     if let Some(line) = super::trace::ended(&end) {
         eprintln!("varve: note: {line}");
     }
-    let came = Came::of(&runs, vec![result], |_, e| failure(&spec, e))?;
+    let came = Outcomes::of(&runs, vec![result], |_, e| failure(&spec, e))?;
     let came = came.of_command(Some(&end));
     show(a, &spec, &spec.work.name(), &runs, &came)
 }

@@ -13,6 +13,11 @@ pub fn run(request: &Request) -> Done {
     }
     let job = request.job().map_err(wrong)?;
     let json = request.json().map_err(wrong)?;
+    if json.program_output.is_some() && !job.prints() {
+        return Err(wrong(
+            "--program-output: traces and workloads print nothing: leave it out",
+        ));
+    }
     programs_elsewhere(json.program_output.as_deref(), json.json)?;
     if let Some((model, output)) = job.modelled().filter(|(model, _)| model.seeds > 1) {
         return seeds::run(model, output);

@@ -106,8 +106,8 @@ pub fn all<C: Comparison>(
 }
 
 /// What came of runs, and how the command ends by it.
-pub struct Came<R> {
-    came: varve_run::Came<R>,
+pub struct Outcomes<R> {
+    came: varve_run::Outcomes<R>,
     /// A line for each that was not made.
     pub not_run: Vec<String>,
     /// The exit code of the program that was recorded for them.
@@ -115,15 +115,15 @@ pub struct Came<R> {
 }
 
 /// What runs were made is asked of it as if it stood here.
-impl<R> Deref for Came<R> {
-    type Target = varve_run::Came<R>;
+impl<R> Deref for Outcomes<R> {
+    type Target = varve_run::Outcomes<R>;
 
-    fn deref(&self) -> &varve_run::Came<R> {
+    fn deref(&self) -> &varve_run::Outcomes<R> {
         &self.came
     }
 }
 
-impl<R: Compared> Came<R> {
+impl<R: Compared> Outcomes<R> {
     /// Sorts out what came of a comparison's runs; `say` tells of a run why it failed.
     ///
     /// # Errors
@@ -132,8 +132,8 @@ impl<R: Compared> Came<R> {
         comparison: &C,
         answers: Vec<Result<R, Error>>,
         say: impl Fn(usize, &Error) -> Failure,
-    ) -> Result<Came<R>, Failure> {
-        let came = varve_run::Came::of(comparison, answers);
+    ) -> Result<Outcomes<R>, Failure> {
+        let came = varve_run::Outcomes::of(comparison, answers);
         if let Some(ended) = came.failed.iter().find(|run| run.why.is_interrupt()) {
             return Err(of_run(&ended.why));
         }
@@ -149,7 +149,7 @@ impl<R: Compared> Came<R> {
             Failure::Line { line, .. } => Some(format!("Not run: {name}: {line}")),
             Failure::Quiet(_) => None,
         };
-        Ok(Came {
+        Ok(Outcomes {
             not_run: failed.into_iter().filter_map(line).collect(),
             came,
             program: 0,
@@ -157,7 +157,7 @@ impl<R: Compared> Came<R> {
     }
 
     /// The same of a command that was recorded now, and ended so.
-    pub fn of_command(mut self, end: Option<&End>) -> Came<R> {
+    pub fn of_command(mut self, end: Option<&End>) -> Outcomes<R> {
         self.program = end.map_or(0, exit_code);
         self
     }

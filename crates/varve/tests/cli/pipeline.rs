@@ -458,3 +458,32 @@ fn a_refusal_is_short() {
         assert!(long < 30, "{words}: {long} words: {}", said.err);
     }
 }
+
+#[test]
+fn what_would_do_nothing_is_refused() {
+    let file = tempfile::tempdir().unwrap();
+    let file = file.path().join("out");
+    let output = ["--program-output", file.to_str().unwrap()];
+    for work in [TRACE, "gups"] {
+        varve(&[&["run", work], &output[..]].concat()).refuses(2, &["--program-output", "print"]);
+        assert!(!file.exists(), "and nothing is made");
+    }
+    varve(&["run", TRACE, "--plan", ""]).refuses(2, &["no plan for native programs is named"]);
+    // With --json the reason stands where all errors are, too.
+    let small = [
+        "run",
+        TRACE,
+        "--machine",
+        "cxl-spr",
+        "--set",
+        "cxl.bytes=10MiB",
+    ];
+    let said = varve(&[&small[..], &["--plan", "dram,slow", "--json"]].concat());
+    assert_eq!(said.code, 1);
+    assert!(
+        said.err.contains("varve: Not run: slow: out of memory"),
+        "{}",
+        said.err
+    );
+    said.json();
+}

@@ -1,4 +1,4 @@
-//! `oracle`: sites by what this very run shows, which nobody knows before it.
+//! `oracle`: sites by what this very run shows, which is not known before it.
 
 use super::{By, Choose, PlanEntry, densest};
 use crate::catalogue::Live;

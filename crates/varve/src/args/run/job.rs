@@ -305,6 +305,19 @@ impl Job {
     }
 }
 
+impl Job {
+    /// Whether a program runs, and may print: a trace and a workload do not.
+    pub fn prints(&self) -> bool {
+        let named = match self {
+            Job::ModelledPages(work, _)
+            | Job::ModelledNative(work, _)
+            | Job::ModelledJava(work, _) => matches!(work, Work::Named(_)),
+            _ => false,
+        };
+        !named
+    }
+}
+
 impl What {
     /// What is run, as a message names it.
     fn shown(&self) -> String {

@@ -7,7 +7,7 @@ use crate::{Error, Spec};
 
 /// See the module.
 #[derive(Debug)]
-pub struct Came<R> {
+pub struct Outcomes<R> {
     /// The runs that ended well, each with its number among all, and why it was made.
     pub runs: Vec<(usize, Role, R)>,
     /// Those that did not.
@@ -27,12 +27,12 @@ pub struct NotMade {
     pub why: Error,
 }
 
-impl<R: Compared> Came<R> {
+impl<R: Compared> Outcomes<R> {
     /// Of the answers to a comparison, in order.
     pub fn of<C: Comparison<Spec: Spec<Result = R>>>(
         comparison: &C,
         answers: Vec<Result<R, Error>>,
-    ) -> Came<R> {
+    ) -> Outcomes<R> {
         let (mut runs, mut failed) = (Vec::new(), Vec::new());
         let named = comparison.names().into_iter().zip(answers);
         for (run, (name, answer)) in named.enumerate() {
@@ -47,7 +47,7 @@ impl<R: Compared> Came<R> {
                 }),
             }
         }
-        Came { runs, failed }
+        Outcomes { runs, failed }
     }
 
     /// Whether runs failed and none is left that was asked for: what others are compared with is no answer.
@@ -73,7 +73,7 @@ impl<R: Compared> Came<R> {
         self.shown_runs().map(|(_, result)| result).collect()
     }
 
-    /// A result by its name, also of one that nobody has asked for.
+    /// A result by its name, also of one that was not asked for.
     pub fn named(&self, name: &str) -> Option<&R> {
         let mut all = self.runs.iter().map(|(_, _, result)| result);
         all.find(|result| result.name() == name)
@@ -120,12 +120,12 @@ mod tests {
     #[test]
     fn what_failed_beside_others_is_missed_and_alone_there_is_no_answer() {
         let failed = || Err(Error::NoPolicy("fast".into()));
-        let one = Came::of(&runs(), vec![made("first-touch"), failed()]);
+        let one = Outcomes::of(&runs(), vec![made("first-touch"), failed()]);
         assert!(!one.is_nothing() && one.has_missed());
         assert_eq!((one.shown().len(), one.failed[0].run), (1, 1));
         assert_eq!(one.failed[0].name, "fast");
         assert_eq!(one.base().map(|r| &*r.policy), Some("first-touch"));
-        let none = Came::of(&runs(), vec![failed(), failed()]);
+        let none = Outcomes::of(&runs(), vec![failed(), failed()]);
         assert!(none.is_nothing() && none.base().is_none());
     }
 }
