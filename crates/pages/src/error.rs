@@ -8,7 +8,7 @@ pub enum Error {
     Spec(#[from] varve_spec::Error),
     /// The policy does not go with the machine.
     #[error(
-        "page policy `{policy}` needs {needs}, and this machine has {has}; take one with mode = \"{mode}\""
+        "page policy `{policy}` needs {needs}, but this machine has {has}; use one with mode = \"{mode}\""
     )]
     Unfit {
         /// The policy.

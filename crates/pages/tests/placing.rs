@@ -178,7 +178,7 @@ fn a_policy_that_does_not_fit_the_machine_says_so() {
     let error = |spec: &str, topology| Placement::on(spec, topology).err().unwrap().to_string();
     assert_eq!(
         error("static", tiered(10, 10)),
-        "page policy `static` needs a DRAM cache in front of slow memory, but this machine has fast and slow nodes without a cache; use a machine with mode = \"memory-mode\""
+        "page policy `static` needs a DRAM cache in front of slow memory, but this machine has fast and slow nodes without a cache; use one with mode = \"memory-mode\""
     );
     let unknown = error("statc", cached(10, 5));
     assert!(

@@ -1,6 +1,6 @@
 //! Wrong names, wrong files, wrong sizes: one line that says what is wrong and what to do, and the exit code for it.
 
-use crate::common::{TINY, home, varve};
+use crate::common::{TINY, home, typed, varve};
 use std::fs;
 
 #[test]
@@ -110,12 +110,7 @@ fn what_a_run_does_not_take_is_refused() {
         let said = varve(&["run", work, "--policy", "static", "--", "ls"]);
         said.refuses(2, &[work, "takes no arguments", "leave `-- ls` out"]);
     }
-    let hello = [
-        "run",
-        "programs/dist/hello.wasm",
-        "--machine",
-        "optane-6242",
-    ];
+    let hello = typed("run programs/dist/hello.wasm --machine optane-6242");
     for policy in ["all", "slow"] {
         let said = varve(&[&hello[..], &["--plan", "dram", "--policy", policy]].concat());
         said.refuses(
@@ -143,12 +138,7 @@ fn what_a_run_does_not_take_is_refused() {
 #[test]
 fn out_of_memory_names_the_scale_that_fits() {
     let run = |scale: &str| {
-        let words = [
-            "run",
-            "traces/sqlite-join.trace",
-            "--machine",
-            "optane-6242",
-        ];
+        let words = typed("run traces/sqlite-join.trace --machine optane-6242");
         varve(&[&words[..], &["--policy", "fast", "--scale", scale]].concat())
     };
     let mut scale = 65536;
@@ -227,14 +217,7 @@ fn a_damaged_trace_is_not_believed() {
 
 #[test]
 fn a_footprint_larger_than_the_machine_is_out_of_memory() {
-    let words = [
-        "run",
-        "gups:bytes=4TiB,updates=1k",
-        "--scale",
-        "512",
-        "--policy",
-        "static",
-    ];
+    let words = typed("run gups:bytes=4TiB,updates=1k --scale 512 --policy static");
     varve(&words).refuses(1, &["out of memory", "larger machine"]);
     // What every policy says alike is said once.
     varve(&words[..4]).refuses(1, &["out of memory"]);

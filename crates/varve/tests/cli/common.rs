@@ -64,10 +64,52 @@ pub fn home() -> PathBuf {
         .expect("the sources are there")
 }
 
+/// A command line: its words, or all of it as one types it, parted by spaces.
+pub trait Words {
+    fn words(&self) -> Vec<&OsStr>;
+}
+
+impl Words for str {
+    fn words(&self) -> Vec<&OsStr> {
+        typed(self).into_iter().map(OsStr::new).collect()
+    }
+}
+
+impl Words for String {
+    fn words(&self) -> Vec<&OsStr> {
+        self.as_str().words()
+    }
+}
+
+impl<S: AsRef<OsStr>> Words for [S] {
+    fn words(&self) -> Vec<&OsStr> {
+        self.iter().map(AsRef::as_ref).collect()
+    }
+}
+
+impl<S: AsRef<OsStr>, const N: usize> Words for [S; N] {
+    fn words(&self) -> Vec<&OsStr> {
+        self.as_slice().words()
+    }
+}
+
+impl<S: AsRef<OsStr>> Words for Vec<S> {
+    fn words(&self) -> Vec<&OsStr> {
+        self.as_slice().words()
+    }
+}
+
+/// The words of a command line, parted by spaces.
+pub fn typed(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 /// The binary, run among the sources, with nothing of the caller's surroundings that could change what it prints.
-pub fn command<S: AsRef<OsStr>>(words: &[S]) -> Command {
+pub fn command(words: &(impl Words + ?Sized)) -> Command {
     let mut c = Command::new(env!("CARGO_BIN_EXE_varve"));
-    c.args(words).current_dir(home()).stdin(Stdio::null());
+    c.args(words.words())
+        .current_dir(home())
+        .stdin(Stdio::null());
     for variable in [
         "COLUMNS",
         "CLICOLOR_FORCE",
@@ -85,12 +127,12 @@ pub fn command<S: AsRef<OsStr>>(words: &[S]) -> Command {
     c
 }
 
-pub fn varve<S: AsRef<OsStr>>(words: &[S]) -> Said {
+pub fn varve(words: &(impl Words + ?Sized)) -> Said {
     Said::of(command(words).output().expect("varve starts"))
 }
 
 /// The same, started in another folder.
-pub fn varve_in<S: AsRef<OsStr>>(folder: &Path, words: &[S]) -> Said {
+pub fn varve_in(folder: &Path, words: &(impl Words + ?Sized)) -> Said {
     let mut c = command(words);
     Said::of(c.current_dir(folder).output().expect("varve starts"))
 }
@@ -98,16 +140,8 @@ pub fn varve_in<S: AsRef<OsStr>>(folder: &Path, words: &[S]) -> Said {
 /// Runs a program on a region as persistent memory would be.
 pub fn on_region(region: &Path, program: &str, arguments: &[&str]) -> Said {
     let region = region.to_str().expect("a path of ours");
-    let begin = [
-        "run",
-        program,
-        "--durable",
-        region,
-        "--domain",
-        "memory",
-        "--",
-    ];
-    varve(&[&begin[..], arguments].concat())
+    let begin = format!("run {program} --durable {region} --domain memory --");
+    varve(&[&typed(&begin), arguments].concat())
 }
 
 /// A workload so small that a run takes a moment.

@@ -135,20 +135,10 @@ fn constants_of_an_enumeration_are_the_same_in_each_run() {
     .enumerate()
     {
         let path = region.to_str().unwrap();
-        let ran = varve(&[
-            "run",
-            DURABLE,
-            "--durable",
-            path,
-            "--domain",
-            "memory",
-            "--checks",
-            checks,
-            "--",
-            "tasks",
-            "--rounds",
-            "4",
-        ])
+        let ran = varve(&format!(
+            "run {DURABLE} --durable {path} --domain memory --checks {checks} -- tasks \
+             --rounds 4"
+        ))
         .well();
         let first = format!("alpha was {before}, one of ours: true\n");
         assert!(ran.out.starts_with(&first), "{checks}: {}", ran.out);

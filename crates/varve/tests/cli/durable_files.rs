@@ -1,6 +1,6 @@
 //! Region files as users meet them: damaged, in use, replaced, of an older format, on a full disk.
 
-use crate::common::{command, home, varve};
+use crate::common::{command, home, typed, varve};
 use crate::small_disk::SmallDisk;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -239,15 +239,8 @@ fn regions_that_store_much_leave_a_small_file() {
     let region = folder.path().join("a.region");
     let path = region.to_str().unwrap();
     let size = |operations: &str| {
-        let begin = [
-            "run",
-            "programs/dist/durable.wasm",
-            "--durable",
-            path,
-            "--domain",
-            "memory",
-            "--",
-        ];
+        let begin = format!("run programs/dist/durable.wasm --durable {path} --domain memory --");
+        let begin = typed(&begin);
         let kernel = ["fararray", "--size", "20000", "--operations", operations];
         varve(&[&begin[..], &kernel].concat()).well();
         std::fs::metadata(&region).unwrap().len()
@@ -261,14 +254,8 @@ fn ctrl_c_leaves_nothing_of_a_copy() {
     let folder = tempfile::tempdir().unwrap();
     let region = folder.path().join("a.region");
     let path = region.to_str().unwrap();
-    let begin = [
-        "run",
-        "programs/dist/durable.wasm",
-        "--durable",
-        path,
-        "--domain",
-        "memory",
-    ];
+    let begin = format!("run programs/dist/durable.wasm --durable {path} --domain memory");
+    let begin = typed(&begin);
     let farray = ["--", "farray", "--size", "100000", "--operations", "1"];
     varve(&[&begin[..], &farray].concat()).well();
     for wait in [1, 5, 15, 40, 80] {

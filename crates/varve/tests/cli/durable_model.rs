@@ -1,6 +1,6 @@
 //! Objects that survive on a modelled machine: where they are, what write-backs and fences cost, and what happens to the file.
 
-use crate::common::{Said, home, varve};
+use crate::common::{Said, home, typed, varve};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -102,17 +102,9 @@ fn plans_begin_with_the_same_objects() {
     let folder = tempfile::tempdir().unwrap();
     let region = folder.path().join("lists.region");
     let name = region.to_str().unwrap();
-    let arguments = [
-        "run",
-        DURABLE,
-        "--machine",
-        MACHINE,
-        "--plan",
-        "dram,slow",
-        "--durable",
-        name,
-        "--json",
-    ];
+    let arguments =
+        format!("run {DURABLE} --machine {MACHINE} --plan dram,slow --durable {name} --json");
+    let arguments = typed(&arguments);
     let said = varve(&[&arguments[..], &KERNEL].concat());
     assert_eq!(said.code, 0, "{}", said.err);
     let report: Value = serde_json::from_str(&said.out).expect("JSON");
@@ -169,16 +161,8 @@ fn what_means_nothing_on_a_model_is_refused() {
         assert!(refused.err.contains(said), "{options:?}: {}", refused.err);
     }
     for machine in ["haswell-2620v3", "cxl-spr", "optane-6230-memory-mode"] {
-        let arguments = [
-            "run",
-            DURABLE,
-            "--machine",
-            machine,
-            "--plan",
-            "dram",
-            "--durable",
-            name,
-        ];
+        let arguments = format!("run {DURABLE} --machine {machine} --plan dram --durable {name}");
+        let arguments = typed(&arguments);
         let refused = varve(&[&arguments[..], &KERNEL].concat());
         assert_eq!(refused.code, 2, "{machine}");
         assert!(

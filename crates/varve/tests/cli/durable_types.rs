@@ -117,16 +117,7 @@ fn what_changed_is_the_same_whatever_the_checks() {
     for checks in ["profiled", "unlikely", "unbiased", "likely", "deopt"] {
         let (_folder, region) = shop();
         let path = region.to_str().unwrap();
-        let run = [
-            "run",
-            AFTER,
-            "--durable",
-            path,
-            "--domain",
-            "memory",
-            "--checks",
-            checks,
-        ];
+        let run = format!("run {AFTER} --durable {path} --domain memory --checks {checks}");
         for opened in 1..3 {
             let said = varve(&run).well().out;
             assert!(

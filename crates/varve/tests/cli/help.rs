@@ -27,7 +27,7 @@ fn help(words: &[String]) -> Said {
 
 #[test]
 fn varve_alone_says_what_to_try() {
-    let said = varve::<&str>(&[]).well();
+    let said = varve("").well();
     assert!(
         said.out.contains("varve run traces/sqlite-join.trace"),
         "{}",

@@ -1,6 +1,6 @@
 //! Allocation sites of stock Java virtual machines: programs whose objects live for as long as is known, and what is said of them.
 
-use crate::common::{Said, command, has, home, varve};
+use crate::common::{Said, command, has, home, typed, varve};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -109,28 +109,13 @@ fn known(collector: &str, name: &str, old_by: &str) {
         return;
     };
     let file = folder.path().join("known.sites");
-    let words = [
-        "profile",
-        "-o",
-        text(&file),
-        "--interval",
-        "4KiB",
-        "--",
-        "java",
-        collector,
-        "-Xmx256m",
-        "-Xmn30m",
-        "-XX:SurvivorRatio=1",
-        "-XX:InitialSurvivorRatio=3",
-        "-XX:-UseAdaptiveSizePolicy",
-        "-XX:TargetSurvivorRatio=100",
-        "-XX:InitialTenuringThreshold=4",
-        "-XX:MaxTenuringThreshold=4",
-        "-cp",
-        text(folder.path()),
-        "Known",
-        "24",
-    ];
+    let words = format!(
+        "profile -o {} --interval 4KiB -- java {collector} -Xmx256m -Xmn30m -XX:SurvivorRatio=1 \
+         -XX:InitialSurvivorRatio=3 -XX:-UseAdaptiveSizePolicy -XX:TargetSurvivorRatio=100 \
+         -XX:InitialTenuringThreshold=4 -XX:MaxTenuringThreshold=4 -cp {} Known 24",
+        file.display(),
+        folder.path().display()
+    );
     let said = varve(&words).well();
     assert_eq!(said.out, "known\n");
     assert!(
@@ -250,14 +235,8 @@ fn a_script_that_starts_java_is_profiled_and_runs_add_up() {
     let file = folder.path().join("two.sites");
     let script = "java -version 2>/dev/null; java -XX:+UseSerialGC -Xmx64m -Xmn6m -cp \"$0\" Known 9; exit 3";
     let once = |more: &[&str]| {
-        let words = [
-            "profile",
-            "--java",
-            "-o",
-            text(&file),
-            "--interval",
-            "32KiB",
-        ];
+        let words = format!("profile --java -o {} --interval 32KiB", file.display());
+        let words = typed(&words);
         let command = ["--", "sh", "-c", script, text(folder.path())];
         varve(&[&words[..], more, &command].concat())
     };
@@ -361,26 +340,13 @@ fn a_profile_of_java_is_refused_where_another_kind_is_needed() {
     };
     let file = folder.path().join("k.sites");
     let file = text(&file);
-    let java = [
-        "--",
-        "java",
-        "-cp",
-        text(folder.path()),
-        "-Xmn2m",
-        "Known",
-        "1",
-    ];
+    let java = format!("-- java -cp {} -Xmn2m Known 1", folder.path().display());
+    let java = typed(&java);
     varve(&[&["profile", "-o", file][..], &java].concat()).well();
     varve(&["sites", file, "--fast", "25%"]).refuses(2, &["--fast 25%", "Java"]);
     varve(&["sites", file, "--by", "writes"]).refuses(2, &["--by writes", "Java"]);
     varve(&["sites", file, "--heuristic", "cgz-f"]).refuses(2, &["--heuristic", "Java"]);
-    let wasm = [
-        "run",
-        "programs/dist/trees.wasm",
-        "--plan",
-        "cgz-f",
-        "--machine",
-    ];
+    let wasm = typed("run programs/dist/trees.wasm --plan cgz-f --machine");
     varve(&[&wasm[..], &["optane-6242", "--profile", file]].concat())
         .refuses(2, &["a profile of a java program"]);
 
@@ -393,15 +359,10 @@ fn a_profile_of_java_is_refused_where_another_kind_is_needed() {
     let named = ["profile", "--java", "app.jar", "-o", text(&out)];
     varve(&named).refuses(2, &["app.jar", "-- COMMAND"]);
     assert!(!out.exists());
-    let mut wrong = command(&[
-        "profile",
-        "-o",
-        text(&out),
-        "--interval",
-        "4GiB",
-        "--",
-        "java",
-    ]);
+    let mut wrong = command(&format!(
+        "profile -o {} --interval 4GiB -- java",
+        out.display()
+    ));
     let wrong = Said::of(wrong.output().unwrap());
     assert!(
         wrong.code == 2 && wrong.err.contains("--interval"),

@@ -1,7 +1,7 @@
 //! Groups of programs: on the model, and on this machine. The stories with placement are of a machine with two kinds of memory; `.ci/run`
 //! tells them in a guest.
 
-use crate::common::{Said, command, home, varve};
+use crate::common::{Said, command, home, typed, varve};
 use crate::nodes::skip_unless_two_kinds;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,14 +14,8 @@ fn live(folder: &Path, text: &str, options: &[&str]) -> Said {
     fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
     let logs = folder.join("logs");
-    let words = [
-        "jobs",
-        "run",
-        file,
-        "--live",
-        "--logs",
-        logs.to_str().unwrap(),
-    ];
+    let words = format!("jobs run {file} --live --logs {}", logs.display());
+    let words = typed(&words);
     varve(&[&words[..], options].concat())
 }
 
@@ -40,16 +34,7 @@ fn number(said: &Said, run: usize, path: &str) -> f64 {
 /// The paper's first group, small: the baseline, each optimization and their sum, beside the paper's.
 #[test]
 fn the_first_group_of_the_paper_runs_on_the_model() {
-    let words = [
-        "jobs",
-        "run",
-        "examples/group1.toml",
-        "--machine",
-        "optane-6230n",
-        "--quick",
-        "--keep",
-        "none",
-    ];
+    let words = typed("jobs run examples/group1.toml --machine optane-6230n --quick --keep none");
     let said = varve(&words).well();
     for word in [
         "linux",
@@ -76,14 +61,7 @@ fn the_first_group_of_the_paper_runs_on_the_model() {
 #[test]
 fn a_plan_explains_itself_and_a_profile_classes() {
     let of = |action: &str| {
-        let words = [
-            "jobs",
-            action,
-            "examples/group1.toml",
-            "--quick",
-            "--keep",
-            "none",
-        ];
+        let words = format!("jobs {action} examples/group1.toml --quick --keep none");
         varve(&words).well().out
     };
     let plan = of("plan");
@@ -98,15 +76,9 @@ fn a_plan_explains_itself_and_a_profile_classes() {
 fn the_same_group_runs_on_this_machine() {
     let scratch = tempfile::tempdir().unwrap();
     let logs = scratch.path().to_str().unwrap();
-    let said = varve(&[
-        "jobs",
-        "run",
-        "examples/group1.toml",
-        "--live",
-        "--quick",
-        "--logs",
-        logs,
-    ])
+    let said = varve(&format!(
+        "jobs run examples/group1.toml --live --quick --logs {logs}"
+    ))
     .well();
     assert!(
         !said.out.contains("57.6"),
@@ -256,14 +228,8 @@ fn a_jobs_memory_is_that_of_its_children_and_demands_are_kept() {
     let jobs = |what: &str, mib: u32| {
         fs::write(&file, text(mib)).unwrap();
         let logs = scratch.path().join("logs");
-        let words = [
-            "jobs",
-            what,
-            file.to_str().unwrap(),
-            "--live",
-            "--json",
-            "--demands",
-        ];
+        let words = format!("jobs {what} {} --live --json --demands", file.display());
+        let words = typed(&words);
         let more = [kept.to_str().unwrap(), "--logs", logs.to_str().unwrap()];
         varve(&[&words[..], &more].concat()).well()
     };
@@ -291,13 +257,8 @@ fn a_jobs_memory_is_that_of_its_children_and_demands_are_kept() {
     jobs("profile", 48);
     assert!(times() > before, "`profile` measures anew");
     fs::write(&kept, "nonsense").unwrap();
-    let words = [
-        "jobs",
-        "plan",
-        file.to_str().unwrap(),
-        "--live",
-        "--demands",
-    ];
+    let words = format!("jobs plan {} --live --demands", file.display());
+    let words = typed(&words);
     varve(&[&words[..], &[kept.to_str().unwrap()]].concat())
         .refuses(2, &["--demands", "no file of demands"]);
 }
@@ -317,21 +278,9 @@ fn a_wrong_group_is_one_line_for_each_problem() {
     );
     let said = varve(&["jobs", "run", "no-such-group.toml"]);
     said.refuses(2, &["no-such-group.toml", "give a group's TOML file"]);
-    let one = varve(&[
-        "jobs",
-        "plan",
-        "examples/group1.toml",
-        "--machine",
-        "haswell-2620v3",
-    ]);
+    let one = varve("jobs plan examples/group1.toml --machine haswell-2620v3");
     one.refuses(2, &["haswell-2620v3", "has no slow memory"]);
-    let name = varve(&[
-        "jobs",
-        "run",
-        "examples/group1.toml",
-        "--strategy",
-        "placment",
-    ]);
+    let name = varve("jobs run examples/group1.toml --strategy placment");
     assert_eq!(name.code, 2);
     assert!(
         name.err.contains("no strategy is called `placment`"),
@@ -389,16 +338,11 @@ fn ctrl_c_ends_all_children() {
     let file = scratch.path().join("group.toml");
     fs::write(&file, program("a") + &program("b")).unwrap();
     let logs = scratch.path().join("logs");
-    let words = [
-        "jobs",
-        "run",
-        file.to_str().unwrap(),
-        "--live",
-        "--strategy",
-        "linux",
-        "--logs",
-        logs.to_str().unwrap(),
-    ];
+    let words = format!(
+        "jobs run {} --live --strategy linux --logs {}",
+        file.display(),
+        logs.display()
+    );
     let child = command(&words)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -495,20 +439,12 @@ fn placement_of_the_papers_first_group_on_nodes() {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
-    let words = [
-        "jobs",
-        "run",
-        "examples/group1.toml",
-        "--live",
-        "--quick",
-        "--json",
-    ];
-    let logs = [
-        "--strategy",
-        "linux,placement",
-        "--logs",
-        scratch.path().to_str().unwrap(),
-    ];
+    let words = typed("jobs run examples/group1.toml --live --quick --json");
+    let logs = format!(
+        "--strategy linux,placement --logs {}",
+        scratch.path().display()
+    );
+    let logs = typed(&logs);
     let said = varve(&[&words[..], &logs].concat()).well();
     let json = said.json();
     let notes = json["runs"][1]["notes"].as_array().unwrap();
@@ -645,14 +581,7 @@ fn the_example_is_where_the_book_says() {
 #[test]
 fn a_plan_is_emitted_for_a_scheduler() {
     let of = |options: &[&str]| {
-        let begin = [
-            "jobs",
-            "plan",
-            "examples/group1.toml",
-            "--quick",
-            "--keep",
-            "none",
-        ];
+        let begin = typed("jobs plan examples/group1.toml --quick --keep none");
         varve(&[&begin[..], options].concat())
     };
     for (target, words) in [

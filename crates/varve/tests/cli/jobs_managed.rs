@@ -1,6 +1,6 @@
 //! Managed programs in groups on the model: they share its memory with programs of other kinds.
 
-use crate::common::{Said, home, varve};
+use crate::common::{Said, home, typed, varve};
 use std::fs;
 
 const TREES: &str = "programs/dist/trees.wasm";
@@ -21,17 +21,11 @@ fn on_model(action: &str, text: &str, options: &[&str]) -> Said {
     let scratch = tempfile::tempdir().unwrap();
     let file = scratch.path().join("group.toml");
     fs::write(&file, text).unwrap();
-    let words = [
-        "jobs",
-        action,
-        file.to_str().unwrap(),
-        "--machine",
-        "optane-6230n",
-        "--scale",
-        "1",
-        "--keep",
-        "none",
-    ];
+    let words = format!(
+        "jobs {action} {} --machine optane-6230n --scale 1 --keep none",
+        file.display()
+    );
+    let words = typed(&words);
     varve(&[&words[..], options].concat())
 }
 

@@ -2,7 +2,7 @@
 //! generation, WebAssembly programs by object. Stories whose names begin with `nodes` are of a machine with two kinds of memory;
 //! `.ci/run` tells them in a guest.
 
-use crate::common::{Said, can_trace, has, home, varve};
+use crate::common::{Said, can_trace, has, home, typed, varve};
 use crate::nodes::{kinds, skip_unless_two_kinds};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -229,16 +229,11 @@ fn three_services_share_this_machine() {
     let node = kinds().0[0];
     let nodes = format!("fast={node},slow={node}");
     let logs = scratch.path().join("logs");
-    let options = [
-        "--live",
-        "--nodes",
-        &nodes,
-        "--strategy",
-        "placement",
-        "--json",
-        "--logs",
-        logs.to_str().unwrap(),
-    ];
+    let options = format!(
+        "--live --nodes {nodes} --strategy placement --json --logs {}",
+        logs.display()
+    );
+    let options = typed(&options);
     let json = jobs(scratch.path(), "run", &text, &options).well().json();
     for (name, said) in [
         (
@@ -279,14 +274,8 @@ fn parts_are_measured_on_this_machine() {
         solver.display()
     );
     let logs = scratch.path().join("logs");
-    let options = [
-        "--live",
-        "--nodes",
-        &nodes,
-        "--json",
-        "--logs",
-        logs.to_str().unwrap(),
-    ];
+    let options = format!("--live --nodes {nodes} --json --logs {}", logs.display());
+    let options = typed(&options);
     let said = jobs(
         scratch.path(),
         "profile",
@@ -363,14 +352,11 @@ fn nodes_have_each_object_and_generation_where_its_part_has_it() {
     };
     let (fast, slow) = kinds();
     let logs = scratch.path().join("logs");
-    let options = [
-        "--live",
-        "--strategy",
-        "placement",
-        "--json",
-        "--logs",
-        logs.to_str().unwrap(),
-    ];
+    let options = format!(
+        "--live --strategy placement --json --logs {}",
+        logs.display()
+    );
+    let options = typed(&options);
     let json = jobs(scratch.path(), "run", &text, &options).well().json();
     // The native program asked the kernel itself.
     let log = fs::read_to_string(logs.join("solver-placement.log")).unwrap();

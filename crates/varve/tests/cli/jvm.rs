@@ -1,6 +1,6 @@
 //! Stock Java virtual machines: recorded with what they say of their heaps, and replayed with generations in two memories.
 
-use crate::common::{Said, can_trace, has, varve};
+use crate::common::{Said, can_trace, has, typed, varve};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -51,17 +51,11 @@ fn compiled() -> Option<tempfile::TempDir> {
 
 /// The command that runs it with a collector. The compiler does little, since its accesses are replayed too.
 fn java(folder: &Path, collector: &str) -> Vec<String> {
-    let words = [
-        "java",
-        collector,
-        "-Xmx80m",
-        "-Xmn8m",
-        "-XX:TieredStopAtLevel=1",
-        "-cp",
-        folder.to_str().unwrap(),
-        "Generations",
-    ];
-    words.map(String::from).into()
+    let words = format!(
+        "java {collector} -Xmx80m -Xmn8m -XX:TieredStopAtLevel=1 -cp {} Generations",
+        folder.display()
+    );
+    typed(&words).into_iter().map(String::from).collect()
 }
 
 fn with<'a>(before: &[&'a str], command: &'a [String]) -> Said {
@@ -116,15 +110,9 @@ fn story(collector: &str, name: &str, beans: [&str; 2]) {
     let info = info.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(info.contains(&known), "{info}");
 
-    let said = varve(&[
-        "run",
-        trace,
-        "--machine",
-        "optane-6242",
-        "--plan",
-        "dram,slow,kg-n,slow-scan",
-        "--json",
-    ]);
+    let said = varve(&format!(
+        "run {trace} --machine optane-6242 --plan dram,slow,kg-n,slow-scan --json"
+    ));
     let json = said.well().json();
     for plan in ["dram", "slow", "kg-n", "slow-scan"] {
         let r = run(&json, plan);
@@ -168,18 +156,10 @@ fn story(collector: &str, name: &str, beans: [&str; 2]) {
     assert_eq!(number(run(&json, "slow"), "fast_bytes"), 0);
     assert_eq!(number(run(&json, "dram"), "slow_bytes"), 0);
 
-    let limited = varve(&[
-        "run",
-        trace,
-        "--machine",
-        "optane-6242",
-        "--plan",
-        "kg-n,first-touch",
-        "--fast",
-        "8MiB",
-        "--instances",
-        "2",
-    ]);
+    let limited = varve(&format!(
+        "run {trace} --machine optane-6242 --plan kg-n,first-touch --fast 8MiB \
+         --instances 2"
+    ));
     let table = limited.well().out;
     for word in [
         "one of 2 alike",
@@ -196,14 +176,7 @@ fn story(collector: &str, name: &str, beans: [&str; 2]) {
     assert!(table.lines().all(|l| l.chars().count() <= 80), "{table}");
 
     // More threads than a socket has are refused with what can be done.
-    let crowd = [
-        "run",
-        trace,
-        "--machine",
-        "optane-6242",
-        "--instances",
-        "64",
-    ];
+    let crowd = format!("run {trace} --machine optane-6242 --instances 64");
     let remedy = [
         "--instances 64",
         "32 hardware threads",
@@ -263,14 +236,10 @@ fn what_is_not_known_of_a_heap_is_a_line_and_no_guess() {
     let fake = folder.path().join("java");
     std::fs::write(&fake, "#!/bin/sh\necho no such class >&2\nexit 1\n").unwrap();
     std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let said = varve(&[
-        "run",
-        "--machine",
-        "optane-6242",
-        "--",
-        fake.to_str().unwrap(),
-        "X",
-    ]);
+    let said = varve(&format!(
+        "run --machine optane-6242 -- {} X",
+        fake.display()
+    ));
     assert_eq!(said.code, 1, "{}", said.err);
     let last = said.err.lines().last().unwrap();
     assert!(
@@ -283,17 +252,8 @@ fn what_is_not_known_of_a_heap_is_a_line_and_no_guess() {
     said.refuses(2, &["nowhere/java"]);
     varve(&["run", "--plan", "kg-m", "--", "java", "X"]).refuses(2, &["kg-m", "kg-n"]);
     varve(&["run", "--plan", "hot-sites", "--", "java", "X"]).refuses(2, &["hot-sites", "Java"]);
-    varve(&[
-        "run",
-        "--machine",
-        "haswell-2620v3",
-        "--plan",
-        "kg-n",
-        "--",
-        "java",
-        "X",
-    ])
-    .refuses(2, &["haswell-2620v3", "slow memory"]);
+    varve("run --machine haswell-2620v3 --plan kg-n -- java X")
+        .refuses(2, &["haswell-2620v3", "slow memory"]);
     varve(&["run", "--instances", "0", "--", "java", "X"]).refuses(2, &["--instances 0"]);
     varve(&["run", "--marked", "--machine", "cxl-spr", "--", "true"])
         .refuses(2, &["/varve/record/begin", "leave --marked out"]);

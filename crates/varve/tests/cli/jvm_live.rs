@@ -1,7 +1,7 @@
 //! Generations of stock Java virtual machines on memory nodes. Some stories are of a machine whose memory is all alike, some of
 //! one with memory alone on a node: each says that it is skipped on the other. `.ci/run` tells the latter in a guest.
 
-use crate::common::{Said, has, varve};
+use crate::common::{Said, has, typed, varve};
 use crate::nodes::{kinds, skip_unless_two_kinds};
 use crate::tier::{begun, tiered};
 use serde_json::{Value, json};
@@ -144,17 +144,9 @@ impl Told {
 }
 
 fn told(folder: &Path, options: &[&str], collector: &str, words: &[&str]) -> Told {
-    let java = [
-        "--json",
-        "--",
-        "java",
-        collector,
-        "-Xms40m",
-        "-Xmx40m",
-        "-Xmn6m",
-        "-XX:TieredStopAtLevel=1",
-        "-cp",
-    ];
+    let java =
+        format!("--json -- java {collector} -Xms40m -Xmx40m -Xmn6m -XX:TieredStopAtLevel=1 -cp");
+    let java = typed(&java);
     let folder = [folder.to_str().unwrap(), "Rounds"];
     let said = varve(&[&["run", "--live"], options, &java, &folder, words].concat()).well();
     let (rounds, rest) = said.err.split_once("allocated ").unwrap();
@@ -378,15 +370,8 @@ fn what_cannot_be_placed_runs_as_ever_unless_it_must_be() {
 
     // Without the counters that tell of allocation; without what debuggers attach to, which is not needed.
     let java = |option: &str, plan: &[&str]| {
-        let words = [
-            "--",
-            "java",
-            "-XX:+UseSerialGC",
-            option,
-            "-Xmx80m",
-            "-Xmn6m",
-            "-cp",
-        ];
+        let words = format!("-- java -XX:+UseSerialGC {option} -Xmx80m -Xmn6m -cp");
+        let words = typed(&words);
         let program = [folder.path().to_str().unwrap(), "Grows"];
         varve(&[&["run", "--live"], plan, &words, &program].concat()).well()
     };
@@ -450,18 +435,11 @@ fn compiled() -> Option<tempfile::TempDir> {
 
 /// Runs it with a heap that has to grow several times.
 fn grown(folder: &Path, options: &[&str], collector: &str) -> Said {
-    let java = [
-        "--",
-        "java",
-        collector,
-        "-Xms8m",
-        "-Xmx80m",
-        "-Xmn6m",
-        "-XX:TieredStopAtLevel=1",
-        "-cp",
-        folder.to_str().unwrap(),
-        "Grows",
-    ];
+    let java = format!(
+        "-- java {collector} -Xms8m -Xmx80m -Xmn6m -XX:TieredStopAtLevel=1 -cp {} Grows",
+        folder.display()
+    );
+    let java = typed(&java);
     varve(&[&["run", "--live"], options, &java].concat())
 }
 

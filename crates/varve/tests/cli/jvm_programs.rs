@@ -1,7 +1,7 @@
 //! The commands for Java on real programs: H2 and Lucene from `programs/jvm`, on the JDK that is installed and on a newer one. Each
 //! says what to do where one of them is missing; `.ci/run` gets both.
 
-use crate::common::{Said, can_trace, has, home, varve};
+use crate::common::{Said, can_trace, has, home, typed, varve};
 use crate::nodes::kinds;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -33,44 +33,25 @@ fn program(java: Option<String>, name: &str, young: &str, size: &str) -> Option<
         return None;
     }
     let classes = format!("{0}/classes:{0}/lib/*", built.display());
-    let words = [
-        "-XX:+UseParallelGC",
-        "-XX:TieredStopAtLevel=1",
-        "-Xmx64m",
-        young,
-        "-cp",
-        &classes,
-        "varve.jvm.Main",
-        name,
-        "--threads",
-        "2",
-        "--warm",
-        "5",
-        "--size",
-        size,
-    ];
-    Some([java?].into_iter().chain(words.map(String::from)).collect())
+    let words = format!(
+        "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -Xmx64m {young} -cp {classes} varve.jvm.Main \
+         {name} --threads 2 --warm 5 --size {size}"
+    );
+    let words = typed(&words).into_iter().map(String::from);
+    Some([java?].into_iter().chain(words).collect())
 }
 
-/// What came of them behind a command of ours; the program has answered twice.
-fn said(before: &[&str], program: &[String]) -> Said {
-    let program = program.iter().map(String::as_str);
-    let words: Vec<&str> = before
-        .iter()
-        .copied()
-        .chain(["--"])
-        .chain(program)
-        .collect();
-    let said = varve(&words).well();
-    let digests = said.out.lines().filter(|l| l.contains(": digest "));
-    assert_eq!(digests.count(), 2, "{}", said.out);
+/// What a command of ours said of the program, which has answered twice: on standard error where the output is JSON.
+fn said(before: &str, program: &[String]) -> Said {
+    let program: Vec<&str> = program.iter().map(String::as_str).collect();
+    let said = varve(&[&typed(before)[..], &["--"], &program].concat()).well();
+    let answers = if before.contains("--json") {
+        &said.err
+    } else {
+        &said.out
+    };
+    assert_eq!(answers.matches(": digest ").count(), 2, "{answers}");
     said
-}
-
-/// The JSON behind the program's own output.
-fn json(said: &Said) -> Value {
-    let begin = said.out.find("\n{").unwrap();
-    serde_json::from_str(&said.out[begin..]).unwrap()
 }
 
 /// Recorded between the driver's marks and replayed, by one command.
@@ -81,15 +62,8 @@ fn modelled(java: Option<String>, name: &str, version: u64) {
     let Some(program) = program(java, name, "-Xmn2m", "5") else {
         return;
     };
-    let plans = [
-        "--marked",
-        "--machine",
-        "optane-6242",
-        "--plan",
-        "dram,slow,kg-n",
-        "--json",
-    ];
-    let report = json(&said(&[&["run"], &plans[..]].concat(), &program));
+    let plans = "run --marked --machine optane-6242 --plan dram,slow,kg-n --json";
+    let report = said(plans, &program).json();
     let runs = report["runs"].as_array().unwrap();
     let seconds = |plan: &str| {
         let run = runs.iter().find(|run| run["plan"] == plan).unwrap();
@@ -109,12 +83,8 @@ fn placed(java: Option<String>, name: &str) {
     fast.truncate(1);
     let slow = slow.first().copied().unwrap_or(fast[0]);
     let nodes = format!("fast={},slow={slow}", fast[0]);
-    let report = json(&said(
-        &[
-            "run", "--live", "--plan", "kg-n", "--nodes", &nodes, "--json",
-        ],
-        &program,
-    ));
+    let placed = format!("run --live --plan kg-n --nodes {nodes} --json");
+    let report = said(&placed, &program).json();
     assert_eq!(report["notes"], serde_json::json!([]));
     let parts = report["processes"][0]["memory"].as_array().unwrap();
     for (what, node, least) in [("young", fast[0], 4 << 20), ("old", slow, 4 << 20)] {
@@ -137,7 +107,7 @@ fn sampled(java: Option<String>, name: &str, package: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("app.sites");
     let file = file.to_str().unwrap();
-    said(&["profile", "-o", file, "--interval", "32KiB"], &program);
+    said(&format!("profile -o {file} --interval 32KiB"), &program);
     let report = varve(&["sites", file, "--json"]).well().json();
     assert!(
         report["heap"]["young_collections"].as_u64() >= Some(3),

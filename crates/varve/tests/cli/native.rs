@@ -1,6 +1,6 @@
 //! Native programs, object by object: compared on a model, profiled, shown, placed on this machine, refused.
 
-use crate::common::{Said, can_trace, varve};
+use crate::common::{Said, can_trace, typed, varve};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,14 +13,10 @@ fn text(path: &Path) -> &str {
 /// A profile of the recorded program.
 fn profiled(folder: &Path) -> PathBuf {
     let file = folder.join("sqlite.sites");
-    varve(&[
-        "profile",
-        TRACE,
-        "-o",
-        text(&file),
-        "--machine",
-        "optane-6230",
-    ])
+    varve(&format!(
+        "profile {TRACE} -o {} --machine optane-6230",
+        file.display()
+    ))
     .well();
     file
 }
@@ -64,14 +60,9 @@ fn plans_for_objects_and_pages_stand_in_one_table() {
         }
         bytes("slow_read_bytes");
     }
-    let table = varve(&[
-        "run",
-        TRACE,
-        "--machine",
-        "optane-6230",
-        "--plan",
-        "dram,slow,knapsack",
-    ]);
+    let table = varve(&format!(
+        "run {TRACE} --machine optane-6230 --plan dram,slow,knapsack"
+    ));
     let table = table.well().out;
     assert!(table.lines().all(|l| l.chars().count() <= 80), "{table}");
     for word in ["Allocation sites", "slowdown", "--fast 25% is", "knapsack"] {
@@ -81,13 +72,7 @@ fn plans_for_objects_and_pages_stand_in_one_table() {
 
 #[test]
 fn more_fast_memory_is_a_row_more() {
-    let words = [
-        "--plan",
-        "dram,hot-sites",
-        "--fast",
-        "10%,50%,100%",
-        "--json",
-    ];
+    let words = typed("--plan dram,hot-sites --fast 10%,50%,100% --json");
     let json = varve(&[&["run", TRACE, "--machine", "optane-6230"], &words[..]].concat());
     let json = json.well().json();
     let runs = json["runs"].as_array().unwrap();
@@ -131,15 +116,8 @@ fn a_profile_is_made_shown_and_used() {
             .sum()
     };
     assert!(sum("knapsack") > 0 && sum("knapsack") <= json["budget_bytes"].as_u64().unwrap());
-    let words = [
-        "run",
-        TRACE,
-        "--machine",
-        "optane-6230",
-        "--plan",
-        "dram,knapsack",
-        "--json",
-    ];
+    let words = format!("run {TRACE} --machine optane-6230 --plan dram,knapsack --json");
+    let words = typed(&words);
     let own = varve(&words).well().json();
     let by_profile = varve(&[&words[..], &["--sites", text(&file)]].concat())
         .well()
@@ -147,15 +125,10 @@ fn a_profile_is_made_shown_and_used() {
     // It is a profile of this very run.
     assert_eq!(own["runs"][1]["seconds"], by_profile["runs"][1]["seconds"]);
     // Twice as much of everything, and the same sites.
-    varve(&[
-        "profile",
-        TRACE,
-        "-o",
-        text(&file),
-        "--machine",
-        "optane-6230",
-        "--add",
-    ])
+    varve(&format!(
+        "profile {TRACE} -o {} --machine optane-6230 --add",
+        file.display()
+    ))
     .well();
     let twice = varve(&["sites", text(&file), "--json"]).well().json();
     assert_eq!(twice["sites"].as_array().unwrap().len(), sites.len());
@@ -167,14 +140,8 @@ fn a_profile_is_made_shown_and_used() {
 
 #[test]
 fn sites_have_colours_where_channels_are_not_interleaved() {
-    let run = [
-        "run",
-        TRACE,
-        "--machine",
-        "haswell-2620v3",
-        "--plan",
-        "all,trays:capacity=20%",
-    ];
+    let run = format!("run {TRACE} --machine haswell-2620v3 --plan all,trays:capacity=20%");
+    let run = typed(&run);
     let table = varve(&run).well().out;
     for word in ["DIMMs of the first", "DRAM", "energy", "Advice", "hot (%)"] {
         assert!(table.contains(word), "no `{word}` in {table}");
@@ -216,155 +183,72 @@ fn what_cannot_be_is_said_in_one_line() {
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     let other = folder.path().join("other.sites");
     std::fs::write(&other, whole.replace("\"offset\": ", "\"offset\": 9")).unwrap();
-    let refused: &[(&[&str], &[&str])] = &[
+    let refused: &[(&str, &[&str])] = &[
+        ("run $trace --plan knapsak", &["did you mean `knapsack`?"]),
+        ("run $trace --sites $cut", &["cut.sites", "damaged"]),
         (
-            &["run", TRACE, "--plan", "knapsak"],
-            &["did you mean `knapsack`?"],
-        ),
-        (
-            &["run", TRACE, "--sites", text(&cut)],
-            &["cut.sites", "damaged"],
-        ),
-        (
-            &["run", TRACE, "--plan", "dram", "--sites", text(&other)],
+            "run $trace --plan dram --sites $other",
             &["does not know who allocated", "another program"],
         ),
         (
-            &["run", TRACE, "--sites", "none.sites"],
+            "run $trace --sites none.sites",
             &["none.sites", "varve profile"],
         ),
         (
-            &[
-                "run",
-                TRACE,
-                "--plan",
-                "knapsack",
-                "--machine",
-                "haswell-2620v3",
-            ],
+            "run $trace --plan knapsack --machine haswell-2620v3",
             &["haswell-2620v3", "no slow memory", "dram and trays"],
         ),
         (
-            &["run", TRACE, "--plan", "trays"],
+            "run $trace --plan trays",
             &["cxl-spr", "has slow memory", "such as haswell-2620v3"],
         ),
         (
-            &["run", TRACE, "--trays", "hot=2"],
+            "run $trace --trays hot=2",
             &["cxl-spr", "has slow memory", "such as haswell-2620v3"],
         ),
         (
-            &[
-                "run",
-                TRACE,
-                "--machine",
-                "haswell-2620v3",
-                "--plan",
-                "trays:capacity=0",
-            ],
+            "run $trace --machine haswell-2620v3 --plan trays:capacity=0",
             &["`trays`: `capacity=0`", "above 0"],
         ),
         (
-            &[
-                "run",
-                TRACE,
-                "--machine",
-                "haswell-2620v3",
-                "--plan",
-                "trays",
-                "--fast",
-                "10%",
-            ],
+            "run $trace --machine haswell-2620v3 --plan trays --fast 10%",
             &["--fast 10%", "no budget", "capacity"],
         ),
         (
-            &[
-                "run",
-                TRACE,
-                "--machine",
-                "haswell-2620v3",
-                "--trays",
-                "hot=5",
-            ],
+            "run $trace --machine haswell-2620v3 --trays hot=5",
             &["5 hot DIMMs", "has 4"],
         ),
         (
-            &[
-                "run",
-                TRACE,
-                "--machine",
-                "haswell-2620v3",
-                "--plan",
-                "trayz",
-            ],
+            "run $trace --machine haswell-2620v3 --plan trayz",
             &["did you mean `trays`?"],
         ),
+        ("run $trace --plan dram --policy slow", &["--plan"]),
+        ("profile -o x.sites", &["nothing to profile"]),
+        ("profile $trace -o x.sites --nursery 1MiB", &["--nursery"]),
+        ("profile $trace -o $sites", &["there already", "--add"]),
         (
-            &["run", TRACE, "--plan", "dram", "--policy", "slow"],
-            &["--plan"],
-        ),
-        (&["profile", "-o", "x.sites"], &["nothing to profile"]),
-        (
-            &["profile", TRACE, "-o", "x.sites", "--nursery", "1MiB"],
-            &["--nursery"],
-        ),
-        (
-            &["profile", TRACE, "-o", text(&file)],
-            &["there already", "--add"],
-        ),
-        (
-            &[
-                "profile",
-                TRACE,
-                "-o",
-                "x.sites",
-                "--machine",
-                "optane-6230-memory-mode",
-            ],
+            "profile $trace -o x.sites --machine optane-6230-memory-mode",
             &["slow memory"],
         ),
+        ("sites $sites --fast 10%,20%", &["one budget"]),
         (
-            &["sites", text(&file), "--fast", "10%,20%"],
-            &["one budget"],
-        ),
-        (
-            &["sites", text(&file), "--heuristic", "hotset"],
+            "sites $sites --heuristic hotset",
             &["does not divide a budget"],
         ),
+        ("run --live --sites $sites -- true", &["--fast 8GiB"]),
         (
-            &["run", "--live", "--sites", text(&file), "--", "true"],
-            &["--fast 8GiB"],
-        ),
-        (
-            &[
-                "run",
-                "--live",
-                "--sites",
-                text(&file),
-                "--fast",
-                "25%",
-                "--",
-                "true",
-            ],
+            "run --live --sites $sites --fast 25% -- true",
             &["give a size"],
         ),
         (
-            &[
-                "run",
-                "--live",
-                "--sites",
-                text(&file),
-                "--fast",
-                "1MiB",
-                "--plan",
-                "hotset",
-                "--",
-                "true",
-            ],
+            "run --live --sites $sites --fast 1MiB --plan hotset -- true",
             &["hotset"],
         ),
     ];
-    for (words, said) in refused {
-        varve(words).refuses(2, said);
+    for (line, said) in refused {
+        let line = line.replace("$trace", TRACE).replace("$sites", text(&file));
+        let line = line.replace("$cut", text(&cut));
+        varve(&line.replace("$other", text(&other))).refuses(2, said);
     }
     assert!(!Path::new("x.sites").exists());
 }
@@ -384,49 +268,27 @@ fn a_command_is_placed_on_this_machine_by_its_profile() {
     varve(&["profile", "-o", text(&file), "--", "sort", text(&words)]).well();
     // One node is enough to see that objects have two arenas.
     let live = |command: &[&str]| -> Said {
-        let run = [
-            "run",
-            "--live",
-            "--nodes",
-            "fast=0,slow=0",
-            "--sites",
-            text(&file),
-            "--fast",
-        ];
+        let run = format!(
+            "run --live --nodes fast=0,slow=0 --sites {} --fast",
+            file.display()
+        );
+        let run = typed(&run);
         varve(&[&run[..], &["64MiB", "--"], command].concat())
     };
-    let plain = varve(&[
-        "run",
-        "--live",
-        "--nodes",
-        "fast=0,slow=0",
-        "--sites",
-        text(&file),
-        "--fast",
-        "64MiB",
-        "--json",
-        "--",
-        "sort",
-        "-o",
-        "/dev/null",
-        text(&words),
-    ]);
+    let plain = varve(&format!(
+        "run --live --nodes fast=0,slow=0 --sites {} --fast 64MiB --json \
+         -- sort -o /dev/null {}",
+        file.display(),
+        words.display()
+    ));
     let json = plain.well().json();
     let sites = json["sites"].as_array().unwrap();
     assert!(!sites.is_empty(), "{json}");
     assert_eq!(json["exit_code"], 0);
-    let more = [
-        "run",
-        "--live",
-        "--nodes",
-        "fast=0,slow=0",
-        "--fast",
-        "900TiB",
-        "--sites",
-        text(&file),
-        "--",
-        "true",
-    ];
+    let more = format!(
+        "run --live --nodes fast=0,slow=0 --fast 900TiB --sites {} -- true",
+        file.display()
+    );
     let said = varve(&more).well();
     assert!(said.err.contains("TiB is more than the "), "{}", said.err);
     let said = live(&["sort", text(&words)]).well();
@@ -505,14 +367,7 @@ fn a_profile_of_another_build_is_taken_by_the_names_of_functions() {
     model(&["--stale"], &stripped).refuses(2, &["program has no names of functions", "stripped"]);
 
     let live = |options: &[&str], program: &Path| {
-        let run = [
-            "run",
-            "--live",
-            "--nodes",
-            "fast=0,slow=0",
-            "--fast",
-            "8MiB",
-        ];
+        let run = typed("run --live --nodes fast=0,slow=0 --fast 8MiB");
         let run = [&run[..], &["--json", "--sites", text(&file)]].concat();
         varve(&[&run[..], options, &["--", text(program)]].concat())
     };
@@ -567,14 +422,11 @@ fn files_of_other_tools_become_profiles() {
     ];
     std::fs::write(&raw, lines.join("\n") + "\n").unwrap();
     let file = folder.path().join("p.sites");
-    let said = varve(&[
-        "profile",
-        "--from",
-        "heaptrack",
-        text(&raw),
-        "-o",
-        text(&file),
-    ])
+    let said = varve(&format!(
+        "profile --from heaptrack {} -o {}",
+        raw.display(),
+        file.display()
+    ))
     .well();
     assert!(
         said.err.contains("note:"),
@@ -587,14 +439,11 @@ fn files_of_other_tools_become_profiles() {
     let bad = folder.path().join("bad");
     std::fs::write(&bad, "v 10400 3\n+ zz\n").unwrap();
     let out = folder.path().join("bad.sites");
-    let words = [
-        "profile",
-        "--from",
-        "heaptrack",
-        text(&bad),
-        "-o",
-        text(&out),
-    ];
+    let words = format!(
+        "profile --from heaptrack {} -o {}",
+        bad.display(),
+        out.display()
+    );
     varve(&words).refuses(2, &["bad", "bad:2: "]);
     assert!(!out.exists());
 }
@@ -613,14 +462,12 @@ fn records_of_damon_become_a_profile_of_what_a_map_tells() {
     std::fs::write(&record, &lines).unwrap();
     let import = |name: &str, options: &[&str]| {
         let file = folder.path().join(name);
-        let words = [
-            "profile",
-            "--from",
-            "damon",
-            text(&record),
-            "-o",
-            text(&file),
-        ];
+        let words = format!(
+            "profile --from damon {} -o {}",
+            record.display(),
+            file.display()
+        );
+        let words = typed(&words);
         let said = varve(&[&words[..], options].concat()).well();
         let json = varve(&["sites", text(&file), "--json"]).well().json();
         let sites = json["sites"].as_array().unwrap().iter().map(|site| {
@@ -658,14 +505,11 @@ fn records_of_damon_become_a_profile_of_what_a_map_tells() {
     );
     std::fs::write(&record, "nothing of the kind\n").unwrap();
     let out = folder.path().join("bad.sites");
-    varve(&[
-        "profile",
-        "--from",
-        "damon",
-        text(&record),
-        "-o",
-        text(&out),
-    ])
+    varve(&format!(
+        "profile --from damon {} -o {}",
+        record.display(),
+        out.display()
+    ))
     .refuses(2, &["no records of DAMON"]);
     assert!(!out.exists());
 }

@@ -297,15 +297,9 @@ fn a_full_node_ends_the_program_with_one_line() {
     fs::write(&file, wat::parse_str(text).unwrap()).unwrap();
     let take = |bytes: &str, nodes: &str| {
         let file = file.to_str().unwrap();
-        varve(&[
-            "run",
-            file,
-            "--invoke=take",
-            "--plan=kg-n",
-            nodes,
-            "--",
-            bytes,
-        ])
+        varve(&format!(
+            "run {file} --invoke=take --plan=kg-n {nodes} -- {bytes}"
+        ))
     };
     let nodes = format!("--nodes=fast={},slow={small}", fast[0]);
     take("1000000", &nodes).well();

@@ -93,14 +93,10 @@ fn a_seed_makes_a_difference_and_the_number_of_jobs_does_not() {
 fn a_report_is_a_page_with_its_data() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("new/report");
-    varve(&[
-        "run",
-        TINY,
-        "--policy",
-        "random,static",
-        "--out",
-        out.to_str().unwrap(),
-    ])
+    varve(&format!(
+        "run {TINY} --policy random,static --out {}",
+        out.display()
+    ))
     .well();
     let names = fs::read_dir(&out).unwrap().map(|e| e.unwrap().path());
     let kinds: BTreeSet<String> = names

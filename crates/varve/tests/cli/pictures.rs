@@ -1,6 +1,6 @@
 //! `--out`: pictures beside the page, for each kind of run on the model, and what Perfetto's own trace processor finds in them.
 
-use crate::common::{Said, has, home, varve};
+use crate::common::{Said, has, home, typed, varve};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -121,11 +121,7 @@ fn counter<'a>(found: &'a Value, begin: &str) -> Option<&'a Value> {
 
 #[test]
 fn a_native_run_shows_where_it_waits_and_which_memory_is_used_when() {
-    let words = [
-        "traces/sqlite-join.trace",
-        "--plan",
-        "dram,slow,first-touch",
-    ];
+    let words = typed("traces/sqlite-join.trace --plan dram,slow,first-touch");
     let (folder, _) = drawn(&words);
     let path = folder.path();
     let flame = text(path, "flame.svg");
@@ -223,21 +219,10 @@ fn the_function_that_chases_pointers_waits_and_the_one_that_reads_in_order_does_
 
 #[test]
 fn a_managed_run_shows_its_collections_and_what_memory_draws() {
-    let words = [
-        "programs/dist/graph.wasm",
-        "--nursery",
-        "512KiB",
-        "--machine",
-        "optane-6242",
-        "--plan",
-        "dram,slow",
-        "--",
-        "pagerank",
-        "--scale",
-        "9",
-        "--iterations",
-        "4",
-    ];
+    let words = typed(
+        "programs/dist/graph.wasm --nursery 512KiB --machine optane-6242 \
+         --plan dram,slow -- pagerank --scale 9 --iterations 4",
+    );
     let (folder, _) = drawn(&words);
     let runs = results(folder.path(), "plan");
     let count = |plan: &str| {
@@ -317,15 +302,10 @@ fn a_java_run_shows_its_pauses_and_what_its_memory_is_for() {
 
 #[test]
 fn a_page_policy_shows_phases_regions_and_the_pages_that_it_moves() {
-    let words = [
-        "gups:bytes=256GiB,updates=2M,threads=4",
-        "--machine",
-        "optane-6230n",
-        "--scale",
-        "256",
-        "--policy",
-        "first-touch,hotset:period=1ms",
-    ];
+    let words = typed(
+        "gups:bytes=256GiB,updates=2M,threads=4 --machine optane-6230n --scale 256 \
+         --policy first-touch,hotset:period=1ms",
+    );
     let (folder, _) = drawn(&words);
     let runs = results(folder.path(), "policy");
     let policy = "hotset:period=1ms";
@@ -347,15 +327,10 @@ fn a_page_policy_shows_phases_regions_and_the_pages_that_it_moves() {
 
 #[test]
 fn requests_are_all_in_the_timeline_however_many_an_event_stands_for() {
-    let words = [
-        "ycsb:threads=2,requests=20k",
-        "--machine",
-        "optane-6230n",
-        "--scale",
-        "256",
-        "--policy",
-        "first-touch",
-    ];
+    let words = typed(
+        "ycsb:threads=2,requests=20k --machine optane-6230n --scale 256 \
+         --policy first-touch",
+    );
     let (folder, _) = drawn(&words);
     let lanes = ["read, thread 0", "read, thread 1"];
     let shown: u64 = lanes

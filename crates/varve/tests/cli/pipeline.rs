@@ -1,6 +1,6 @@
 //! One way from what is asked for to what came of it, for every kind of program: the same plans, budgets, failures and words.
 
-use crate::common::{can_trace, has, names, varve};
+use crate::common::{can_trace, has, names, typed, varve};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -75,14 +75,8 @@ fn a_page_policy_moves_pages_of_native_programs_and_keeps_its_parameters() {
     let folder = tempfile::tempdir().unwrap();
     let trace = hot_and_cold(folder.path());
     let run = |plans: &str, more: &[&str]| {
-        let words = [
-            "run",
-            trace.to_str().unwrap(),
-            "--machine",
-            "optane-6230",
-            "--fast",
-            "48MiB",
-        ];
+        let words = format!("run {} --machine optane-6230 --fast 48MiB", trace.display());
+        let words = typed(&words);
         varve(&[&words[..], &["--plan", plans], more].concat())
     };
     let plans = "dram,first-touch,hotset,hotset:sample-period=500,hotset:scale=1";
@@ -166,15 +160,8 @@ fn a_plan_is_explained_for_each_kind_of_program_that_has_it() {
     varve(&["plan", "kg-n:inside=slow"]).refuses(2, &["inside"]);
 
     // Collections of everything are full in every table.
-    let heap = [
-        "run",
-        HEAP,
-        "--machine",
-        "optane-6242",
-        "--plan",
-        "dram",
-        "--",
-    ];
+    let heap = format!("run {HEAP} --machine optane-6242 --plan dram --");
+    let heap = typed(&heap);
     let table = varve(&[&heap[..], &["pagerank", "--scale", "8"]].concat())
         .well()
         .out;
@@ -187,14 +174,8 @@ fn a_plan_is_explained_for_each_kind_of_program_that_has_it() {
 #[test]
 fn a_plan_that_fails_takes_no_other_with_it_and_is_a_failure_if_it_was_named() {
     // A slow memory that is too small for all of the program, and not for what leaves fast memory.
-    let small = [
-        "run",
-        TRACE,
-        "--machine",
-        "cxl-spr",
-        "--set",
-        "cxl.bytes=10MiB",
-    ];
+    let small = format!("run {TRACE} --machine cxl-spr --set cxl.bytes=10MiB");
+    let small = typed(&small);
     let run = |more: &[&str]| varve(&[&small[..], more].concat());
     let said = run(&["--plan", "dram,slow,hot-sites"]);
     assert_eq!(said.code, 1, "{}", said.err);
@@ -235,12 +216,7 @@ fn a_row_of_a_sweep_is_of_its_plan_or_says_why_not() {
     );
     std::fs::write(&file, text).unwrap();
     let out = folder.path().join("out");
-    let said = varve(&[
-        "sweep",
-        file.to_str().unwrap(),
-        "--out",
-        out.to_str().unwrap(),
-    ]);
+    let said = varve(&format!("sweep {} --out {}", file.display(), out.display()));
     assert_ne!(said.code, 0, "{}", said.out);
     let all = format!("{}{}", said.out, said.err);
     assert!(all.contains("out of memory"), "{all}");
@@ -280,14 +256,8 @@ fn a_table_of_sites_does_not_say_0_of_what_it_does_not_know() {
     let folder = tempfile::tempdir().unwrap();
     let trace = hot_and_cold(folder.path());
     let table = |plans: &str| {
-        let words = [
-            "run",
-            trace.to_str().unwrap(),
-            "--machine",
-            "optane-6230",
-            "--fast",
-            "48MiB",
-        ];
+        let words = format!("run {} --machine optane-6230 --fast 48MiB", trace.display());
+        let words = typed(&words);
         varve(&[&words[..], &["--plan", plans]].concat()).well().out
     };
     let in_dram = |table: &str, site: &str| {
@@ -307,14 +277,7 @@ fn a_table_of_sites_does_not_say_0_of_what_it_does_not_know() {
 
 #[test]
 fn with_json_standard_output_is_one_document() {
-    let heap = [
-        "run",
-        "programs/dist/hello.wasm",
-        "--machine",
-        "optane-6242",
-        "--plan",
-        "dram",
-    ];
+    let heap = typed("run programs/dist/hello.wasm --machine optane-6242 --plan dram");
     let said = varve(&[&heap[..], &["--json"]].concat()).well();
     said.json();
     assert!(said.err.contains("Hello, world!"), "{}", said.err);

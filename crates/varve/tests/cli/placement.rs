@@ -1,6 +1,6 @@
 //! Heap plans that go by what a program says of itself: marks at allocation sites, intervals.
 
-use crate::common::{Said, TINY, varve};
+use crate::common::{Said, TINY, typed, varve};
 
 const GRAPH: &str = "programs/dist/graph.wasm";
 
@@ -141,16 +141,7 @@ fn a_program_that_says_nothing_of_itself_is_told_about() {
 
 #[test]
 fn all_plans_that_need_no_profile_are_run() {
-    let said = varve(&[
-        "run",
-        "programs/dist/hello.wasm",
-        "--machine",
-        "optane-6242",
-        "--plan",
-        "all",
-        "--json",
-    ])
-    .well();
+    let said = varve("run programs/dist/hello.wasm --machine optane-6242 --plan all --json").well();
     for plan in ["kg-w", "hints", "pima", "hints+pima"] {
         assert!(said.out.contains(&format!("\"{plan}\"")), "{plan}");
     }
@@ -203,14 +194,7 @@ fn what_makes_no_sense_is_one_line() {
 
 #[test]
 fn a_program_that_fails_is_compared_with_nothing() {
-    let words = [
-        "--machine",
-        "optane-6242",
-        "--plan",
-        "kg-n",
-        "--",
-        "nonsense",
-    ];
+    let words = typed("--machine optane-6242 --plan kg-n -- nonsense");
     let said = varve(&[&["run", GRAPH], &words[..]].concat());
     assert_eq!((said.code, &*said.out), (2, ""), "{}", said.err);
     assert!(
@@ -275,18 +259,10 @@ fn a_heap_beyond_the_machine_or_its_references_is_one_line() {
 
 #[test]
 fn a_plan_that_cannot_run_does_not_lose_the_others() {
-    let said = varve(&[
-        "run",
-        "programs/dist/hello.wasm",
-        "--machine",
-        "optane-6242",
-        "--plan",
-        "dram,kg-w,kg-n",
-        "--nursery",
-        "256KiB",
-        "--fast-max",
-        "1MiB",
-    ]);
+    let said = varve(
+        "run programs/dist/hello.wasm --machine optane-6242 --plan dram,kg-w,kg-n \
+         --nursery 256KiB --fast-max 1MiB",
+    );
     // It was asked for by name, which a script has to notice.
     assert_eq!(said.code, 1, "{}", said.err);
     assert!(said.out.contains("Not run: kg-w:"), "{}", said.out);
@@ -346,14 +322,7 @@ fn a_share_of_fast_memory_is_of_what_the_program_takes() {
 fn several_shares_of_fast_memory_are_compared_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    let options = [
-        "--machine",
-        "optane-6242",
-        "--plan",
-        "slow,kg-n",
-        "--fast",
-        "60%,90%",
-    ];
+    let options = typed("--machine optane-6242 --plan slow,kg-n --fast 60%,90%");
     let said = graph(&[&options[..], &["--out", out, "--json"]].concat()).well();
     let names: Vec<String> = said.json()["runs"]
         .as_array()

@@ -1,6 +1,6 @@
 //! Site profiles: made, shown, used, refused.
 
-use crate::common::{Said, home, varve};
+use crate::common::{Said, home, typed, varve};
 use std::path::{Path, PathBuf};
 
 const GRAPH: &str = "programs/dist/graph.wasm";
@@ -67,15 +67,7 @@ fn a_program_is_profiled_shown_and_run_by_what_was_seen() {
 
     // Another input than the profile's; hot sites in DRAM, which is more than none and less than all.
     let arguments = ["pagerank", "--scale", "9", "--iterations", "4"];
-    let options = [
-        "--nursery",
-        "256KiB",
-        "--machine",
-        "optane-6242",
-        "--plan",
-        "dram,kg-n,cgz-f",
-        "--json",
-    ];
+    let options = typed("--nursery 256KiB --machine optane-6242 --plan dram,kg-n,cgz-f --json");
     let json = run(GRAPH, &file, &options, &arguments).well().json();
     let bytes = |plan: &str| {
         let runs = json["runs"].as_array().unwrap();
@@ -288,12 +280,11 @@ fn a_program_that_fails_leaves_no_profile() {
     let traps = folder.path().join("traps.wasm");
     let module = wat::parse_str("(module (func (export \"_start\") unreachable))").unwrap();
     std::fs::write(&traps, module).unwrap();
-    let said = varve(&[
-        "profile",
-        traps.to_str().unwrap(),
-        "-o",
-        file.to_str().unwrap(),
-    ]);
+    let said = varve(&format!(
+        "profile {} -o {}",
+        traps.display(),
+        file.display()
+    ));
     assert_eq!(said.code, 1, "{}", said.err);
     assert!(!file.exists());
     let exit = varve(&[&words("exit")[..], &["7"]].concat());

@@ -18,15 +18,9 @@ fn every_policy_runs_on_every_machine_that_it_goes_with() {
     let machines = names(&varve(&["machine", "list", "--json"]).well().json());
     let mut ran = BTreeSet::new();
     for machine in &machines {
-        let report = varve(&[
-            "run",
-            TINY,
-            "--machine",
-            machine,
-            "--scale",
-            "256",
-            "--json",
-        ])
+        let report = varve(&format!(
+            "run {TINY} --machine {machine} --scale 256 --json"
+        ))
         .well()
         .json();
         assert_eq!(report["machine"], machine.as_str());

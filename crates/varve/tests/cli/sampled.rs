@@ -119,19 +119,11 @@ fn a_hot_site_is_worth_more_than_a_cold_one_and_is_placed_so() {
     // Room for the hot site and not for both, whatever the samples say of their sizes.
     let cold = counts(&profile, "make_cold");
     let room = (hot.peak_bytes + cold.peak_bytes / 2).to_string();
-    let placed = [
-        "run",
-        "--live",
-        "--nodes",
-        "fast=0,slow=0",
-        "--sites",
-        text(&file),
-        "--fast",
-        &room,
-        "--json",
-        "--",
-        text(&program),
-    ];
+    let placed = format!(
+        "run --live --nodes fast=0,slow=0 --sites {} --fast {room} --json -- {}",
+        file.display(),
+        program.display()
+    );
     let json = varve(&placed).well().json();
     let bytes = |name: &str, kind: &str| {
         let sites = json["sites"].as_array().unwrap().iter();
@@ -151,30 +143,17 @@ fn a_placed_program_that_runs_is_sampled_and_goes_on() {
     };
     let (first, second) = (folder.path().join("a.sites"), folder.path().join("b.sites"));
     sampled(&program, &first);
-    let placed = command(&[
-        "run",
-        "--live",
-        "--nodes",
-        "fast=0,slow=0",
-        "--sites",
-        text(&first),
-        "--fast",
-        "1GiB",
-        "--",
-        text(&program),
-    ]);
+    let placed = command(&format!(
+        "run --live --nodes fast=0,slow=0 --sites {} --fast 1GiB -- {}",
+        first.display(),
+        program.display()
+    ));
     let (child, process) = started(placed);
     let process = process.to_string();
-    varve(&[
-        "profile",
-        "--live",
-        "--pid",
-        &process,
-        "--for",
-        "2s",
-        "-o",
-        text(&second),
-    ])
+    varve(&format!(
+        "profile --live --pid {process} --for 2s -o {}",
+        second.display()
+    ))
     .well();
     is_hot_worth_more(&second);
     let said = ends(child).well();

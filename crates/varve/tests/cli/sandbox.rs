@@ -1,6 +1,6 @@
 //! What a WebAssembly program is given of the system, and what ends one that asks for more.
 
-use crate::common::{Said, has, home, varve, varve_in};
+use crate::common::{Said, has, home, typed, varve, varve_in};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -140,17 +140,13 @@ fn a_path_that_leads_out_is_named_with_the_option_that_gives_it() {
         said.err
     );
     // What the note says helps.
-    let words = [
-        "run",
-        text(&graph),
-        "--dir",
-        ".",
-        "--dir",
-        text(&here),
-        "--",
-        "components",
-        text(&file),
-    ];
+    let words = format!(
+        "run {} --dir . --dir {} -- components {}",
+        graph.display(),
+        here.display(),
+        file.display()
+    );
+    let words = typed(&words);
     let said = varve_in(elsewhere.path(), &words);
     assert!(
         !said.err.contains("note:") && !said.err.contains("cannot read"),
@@ -230,26 +226,17 @@ fn a_program_without_end_ends_with_the_code_of_timeout() {
     }
     let file = place.0.path().join("loops.wasm");
     let sites = place.here().join("p.sites");
-    let words = [
-        "profile",
-        text(&file),
-        "-o",
-        text(&sites),
-        "--timeout",
-        "300ms",
-    ];
+    let words = format!(
+        "profile {} -o {} --timeout 300ms",
+        file.display(),
+        sites.display()
+    );
     varve(&words).refuses(124, &["--timeout 300ms"]);
     assert!(!sites.exists());
-    let words = [
-        "run",
-        text(&file),
-        "--machine",
-        "cxl-spr",
-        "--plan",
-        "dram",
-        "--timeout",
-        "300ms",
-    ];
+    let words = format!(
+        "run {} --machine cxl-spr --plan dram --timeout 300ms",
+        file.display()
+    );
     varve(&words).refuses(124, &["--timeout 300ms"]);
     assert_eq!(place.run("opens", &["--timeout", "1m"]).code, 0, "in time");
 }

@@ -41,20 +41,13 @@ pub fn works(pid: u32) -> bool {
 fn ctrl_c_ends_a_run_with_130_and_leaves_nothing() {
     for name in ["INT", "TERM"] {
         let scratch = tempfile::tempdir().unwrap();
-        let mut child = command(&[
-            "run",
-            "gups:updates=0,time=1000s",
-            "--scale",
-            "64",
-            "--policy",
-            "random;static",
-        ])
-        .env("TMPDIR", scratch.path())
-        .env("XDG_CACHE_HOME", scratch.path())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        let mut child = command("run gups:updates=0,time=1000s --scale 64 --policy random;static")
+            .env("TMPDIR", scratch.path())
+            .env("XDG_CACHE_HOME", scratch.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         while !works(child.id()) {
             assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
             sleep(Duration::from_millis(5));
@@ -161,17 +154,11 @@ fn a_full_disk_is_one_error_and_the_trace_so_far_is_readable() {
     let file = disk.path().join("gzip.trace");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let big = crate::common::home().join("Cargo.lock");
-    let words = [
-        "trace",
-        "-o",
-        file.to_str().unwrap(),
-        "--",
-        "gzip",
-        "-9",
-        "-c",
-        source,
-        big.to_str().unwrap(),
-    ];
+    let words = format!(
+        "trace -o {} -- gzip -9 -c {source} {}",
+        file.display(),
+        big.display()
+    );
     let said = command(&words).stdout(Stdio::null()).output().unwrap();
     let err = String::from_utf8_lossy(&said.stderr).into_owned();
     assert_eq!(said.status.code(), Some(1), "{err}");

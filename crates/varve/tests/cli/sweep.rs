@@ -1,6 +1,6 @@
 //! Sweeps: points that are kept, resumed, shared out, merged; and a run with several seeds.
 
-use crate::common::{Said, TINY, command, home, varve, varve_in};
+use crate::common::{Said, TINY, command, home, typed, varve, varve_in};
 use crate::stop::{signal, works};
 use serde_json::Value;
 use std::fs;
@@ -49,22 +49,10 @@ fn a_plan_that_was_not_run_has_no_row_of_another() {
         assert!(said.err.contains(word), "{}", said.err);
     }
     // The run by itself says the same.
-    let run = [
-        "run",
-        graph.to_str().unwrap(),
-        "--machine",
-        "optane-6242",
-        "--fast",
-        "5%",
-        "--plan",
-        "kg-w",
-        "--",
-        "pagerank",
-        "--scale",
-        "10",
-        "--iterations",
-        "2",
-    ];
+    let run = format!(
+        "run {} --machine optane-6242 --fast 5% --plan kg-w -- pagerank --scale 10 --iterations 2",
+        graph.display()
+    );
     let said = varve(&run);
     assert_eq!(said.code, 2);
     assert!(said.err.contains("fast memory"), "{}", said.err);
@@ -273,16 +261,8 @@ fn a_share_may_come_from_the_job_array() {
 
 #[test]
 fn several_seeds_are_medians_with_their_spread() {
-    let words = [
-        "run",
-        TINY,
-        "--machine",
-        "optane-6230",
-        "--policy",
-        "first-touch",
-        "--set",
-        "core.ipc=1.5",
-    ];
+    let words = format!("run {TINY} --machine optane-6230 --policy first-touch --set core.ipc=1.5");
+    let words = typed(&words);
     let all = varve(&[&words[..], &["--seeds", "3", "--json"]].concat()).well();
     let all: Value = serde_json::from_str(&all.out).unwrap();
     let columns: Vec<&str> = all["table"]["columns"]
@@ -396,16 +376,7 @@ impl Pretended {
     }
 
     fn submit(&self) -> Value {
-        let words = [
-            "sweep",
-            "submit",
-            "four.toml",
-            "--array",
-            "2",
-            "--json",
-            "--",
-            "--time=5",
-        ];
+        let words = typed("sweep submit four.toml --array 2 --json -- --time=5");
         self.varve(&words).well().json()
     }
 
@@ -616,16 +587,7 @@ fn a_study_is_submitted_and_told_as_a_sweep_is() {
     assert_eq!(counts(), [11, 0, 0, 6, 0]);
     let status = study("status", &[]).well();
     prints(&status, "task 1 of job 17 ended as OUT_OF_MEMORY");
-    let merge = [
-        "study",
-        "app-aware",
-        "--quick",
-        "--only",
-        "E5",
-        "--keep",
-        "runs",
-        "--merge",
-    ];
+    let merge = typed("study app-aware --quick --only E5 --keep runs --merge");
     slurm.varve(&merge).refuses(1, &["6 of 17 runs"]);
     // Only what failed goes there again.
     assert_eq!(study("submit", &submit).well().json()["points"], 6);
@@ -653,15 +615,7 @@ fn a_study_is_submitted_and_told_as_a_sweep_is() {
 fn a_study_is_shared_out_as_a_sweep_is() {
     let folder = tempfile::tempdir().unwrap();
     let study = |words: &[&str]| {
-        let all = [
-            "study",
-            "app-aware",
-            "--quick",
-            "--only",
-            "E5",
-            "--keep",
-            "runs",
-        ];
+        let all = typed("study app-aware --quick --only E5 --keep runs");
         varve_in(folder.path(), &[&all, words].concat())
     };
     let script = study(&["--emit", "slurm", "--shards", "2"]).well().out;

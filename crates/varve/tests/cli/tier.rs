@@ -1,7 +1,7 @@
 //! Pages of programs that run already. Most stories are of a machine with memory alone on a node, and say elsewhere that they are
 //! skipped: `.ci/run` tells them in a guest.
 
-use crate::common::{Said, command, has, is_root, varve};
+use crate::common::{Said, command, has, is_root, typed, varve};
 use crate::nodes::skip_unless_two_kinds;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -123,15 +123,8 @@ fn what_cannot_be_tiered_is_refused_in_a_line() {
     let out = "--out=/nowhere/at/all";
     varve(&["tier", both, "--policy=trays", out, "--", "true"]).refuses(2, &["chooses frames"]);
     varve(&["tier", both, "--policy=hotset:period=1ms", "--", "true"]).refuses(2, &["10ms"]);
-    varve(&[
-        "tier",
-        both,
-        "--policy=slow",
-        "--observe=bits",
-        "--",
-        "true",
-    ])
-    .refuses(2, &["leave --observe out"]);
+    varve(&format!("tier {both} --policy=slow --observe=bits -- true"))
+        .refuses(2, &["leave --observe out"]);
 }
 
 #[test]
@@ -139,23 +132,11 @@ fn where_memory_is_alike_it_says_so_or_tells_what_it_would_decide() {
     if !crate::nodes::two_kinds() {
         varve(&["tier", "--", "true"]).refuses(2, &["all memory is alike", "--nodes"]);
     }
-    let words = [
-        "tier",
-        "--nodes=fast=0,slow=0",
-        "--policy=hotset:period=100ms",
-        "--beside",
-    ];
+    let words = typed("tier --nodes=fast=0,slow=0 --policy=hotset:period=100ms --beside");
     let folder = tempfile::tempdir().unwrap();
     let out = format!("--out={}", folder.path().display());
-    let more = [
-        "--observe=bits",
-        "--core=100%",
-        "--json",
-        &out,
-        "--",
-        "sleep",
-        "3",
-    ];
+    let more = format!("--observe=bits --core=100% --json {out} -- sleep 3");
+    let more = typed(&more);
     let said = varve(&[&words[..], &more].concat()).well();
     assert!(said.err.contains("both fast and slow"), "{}", said.err);
     assert!(said.err.contains("not seen: "), "{}", said.err);
@@ -178,15 +159,7 @@ fn where_memory_is_alike_it_says_so_or_tells_what_it_would_decide() {
         assert!(page.contains(&format!("href=\"{name}\"")), "{page}");
     }
     // The exit code is the command's.
-    let words = [
-        "tier",
-        "--nodes=fast=0,slow=0",
-        "--policy=slow",
-        "--beside",
-        "--",
-        "sh",
-        "-c",
-    ];
+    let words = typed("tier --nodes=fast=0,slow=0 --policy=slow --beside -- sh -c");
     let said = varve(&[&words[..], &["exit 7"]].concat());
     assert_eq!(said.code, 7, "{}", said.err);
 }
@@ -198,19 +171,14 @@ fn another_users_process_and_one_that_is_tiered_already_are_refused() {
     }
     let mut sleep = Command::new("sleep").arg("30").spawn().unwrap();
     let pid = format!("--pid={}", sleep.id());
-    let words = [
-        "tier",
-        "--nodes=fast=0,slow=0",
-        "--policy=slow",
-        "--beside",
-        &pid,
-    ];
+    let words = format!("tier --nodes=fast=0,slow=0 --policy=slow --beside {pid}");
+    let words = typed(&words);
     let stranger = [
         "--reuid=65534",
         "--clear-groups",
         env!("CARGO_BIN_EXE_varve"),
     ];
-    let foreign = Command::new("setpriv").args(stranger).args(words).output();
+    let foreign = Command::new("setpriv").args(stranger).args(&words).output();
     Said::of(foreign.unwrap()).refuses(2, &["another user's"]);
     let mut first = command(&words).stderr(Stdio::piped()).spawn().unwrap();
     let mut err = BufReader::new(first.stderr.take().unwrap());
@@ -233,22 +201,10 @@ fn hot_pages_come_to_fast_memory_by_each_way_of_seeing() {
         // The program fails if its hot pages are not in fast memory in time, and its cold ones not out of it.
         for (way, policy) in [("damon", "hotset:period=1s"), ("writes", HOTSET)] {
             for node in ["node=0", "node=1"] {
-                let tier = [
-                    "--fast=12MiB",
-                    "--page=4KiB",
-                    "--observe",
-                    way,
-                    "--",
-                    program,
-                ];
-                let memory = [
-                    "total=40",
-                    "hot=8",
-                    "budget=13",
-                    "do=write",
-                    "seconds=300",
-                    node,
-                ];
+                let tier = format!("--fast=12MiB --page=4KiB --observe {way} -- {program}");
+                let tier = typed(&tier);
+                let memory = format!("total=40 hot=8 budget=13 do=write seconds=300 {node}");
+                let memory = typed(&memory);
                 let said = varve(&[&quick(policy, &tier)[..], &memory].concat());
                 let said = said.well();
                 eprintln!("{way} from {node}: {}", said.out.lines().last().unwrap());
@@ -273,15 +229,8 @@ fn policies_without_a_daemon_put_all_pages_where_they_say() {
             ),
         ] {
             let tier = ["--fast=24MiB", "--page=4KiB", "--", program];
-            let memory = [
-                "total=16",
-                "hot=4",
-                "budget=0",
-                "seconds=120",
-                node,
-                least,
-                most,
-            ];
+            let memory = format!("total=16 hot=4 budget=0 seconds=120 {node} {least} {most}");
+            let memory = typed(&memory);
             let said = varve(&[&quick(policy, &tier)[..], &memory].concat());
             assert!(
                 said.out.contains("placed after"),
@@ -297,51 +246,19 @@ fn policies_without_a_daemon_put_all_pages_where_they_say() {
 #[test]
 fn huge_pages_move_whole_and_pages_that_cannot_move_are_named() {
     on_two_kinds(|program| {
-        let tier = [
-            "--fast=12MiB",
-            "--page=2MiB",
-            "--observe=writes",
-            "--",
-            program,
-        ];
-        let memory = [
-            "total=40",
-            "hot=8",
-            "block=2",
-            "budget=13",
-            "do=write",
-            "do=huge",
-            "node=0",
-        ];
+        let tier = format!("--fast=12MiB --page=2MiB --observe=writes -- {program}");
+        let tier = typed(&tier);
+        let memory = typed("total=40 hot=8 block=2 budget=13 do=write do=huge node=0");
         let said = varve(&[&quick(HOTSET, &tier)[..], &memory].concat()).well();
         assert!(said.out.contains("settled"), "{}", said.out);
         // Smaller pages leave huge ones alone, and say so.
-        let tier = [
-            "--fast=12MiB",
-            "--page=4KiB",
-            "--observe=writes",
-            "--",
-            program,
-        ];
-        let memory = [
-            "total=16",
-            "hot=8",
-            "block=2",
-            "budget=0",
-            "do=huge",
-            "seconds=3",
-        ];
+        let tier = format!("--fast=12MiB --page=4KiB --observe=writes -- {program}");
+        let tier = typed(&tier);
+        let memory = typed("total=16 hot=8 block=2 budget=0 do=huge seconds=3");
         let said = varve(&[&quick(HOTSET, &tier)[..], &memory].concat()).well();
         assert!(said.err.contains("--page 2MiB moves them"), "{}", said.err);
         // A pipe has 16 pages; they are in it before anything is moved, and until the program ends.
-        let memory = [
-            "total=8",
-            "hot=4",
-            "budget=0",
-            "do=pin",
-            "seconds=300",
-            "node=0",
-        ];
+        let memory = typed("total=8 hot=4 budget=0 do=pin seconds=300 node=0");
         let running = begun(program, &memory);
         let pid = running.pid();
         let tier = ["--page=4KiB", "--json", "--for=20s", "--pid", &pid];

@@ -1,7 +1,7 @@
 //! Frames of programs that run already, exchanged. Most stories are of a machine with several nodes, and say elsewhere that they are
 //! skipped: `.ci/run` tells them in a guest.
 
-use crate::common::{Said, command, is_root, varve};
+use crate::common::{Said, command, is_root, typed, varve};
 use crate::tier::{begun, compiled, turn};
 use serde_json::Value;
 use std::path::Path;
@@ -131,27 +131,13 @@ fn is_counted() -> bool {
 fn maps_that_cannot_be_are_refused_and_so_is_a_machine_of_one_node() {
     let folder = tempfile::tempdir().unwrap();
     let overlap = map(folder.path(), &[("A1", 0, 64), ("A2", 32, 96)]);
-    let words = [
-        "tier",
-        "--policy=trays",
-        "--hot=[heap]",
-        &overlap,
-        "--",
-        "true",
-    ];
+    let words = format!("tier --policy=trays --hot=[heap] {overlap} -- true");
     let said = varve(&words);
     if Path::new("/sys/devices/system/node/node1/meminfo").exists() && is_root() {
         said.refuses(1, &["A1 and A2 overlap"]);
     } else if is_root() {
         said.refuses(1, &["this machine has one", "numa=fake=2"]);
-        let words = [
-            "tier",
-            "--policy=dynamic",
-            "--cache=64MiB",
-            "--observe=bits",
-            "--",
-            "true",
-        ];
+        let words = typed("tier --policy=dynamic --cache=64MiB --observe=bits -- true");
         varve(&words).refuses(1, &["this machine has one"]);
     }
 }
@@ -197,23 +183,11 @@ fn hot_pages_of_a_bin_are_parted_whatever_the_program_does_meanwhile() {
 #[test]
 fn huge_pages_are_exchanged_whole_and_pinned_ones_are_left() {
     where_frames_can_be_exchanged(|program| {
-        let huge = [
-            "tier",
-            "--policy=dynamic:period=300ms",
-            "--cache=64MiB",
-            "--reserve=24MiB",
-            "--core=100%",
-            "--hold=1s",
-            "--observe=writes",
-            "--page=2MiB",
-            "--",
-            program,
-            "total=160",
-            "cache=64",
-            "pairs=4",
-            "seconds=240",
-            "do=huge",
-        ];
+        let huge = format!(
+            "tier --policy=dynamic:period=300ms --cache=64MiB --reserve=24MiB --core=100% \
+             --hold=1s --observe=writes --page=2MiB -- {program} total=160 cache=64 pairs=4 \
+             seconds=240 do=huge"
+        );
         let said = varve(&huge).well();
         assert!(said.out.contains("intact"), "{}", said.out);
         // The kernel's lists of frames that were freed lately are short, and soon full: whatever is freed may go to anybody, and to anywhere.
@@ -238,12 +212,7 @@ fn huge_pages_are_exchanged_whole_and_pinned_ones_are_left() {
             "{json}"
         );
         // Memory of small pages alone, where pages are large.
-        let words = [
-            "--policy=dynamic:period=300ms",
-            "--cache=64MiB",
-            "--page=2MiB",
-            "--core=100%",
-        ];
+        let words = typed("--policy=dynamic:period=300ms --cache=64MiB --page=2MiB --core=100%");
         let words = [
             &["tier"],
             &words[..],
@@ -346,18 +315,10 @@ fn hot_pages_come_to_the_first_dimm() {
         std::fs::write(&file, text).unwrap();
         let dimms = format!("--dimm-map={}", file.display());
         let pid = format!("--pid={}", running.pid());
-        let words = [
-            "tier",
-            "--policy=trays:tick=300ms",
-            &dimms,
-            "--reserve=16MiB",
-            "--core=100%",
-            "--hold=1s",
-            "--observe=writes",
-            "--page=4KiB",
-            "--json",
-            &pid,
-        ];
+        let words = format!(
+            "tier --policy=trays:tick=300ms {dimms} --reserve=16MiB --core=100% --hold=1s \
+             --observe=writes --page=4KiB --json {pid}"
+        );
         let said = varve(&words).well();
         assert!(said.err.contains("power of the DRAM"), "{}", said.err);
         let json = said.json();

@@ -1,6 +1,6 @@
 //! `varve top`: printed for scripts, and on a terminal, which is left as it was.
 
-use crate::common::{command, has, varve};
+use crate::common::{command, has, typed, varve};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -94,13 +94,8 @@ fn a_tier_at_work_is_shown_with_what_it_decided() {
     if fs::create_dir_all(run).is_err() {
         return eprintln!("skipped: /run/varve cannot be made");
     }
-    let words = [
-        "tier",
-        nodes,
-        "--policy=hotset:period=100ms",
-        "--observe=bits",
-        "--beside",
-    ];
+    let words = format!("tier {nodes} --policy=hotset:period=100ms --observe=bits --beside");
+    let words = typed(&words);
     let more = ["--core=100%", "--", "sleep", "600"];
     let mut tier = command(&[&words[..], &more].concat())
         .stdout(Stdio::null())
@@ -141,16 +136,7 @@ fn a_tier_at_work_is_shown_with_what_it_decided() {
     assert!(file.exists());
     let said = varve(&once).well().out;
     assert!(!said.contains(&format!("VARVE TIER {pid}:")), "{said}");
-    let again = [
-        "tier",
-        nodes,
-        "--policy=slow",
-        "--beside",
-        "--for=100ms",
-        "--",
-        "sleep",
-        "1",
-    ];
+    let again = format!("tier {nodes} --policy=slow --beside --for=100ms -- sleep 1");
     varve(&again).well();
     assert!(!file.exists(), "the next one removes it");
 }

@@ -1,6 +1,6 @@
 //! Programs of others, traced: they end well, crash, fork, and are compared.
 
-use crate::common::{can_trace, command, has, varve};
+use crate::common::{can_trace, command, has, typed, varve};
 use std::fs;
 
 #[test]
@@ -42,15 +42,7 @@ fn a_command_runs_under_every_policy_and_leaves_nothing() {
     }
     let scratch = tempfile::tempdir().unwrap();
     let run = || {
-        let words = [
-            "run",
-            "--machine",
-            "optane-6230",
-            "--json",
-            "--",
-            "/bin/echo",
-            "hello",
-        ];
+        let words = typed("run --machine optane-6230 --json -- /bin/echo hello");
         let done = command(&words)
             .env("TMPDIR", scratch.path())
             .output()
@@ -87,16 +79,7 @@ fn a_command_runs_on_the_model_as_it_goes() {
     if !can_trace() {
         return;
     }
-    let words = [
-        "run",
-        "--machine",
-        "cxl-spr",
-        "--policy",
-        "first-touch",
-        "--json",
-        "--",
-        "/bin/true",
-    ];
+    let words = typed("run --machine cxl-spr --policy first-touch --json -- /bin/true");
     let report = varve(&words).well().json();
     let ns = report["table"]["rows"][0]["values"][0].as_f64().unwrap();
     assert!(ns > 1_000.0 && ns < 100e6, "{ns} ns for doing nothing");
@@ -202,22 +185,9 @@ fn a_compiled_program_is_traced_without_qemu() {
         }"#;
     fs::write(&source, text).unwrap();
     let program = folder.path().join("sum");
-    let words = [
-        "cc",
-        "-O2",
-        "-o",
-        program.to_str().unwrap(),
-        source.to_str().unwrap(),
-    ];
+    let words = format!("cc -O2 -o {} {}", program.display(), source.display());
     varve(&words).well();
-    let said = varve(&[
-        "run",
-        "--machine",
-        "cxl-spr",
-        "--",
-        program.to_str().unwrap(),
-    ])
-    .well();
+    let said = varve(&format!("run --machine cxl-spr -- {}", program.display())).well();
     assert!(said.out.starts_with("4999950000\n"), "{}", said.out);
     assert!(said.out.contains("Advice"), "{}", said.out);
     // Without Varve around it is an ordinary program.

@@ -1,6 +1,6 @@
 //! Heap plans as colours on a machine with one memory: what is printed, and what is refused.
 
-use crate::common::varve;
+use crate::common::{typed, varve};
 use std::fs;
 use std::path::Path;
 
@@ -13,16 +13,8 @@ fn program(name: &str) -> String {
 #[test]
 fn plans_are_compared_in_time_and_energy() {
     let trees = program("trees");
-    let run = [
-        "run",
-        &trees,
-        "--machine",
-        "haswell-2620v3",
-        "--plan",
-        "all",
-        "--",
-        "10",
-    ];
+    let run = format!("run {trees} --machine haswell-2620v3 --plan all -- 10");
+    let run = typed(&run);
     let said = varve(&run).well();
     for what in [
         "dram",
@@ -99,17 +91,10 @@ fn profile(folder: &Path) -> String {
 /// A workload with 1 GiB of hot addresses, and DIMMs as they are told.
 fn with_map(map: &str) -> crate::common::Said {
     let policy = format!("trays:hot=0+1GiB,map={map}");
-    varve(&[
-        "run",
-        "stream:threads=1,bytes=256MiB,passes=1",
-        "--machine",
-        "haswell-2620v3",
-        "--scale",
-        "64",
-        "--policy",
-        &policy,
-        "--json",
-    ])
+    varve(&format!(
+        "run stream:threads=1,bytes=256MiB,passes=1 --machine haswell-2620v3 \
+         --scale 64 --policy {policy} --json"
+    ))
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! WebAssembly programs: what their collections tell.
 
-use crate::common::{Said, TINY, command, varve};
+use crate::common::{Said, TINY, command, typed, varve};
 
 /// Trees of this depth take a few collections of a small nursery, and 20 ms.
 const TREES: [&str; 6] = [
@@ -64,14 +64,7 @@ fn a_summary_of_pauses_comes_at_the_end() {
 /// A program that ends badly is the one whose collections are of interest.
 #[test]
 fn a_full_heap_shows_its_collections_too() {
-    let words = [
-        "run",
-        "programs/dist/trees.wasm",
-        "--heap-max",
-        "4MiB",
-        "--nursery",
-        "512KiB",
-    ];
+    let words = typed("run programs/dist/trees.wasm --heap-max 4MiB --nursery 512KiB");
     let said = varve(&[&words[..], &["--gc-stats", "--", "18"]].concat());
     assert_eq!(said.code, 1, "{}", said.err);
     assert!(

@@ -133,15 +133,7 @@ fn a_run_that_is_too_short_for_a_sample_says_so() {
         return;
     }
     let trace = folder.path().join("short.trace");
-    let options = [
-        "trace",
-        "--sample",
-        "0.1%",
-        "-o",
-        text(&trace),
-        "--",
-        "true",
-    ];
+    let options = format!("trace --sample 0.1% -o {} -- true", trace.display());
     varve(&options).well();
     varve(&["run", text(&trace)]).refuses(2, &["no window of the sample fell into the run"]);
 }
