@@ -12,7 +12,6 @@
 //! - [`choose`] is the decision alone, without any I/O.
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
 //! - [`curves`] measures what its memory does: latency, bandwidth, mixes.
-//! - [`dimms`] finds out which address bits choose the bank and the DIMM, by timing row conflicts.
 //! - [`tier`](mod@tier) moves pages of programs that run already between fast and slow memory, as a policy decides.
 //! - [`top`] tells who is in which memory, and what moves there.
 //! - [`traffic`] tells how many bytes go to memory and back: those of a group of tasks, or of the machine, where somebody counts them.
@@ -53,7 +52,6 @@
 
 mod arch;
 pub mod curves;
-pub mod dimms;
 pub mod doctor;
 mod error;
 pub mod java;

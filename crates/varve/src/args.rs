@@ -438,19 +438,6 @@ pub enum MachineAction {
         #[arg(long)]
         quick: bool,
     },
-    /// Find out which address bits choose the bank and the DIMM on this machine, by timing row conflicts, as root: at most a map for
-    /// `varve tier --policy trays --dimm-map FILE`
-    Dimms {
-        /// DIMMs that the memory is on, without those of other sockets [default: the firmware's, on a machine with one node]
-        #[arg(long, value_name = "NUMBER")]
-        dimms: Option<u32>,
-        /// Memory whose addresses are timed: with more of it more address bits differ
-        #[arg(long, value_name = "SIZE", default_value = "1GiB")]
-        memory: Bytes,
-        /// Print the map alone, for `--dimm-map`
-        #[arg(long, conflicts_with = "json")]
-        toml: bool,
-    },
     /// Run the classic latency and bandwidth curves on the model and compare them with published ones; `here`: measure
     /// them on the machine that this runs on and compare the model with them
     Calibrate {

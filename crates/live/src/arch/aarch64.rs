@@ -57,8 +57,3 @@ pub fn store_and_write_back(words: &mut [u64]) {
 pub fn fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
-
-/// Programs have no clock that is fine enough.
-pub fn read_two(_: &u64, _: &u64) -> Option<u64> {
-    None
-}

@@ -9,7 +9,6 @@
 //! | [`can_stream`], [`stream`] | stores past the caches, for the curves |
 //! | [`can_write_back`], [`store_and_write_back`] | stores that are written back, and leave the line in the cache |
 //! | [`fence`] | waits until stores before it are done |
-//! | [`read_two`] | how long two reads past the caches take |
 //! | [`QEMU`] | the emulator that runs this processor's programs |
 
 #[cfg(target_arch = "aarch64")]

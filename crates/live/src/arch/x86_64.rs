@@ -99,23 +99,3 @@ pub fn fence() {
     // SAFETY: SSE is part of x86-64.
     unsafe { _mm_sfence() };
 }
-
-/// Ticks of the time-stamp counter for reading one word after the other, when neither is in a cache; `None` where that cannot be told.
-pub fn read_two(first: &u64, second: &u64) -> Option<u64> {
-    let line = |word: &u64| std::ptr::from_ref(word).cast::<u8>();
-    // SAFETY: SSE2 and the counter are part of x86-64. Flushing a line changes nothing that the program can see, and both words are
-    // borrowed.
-    unsafe {
-        _mm_clflush(line(first));
-        _mm_clflush(line(second));
-        _mm_mfence();
-        _mm_lfence();
-        let begun = _rdtsc();
-        _mm_lfence();
-        std::ptr::read_volatile(first);
-        _mm_lfence();
-        std::ptr::read_volatile(second);
-        _mm_lfence();
-        Some(_rdtsc().wrapping_sub(begun))
-    }
-}

@@ -1,9 +1,8 @@
-//! Pictures in the formats of tools that people know, each written from plain data: flame graphs, heat maps, timelines for Perfetto
-//! and for the Firefox profiler. Nothing here knows what ran.
+//! Pictures in the formats of tools that people know, each written from plain data: flame graphs, heat maps, timelines for Perfetto.
+//! Nothing here knows what ran.
 //!
 //! The same data gives the same bytes: no dates, no numbers of processes. Every file has a limit, and says what it left out.
 
-mod firefox;
 mod flame;
 mod heat;
 mod perfetto;
@@ -110,11 +109,6 @@ impl Pictures {
             perfetto::write(&timeline),
             "phases, collections, requests and page moves of each run, with bandwidth and power; open it at ui.perfetto.dev, or in \
              chrome://tracing.",
-        )?;
-        put(
-            "profile.firefox.json",
-            firefox::write(&timeline, self.flames()),
-            "the same for the Firefox profiler, with the stacks of the flame graphs; load it at profiler.firefox.com.",
         )?;
         Ok(written)
     }

@@ -131,8 +131,7 @@ fn small_pictures_are_these() {
             "flame-code-difference.svg",
             "heat.svg",
             "heat-memory.svg",
-            "timeline.perfetto.json",
-            "profile.firefox.json"
+            "timeline.perfetto.json"
         ]
     );
     for name in names {
@@ -153,37 +152,6 @@ fn what_nobody_saw_is_not_drawn() {
     let folder = tempfile::tempdir().unwrap();
     assert!(Pictures::default().save(folder.path()).unwrap().is_empty());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-}
-
-/// A mean of 2.5 GB/s in 4 µs is 10 kB; 12.5 W in 9 µs are 112.5 µJ, which are 31,250 pWh.
-#[test]
-fn the_firefox_profiler_gets_markers_stacks_and_what_it_divides_by_time() {
-    let folder = tempfile::tempdir().unwrap();
-    small().save(folder.path()).unwrap();
-    let profile = json(folder.path(), "profile.firefox.json");
-    assert_eq!(profile["meta"]["startTime"], 0.0);
-    let names = |thread: &Value| thread["name"].as_str().unwrap().to_string();
-    let threads = profile["threads"].as_array().unwrap();
-    let thread = |name: &str| threads.iter().find(|t| names(t) == name).unwrap();
-    let markers = &thread("collections")["markers"];
-    assert_eq!(markers["length"], 2);
-    assert_eq!(markers["startTime"][1], 0.004001);
-    assert_eq!(markers["endTime"][1], 0.00625);
-    // The viewer calls a process's main thread by the process.
-    let waits = |t: &&Value| t["processName"] == "Waiting for memory with all in slow memory";
-    let stacks = threads.iter().find(waits).unwrap();
-    assert_eq!(stacks["samples"]["weightType"], "tracing-ms");
-    assert_eq!(stacks["samples"]["weight"], serde_json::json!([30, 8]));
-    // Both graphs' stacks begin at the same roots.
-    assert_eq!(stacks["stackTable"]["length"], 4);
-    let functions = thread("by function");
-    assert_eq!(functions["samples"]["weight"], serde_json::json!([1, 37]));
-    let counters = profile["counters"].as_array().unwrap();
-    let counts = |n: usize| &counters[n]["samples"]["count"];
-    assert_eq!(counters[0]["category"], "Bandwidth");
-    assert_eq!(counts(0), &serde_json::json!([0.0, 10_000.0, 5_000.0]));
-    assert_eq!(counters[1]["category"], "power");
-    assert_eq!(counts(1), &serde_json::json!([0.0, 31_250.0]));
 }
 
 #[test]

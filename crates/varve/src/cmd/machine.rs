@@ -33,11 +33,6 @@ pub fn machine(a: &MachineArgs) -> Done {
         Some(MachineAction::Governor { machine, quick }) => {
             super::governor::governor(machine, *quick, a.json)
         }
-        Some(MachineAction::Dimms {
-            dimms,
-            memory,
-            toml,
-        }) => super::dimms::dimms(*dimms, memory.0, *toml, a.json),
         Some(MachineAction::Calibrate {
             machine,
             full,

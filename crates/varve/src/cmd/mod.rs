@@ -8,7 +8,6 @@ pub mod cc;
 mod cluster;
 mod columns;
 mod compared;
-mod dimms;
 mod doctor;
 pub mod durable;
 pub mod explain;

@@ -17,28 +17,6 @@ fn every_machine_is_listed_and_shown() {
     }
 }
 
-/// Whatever this machine is, a map of it is found or it is said in a line why not; of a virtual one nothing is claimed of DIMMs.
-#[test]
-fn dimms_are_found_by_timing_or_refused_in_a_line() {
-    varve(&["machine", "dimms", "--memory=1MiB"]).refuses(2, &["--memory"]);
-    varve(&["machine", "dimms", "--memory=100TiB"]).refuses(2, &["more than half"]);
-    let said = varve(&["machine", "dimms", "--memory=64MiB", "--json"]);
-    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap();
-    let is_virtual = cpus.split_whitespace().any(|flag| flag == "hypervisor");
-    assert_eq!(said.err.contains("this is a virtual machine"), is_virtual);
-    if said.code == 0 {
-        let found = said.json();
-        let functions = found["functions"].as_array().unwrap();
-        assert_eq!(found["banks"], 1u64 << functions.len(), "{found}");
-        assert!(!is_virtual || found["dimms"].is_null(), "{found}");
-    } else {
-        let last = said.err.lines().last().unwrap();
-        let reasons = ["row conflicts", "hides frame numbers", "x86-64 alone"];
-        assert!(reasons.iter().any(|r| last.contains(r)), "{}", said.err);
-        assert_eq!(said.code, 1);
-    }
-}
-
 #[test]
 fn every_machine_keeps_the_rules() {
     let all = names(&varve(&["machine", "list", "--json"]).well().json());
