@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::io::Write;
 use std::path::Path;
-use varve_machine::Program;
+use varve_access::Program;
 use varve_trace::format::{OpDecoder, decode_events};
 use varve_trace::{TraceProgram, TraceStream};
 

@@ -149,7 +149,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub fn of(fault: &varve_machine::Fault) -> Fault {
+    pub fn of(fault: &varve_access::Fault) -> Fault {
         Fault {
             page: fault.vpn,
             thread: fault.thread,

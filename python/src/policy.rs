@@ -8,7 +8,7 @@ use crate::frames::{Fault, Frames};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::sync::{Arc, Mutex};
-use varve_machine::{Daemons, Source};
+use varve_access::{Daemons, Source};
 use varve_pages::{Frames as Real, Policy, Remap, Topology};
 
 /// What a policy in Python raised, if it did.
@@ -154,7 +154,7 @@ fn daemons(object: &Bound<'_, PyAny>, scale: u32) -> PyResult<Daemons> {
 }
 
 impl Policy for Scripted {
-    fn place(&mut self, frames: &mut Real, fault: &varve_machine::Fault) -> Option<u32> {
+    fn place(&mut self, frames: &mut Real, fault: &varve_access::Fault) -> Option<u32> {
         let fault = Fault::of(fault);
         let arguments = |py: Python<'_>| Ok(vec![Py::new(py, fault)?.into_any()]);
         self.call(frames, "place", arguments, |this, py, frames, said| {

@@ -9,8 +9,9 @@ mod pattern;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pattern::{InOrder, Pattern};
+use varve_access::Kind;
+use varve_machine::Machine;
 use varve_machine::model::{self, Options};
-use varve_machine::{Kind, Machine};
 
 /// Accesses of one run: enough that setting the machine up does not count.
 const ACCESSES: u64 = 2_000_000;

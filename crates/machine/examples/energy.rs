@@ -5,9 +5,10 @@
 //! MemBench as the paper tells it: twelve threads on one socket, each storing into one object after the other of its part
 //! of an array that lies on one DIMM, with a delay between two stores. Nothing here is an input to the machine file.
 
+use varve_access::{Fault, Kind, Op, OutOfFrames, Pager, Program};
+use varve_machine::Machine;
 use varve_machine::energy::Energy;
 use varve_machine::model::{self, Options};
-use varve_machine::{Fault, Kind, Machine, Op, OutOfFrames, Pager, Program};
 
 const MACHINE: &str = "haswell-2620v3";
 const THREADS: u64 = 12;

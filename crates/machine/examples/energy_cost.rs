@@ -12,9 +12,10 @@
 mod pattern;
 
 use pattern::{InOrder, Pattern};
+use varve_access::Kind;
+use varve_machine::Machine;
 use varve_machine::energy::{self, Energy};
 use varve_machine::model::{self, Options};
-use varve_machine::{Kind, Machine};
 
 /// What is asked of a run.
 #[derive(Clone, Copy, PartialEq)]

@@ -7,8 +7,9 @@
 mod pattern;
 
 use pattern::{InOrder, Pattern};
+use varve_access::Kind;
+use varve_machine::Machine;
 use varve_machine::model::{self, Options};
-use varve_machine::{Kind, Machine};
 
 /// A program, and what it runs on.
 struct Case {

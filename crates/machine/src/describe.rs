@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use crate::units::Bytes;
+use varve_spec::Bytes;
 
 /// A machine: sockets that are alike, each with cores, caches and memory devices, and what joins them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,8 @@
 //! A rule is switched off by numbers of the machine's description alone. So what is run then is the same model, of a machine
 //! that nobody has.
 
-use crate::{Bytes, Machine};
+use crate::Machine;
+use varve_spec::Bytes;
 
 /// A rule of the model.
 #[derive(Clone, Copy, Debug)]

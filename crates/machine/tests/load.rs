@@ -1,8 +1,9 @@
 //! Latency rises with load: what others ask for holds a request up, and what they do not ask for does not.
 
+use varve_access::{Fault, Kind, Op, OutOfFrames, Pager, Program};
+use varve_machine::Machine;
 use varve_machine::calibrate::{Effort, measurements};
 use varve_machine::model::{self, Options};
-use varve_machine::{Fault, Kind, Machine, Op, OutOfFrames, Pager, Program};
 
 /// Latencies of one machine under the same load differ by this much from one another, by which banks are hit.
 const NOISE: f64 = 1.05;

@@ -1,8 +1,9 @@
 //! The idle latencies that `varve machine show` adds up are those that the model charges: a pointer chase over 1 GiB.
 
+use varve_access::{Fault, Op, OutOfFrames, Pager, Program};
 use varve_machine::load::builtin;
 use varve_machine::model::{self, Options};
-use varve_machine::{Fault, Machine, Mode, NodeKind, Op, OutOfFrames, Pager, Program};
+use varve_machine::{Machine, Mode, NodeKind};
 
 const BYTES: u64 = 1 << 30;
 const PAGE: u64 = 2 << 20;

@@ -6,7 +6,8 @@ use std::path::Path;
 use varve_machine::load::{
     FIELDS, LoadError, ProbedCache, ProbedMachine, ProbedMemory, builtin, file_text, names,
 };
-use varve_machine::{Bytes, Machine, Mode, Node, NodeKind};
+use varve_machine::{Machine, Mode, Node, NodeKind};
+use varve_spec::Bytes;
 
 const GIB: u64 = 1 << 30;
 

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use varve_machine::{Fault, Pager, Sample, Source};
+use varve_access::{Fault, Pager, Sample, Source};
 use varve_pages::{NodeFrames, Placement, Topology};
 
 /// 1 TB of 2 MiB pages behind (or beside) 128 GB of DRAM.

@@ -4,8 +4,8 @@
 //!
 //! `cargo run --release -p varve-pages --example gups`
 
-use varve_machine::random::Rng;
-use varve_machine::{Fault, Pager, Sample, Source};
+use varve_access::random::Rng;
+use varve_access::{Fault, Pager, Sample, Source};
 use varve_pages::{Conflicts, Error, Expected, NodeFrames, Placement, Topology};
 
 const PAGE: u64 = 2 << 20;

@@ -4,7 +4,8 @@
 use std::fmt;
 
 use serde::Serialize;
-use varve_machine::{Bytes, Pager};
+use varve_access::Pager;
+use varve_spec::Bytes;
 
 use crate::conflicts::Conflicts;
 use crate::placement::{Counters, Placement};

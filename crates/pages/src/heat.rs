@@ -3,7 +3,7 @@
 //!
 //! Halving costs nothing: a page's counts date from an epoch and later halvings are applied when it is looked at.
 
-use varve_machine::Source;
+use varve_access::Source;
 
 /// When a page is hot, and when all pages are cooled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

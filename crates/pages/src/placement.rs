@@ -6,7 +6,8 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
-use varve_machine::{Daemons, Fault, Machine, Move, OutOfFrames, Pager, Sample};
+use varve_access::{Daemons, Fault, Move, OutOfFrames, Pager, Sample};
+use varve_machine::Machine;
 
 use crate::counting::Counting;
 use crate::error::Error;

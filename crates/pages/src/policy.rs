@@ -1,7 +1,7 @@
 //! What a placement policy is: observations in, decisions out. It has no clock, no input or output of its own, and
 //! names neither the model nor an operating system.
 
-use varve_machine::{Daemons, Fault, Source};
+use varve_access::{Daemons, Fault, Source};
 
 use crate::frames::{Frames, Remap};
 use crate::heat::Heat;

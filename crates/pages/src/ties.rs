@@ -1,7 +1,7 @@
 //! The coldest bin among equals.
 
 use crate::frames::Frames;
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 
 /// A choice among equals: by chance, or always the first for the seed 0.
 #[derive(Clone, Debug)]

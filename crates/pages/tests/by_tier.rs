@@ -3,7 +3,7 @@
 mod common;
 
 use common::{touch, two_sockets_tiered};
-use varve_machine::Pager;
+use varve_access::Pager;
 use varve_pages::policies::ByTier;
 use varve_pages::{Frames, Placement};
 

@@ -8,8 +8,8 @@ mod common;
 use std::collections::HashSet;
 
 use common::{cached, tiered, touch};
-use varve_machine::random::Rng;
-use varve_machine::{Pager, Sample, Source};
+use varve_access::random::Rng;
+use varve_access::{Pager, Sample, Source};
 use varve_pages::{Conflicts, NodeFrames, Placement, Topology};
 
 /// Lines of a page; small, so that the cache is warm soon.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use common::{cached, spec, tiered, two_sockets_cached, two_sockets_tiered, with_dimms};
 use proptest::prelude::*;
-use varve_machine::{Fault, Move, Pager, Sample, Source};
+use varve_access::{Fault, Move, Pager, Sample, Source};
 use varve_pages::{Placement, Topology, policies};
 
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{tiered, touch, with_dimms};
 use proptest::prelude::*;
-use varve_machine::{Daemons, Fault, Move, Pager, Sample, Source};
+use varve_access::{Daemons, Fault, Move, Pager, Sample, Source};
 use varve_pages::heat::Heat;
 use varve_pages::trays::{Colour, DimmMap, TrayState};
 use varve_pages::{Counting, Frames, InUse, Placement, Policy, Remap};

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{cached, carry_out, fill, sample, tick, touch};
-use varve_machine::{Pager, Source};
+use varve_access::{Pager, Source};
 use varve_pages::{NodeFrames, Placement, Topology};
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{carry_out, fill, sample, tick, tiered, touch};
-use varve_machine::{Move, Pager, Source};
+use varve_access::{Move, Pager, Source};
 use varve_pages::{Placement, Topology};
 
 #[test]

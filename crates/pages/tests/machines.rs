@@ -3,7 +3,8 @@
 mod common;
 
 use common::{cached, touch, two_sockets_tiered};
-use varve_machine::{Machine, Pager};
+use varve_access::Pager;
+use varve_machine::Machine;
 use varve_pages::{NodeFrames, Placement, Topology, policies};
 
 const GIB: u64 = 1 << 30;

@@ -3,8 +3,9 @@
 
 mod common;
 
+use varve_access::{Kind, Op, Program};
+use varve_machine::Machine;
 use varve_machine::model::{self, Options};
-use varve_machine::{Kind, Machine, Op, Program};
 use varve_pages::{Placement, Topology, policies};
 
 /// Machine and pages are this many times smaller.

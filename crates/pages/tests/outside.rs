@@ -3,7 +3,7 @@
 mod common;
 
 use common::two_sockets_cached;
-use varve_machine::{Fault, Pager};
+use varve_access::{Fault, Pager};
 use varve_pages::policies::{Entry, policies};
 use varve_pages::{Frames, Placement, Policy};
 use varve_spec::{Param, Want};

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{cached, fill, per_bin, tiered, touch};
-use varve_machine::Pager;
+use varve_access::Pager;
 use varve_pages::{NodeFrames, Placement, Topology};
 
 /// Pages far apart in a machine of many frames are all listed, in order, and so are their conflicts: by what was used of
@@ -76,7 +76,7 @@ fn first_touch_fills_local_dram_then_local_slow_memory_then_the_other_socket() {
     .unwrap();
     let mut frames = Vec::new();
     for vpn in 0..8 {
-        let fault = varve_machine::Fault {
+        let fault = varve_access::Fault {
             socket: 1,
             ..touch(vpn)
         };

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use varve_machine::{Fault, Machine, Move, Pager};
+use varve_access::{Fault, Move, Pager};
+use varve_machine::Machine;
 use varve_pages::governor::Decision;
 use varve_pages::trays::{Colour, DimmMap, Trays};
 use varve_pages::{Frames, NodeFrames, Placement, Topology};

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::fs;
 use std::path::Path;
 use varve_live::tier::DimmRange;
-use varve_machine::Bytes;
+use varve_spec::Bytes;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

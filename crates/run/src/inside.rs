@@ -7,7 +7,7 @@ use crate::managed::{ManagedMember, ManagedProgram};
 use crate::objects;
 use std::path::Path;
 use std::sync::Arc;
-use varve_machine::Program;
+use varve_access::Program;
 use varve_sites::{Counts, Profile, native};
 use varve_trace::TraceProgram;
 

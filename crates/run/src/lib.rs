@@ -69,8 +69,9 @@ pub use spec::{RunSpec, Spec};
 pub use work::Work;
 
 use seen::{Eye, Named};
+use varve_access::Program;
+use varve_machine::Machine;
 use varve_machine::model::Progress;
-use varve_machine::{Machine, Program};
 use varve_pages::policies::Made;
 use varve_pages::{Placement, Topology};
 

@@ -2,7 +2,8 @@
 //! sections 6 and 7.2).
 
 use crate::{Error, RunResult, RunSpec, Work};
-use varve_machine::{Machine, Region};
+use varve_access::Region;
+use varve_machine::Machine;
 use varve_pages::governor::{BandwidthModel, ModelError, SweepPoint};
 use varve_workloads::registry;
 

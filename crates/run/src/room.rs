@@ -1,8 +1,8 @@
 //! Whether a program can have room under a policy, as far as that is known before it runs.
 
 use crate::{Error, RunSpec};
+use varve_access::{Daemons, Fault, Pager};
 use varve_machine::model::RunError;
-use varve_machine::{Daemons, Fault, Pager};
 use varve_pages::Placement;
 use varve_trace::PAGE_BYTES;
 

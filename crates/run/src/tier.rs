@@ -3,8 +3,8 @@
 //!
 //! A frame stands for room in fast or in slow memory. Which of the kernel's frames a page is in is the kernel's choice.
 
+use varve_access::{Fault, Move, Pager, Sample, Source};
 use varve_live::tier::{Decide, Page, Pages, Room, Wish};
-use varve_machine::{Fault, Move, Pager, Sample, Source};
 use varve_pages::policies::{Live, entry};
 use varve_pages::{NodeFrames, Placement, Topology};
 

@@ -4,8 +4,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use varve_access::{Fault, Move, Pager, Sample, Source};
 use varve_live::tier::{DecideFrames, DimmFrames, FrameState, Page, Remap, Span, Spans};
-use varve_machine::{Fault, Move, Pager, Sample, Source};
 use varve_pages::governor::Decision;
 use varve_pages::heat::{Heat, Thresholds};
 use varve_pages::policies::{TrayPolicy, TraySettings};

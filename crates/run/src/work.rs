@@ -3,7 +3,7 @@
 use crate::{Error, InStep, Replayed, RunSpec};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use varve_machine::Program;
+use varve_access::Program;
 use varve_workloads::registry;
 
 /// A program for the model.

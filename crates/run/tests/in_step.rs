@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
-use varve_machine::{Daemons, Kind, Machine, Op, Pager, load};
+use varve_access::{Daemons, Kind, Op, Pager};
+use varve_machine::{Machine, load};
 use varve_pages::Placement;
 use varve_run::{Error, Keep, RunResult, RunSpec, Work, compare, policies_for, run};
 use varve_trace::{

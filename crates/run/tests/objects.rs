@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use varve_machine::{Machine, Op};
+use varve_access::Op;
+use varve_machine::Machine;
 use varve_run::TrayOptions;
 use varve_run::objects::{
     By, Groups, ObjectResult, ObjectSpec, PLANS, Placed, Quotas, TraceSites, check_trays, colours,

@@ -6,13 +6,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use varve_access::{Kind, Op, Program};
 use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
 use varve_live::tier::{Target, TierOptions, Way, tier};
+use varve_machine::Machine;
 use varve_machine::model::{self, Options};
-use varve_machine::{Bytes, Kind, Machine, Op, Program};
 use varve_pages::Placement;
 use varve_run::tier::{PagePolicy, live_spec};
+use varve_spec::Bytes;
 
 const TOTAL_MIB: u64 = 40;
 const HOT_MIB: u64 = 8;

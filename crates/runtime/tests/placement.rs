@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 use varve_runtime::host::placement;
 use varve_runtime::*;
 

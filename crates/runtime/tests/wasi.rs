@@ -8,7 +8,7 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 use varve_runtime::host::{State, Wasi, wasi};
 use varve_runtime::{Clock, Engine, Module, Part, Sink, Store};
 

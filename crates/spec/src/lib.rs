@@ -22,6 +22,7 @@
 //! | file | job |
 //! |---|---|
 //! | `written` | numbers with units: bytes, counts, times |
+//! | `units` | [`Bytes`]: a size, as files and options have it |
 //! | `want` | kinds of values, how each is read, and what is said if it cannot be |
 //! | `values` | all parameters of one thing, given or default |
 //! | `names` | names of things, lists of them, the nearest name |
@@ -31,6 +32,7 @@
 mod error;
 mod names;
 mod shell;
+mod units;
 mod values;
 mod want;
 pub mod written;
@@ -38,5 +40,6 @@ pub mod written;
 pub use error::{Error, Why};
 pub use names::{ALL, expand, find, gives, list, nearest, split, with};
 pub use shell::quoted;
+pub use units::Bytes;
 pub use values::{Values, all_params};
 pub use want::{Param, Want};

@@ -1,5 +1,5 @@
 //! Runs a command live into nothing, as the fastest possible model would: `cargo run --release -p varve-trace --example on_model -- COMMAND...`
-use varve_machine::Program;
+use varve_access::Program;
 use varve_trace::host::{Recorder, RecorderOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,5 +1,5 @@
 //! Times decoding and encoding of a trace in memory: `cargo run --release --example throughput -- TRACE`
-use varve_machine::Op;
+use varve_access::Op;
 use varve_trace::format::{OpDecoder, OpEncoder, PADDING};
 use varve_trace::{BLOCK_OPS, TraceReader, TraceWriter};
 

@@ -7,7 +7,7 @@ use crate::reader::TraceReader;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 /// Bytes of the pages that footprints are counted in.
 pub const PAGE_BYTES: u64 = 4096;

@@ -10,7 +10,7 @@ use crate::writer::{CallSite, End};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 use varve_sites::native::{Key, names};
 
 /// Ops of a thread before the next one has its turn.

@@ -3,7 +3,7 @@
 use crate::format::{Columns, EventAt, OpEncoder, encode_events};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use varve_machine::Op;
+use varve_access::Op;
 
 /// More threads than this wait for the one that takes records out of the shared memory.
 const MAX_THREADS: usize = 4;

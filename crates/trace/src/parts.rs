@@ -7,7 +7,7 @@ use crate::format::{
 };
 use crate::writer::End;
 use std::path::Path;
-use varve_machine::Op;
+use varve_access::Op;
 
 /// The ops and events of a block, decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

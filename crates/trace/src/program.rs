@@ -9,7 +9,7 @@ use crate::shared::{Blocks, Reading, SharedTrace};
 use code::Code;
 use std::path::Path;
 use std::sync::Arc;
-use varve_machine::{Kind, Op, Program};
+use varve_access::{Kind, Op, Program};
 use varve_sites::native::names;
 use windows::Windows;
 

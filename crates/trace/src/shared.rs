@@ -396,7 +396,7 @@ mod tests {
     use super::*;
     use crate::{BLOCK_OPS, End, FileHeader, TraceWriter};
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use varve_machine::Op;
+    use varve_access::Op;
 
     /// A trace of so many blocks of each of some threads, by turns.
     fn trace(blocks: usize, threads: u32, at_once: usize) -> (tempfile::TempDir, Arc<SharedTrace>) {

@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError};
-use varve_machine::Op;
+use varve_access::Op;
 use varve_sites::native::{Frame, Inlined, Key};
 
 /// Ops per block: 1 MiB before coding. Larger blocks compress hardly better and make seeking coarse.

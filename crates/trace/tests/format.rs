@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use varve_machine::{Kind, Op, Program};
+use varve_access::{Kind, Op, Program};
 use varve_trace::{
     BLOCK_OPS, CallSite, End, Event, FileHeader, TraceError, TraceInfo, TraceProgram, TraceReader,
     TraceStream, TraceWriter,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use varve_machine::{Kind, Op, Program};
+use varve_access::{Kind, Op, Program};
 use varve_trace::host::{Language, Mode, Recorder, RecorderOptions, compile};
 use varve_trace::{End, Event, LoadedModule, SiteInfo, TraceInfo, TraceProgram, TraceReader};
 

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use varve_machine::Bytes;
+use varve_spec::Bytes;
 
 /// Puts every byte of a program in the right memory: DRAM, CXL, Optane, far nodes; live, or on a fast model of a
 /// machine that you do not own.

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 fn main() -> Result<(), varve_spec::Error> {
     for line in std::env::args().skip(1) {

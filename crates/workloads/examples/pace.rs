@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 fn main() {
     let Some(line) = std::env::args().nth(1) else {

@@ -1,6 +1,6 @@
 //! What a workload tells of itself.
 
-use varve_machine::Program;
+use varve_access::Program;
 use varve_spec::{Error, Param, Values, Want};
 
 /// What a workload is called in errors.

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use varve_machine::{Kind, Op, Program};
+use varve_access::{Kind, Op, Program};
 
-use varve_machine::random::{Rng, mix};
+use varve_access::random::{Rng, mix};
 
 /// In what order the harness calls threads that are free to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A program's first phase: touching its memory, which is when pages get their frames.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use crate::layout::Array;
 

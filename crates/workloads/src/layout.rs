@@ -1,6 +1,6 @@
 //! Virtual addresses for a workload's arrays, as a real program would have got them from `mmap`.
 
-use varve_machine::Region;
+use varve_access::Region;
 
 /// Alignment of every region: the large page of x86-64, so that a page of either size holds one array only.
 pub const ALIGN: u64 = 2 << 20;

@@ -1,7 +1,7 @@
 //! Native kernels that run on the model: real loops over real data whose memory accesses are handed to the
-//! model one [`Op`](varve_machine::Op) at a time.
+//! model one [`Op`](varve_access::Op) at a time.
 //!
-//! A workload is a [`Program`](varve_machine::Program). Its simulated threads are not host threads: the model
+//! A workload is a [`Program`](varve_access::Program). Its simulated threads are not host threads: the model
 //! asks for the next few ops of a thread when that thread's virtual time has come, and the workload does the next
 //! small step of that thread on data that it holds, a vertex, a row, a transaction, and appends the accesses that
 //! the step would have made in the program that it stands for. So the answers are real (and tests check them),

@@ -5,7 +5,7 @@
 //! kernel decides what comes next: that is where it swaps buffers or adds up partial sums, on the host and in a
 //! fixed order, so that answers do not depend on how the model interleaved the threads.
 
-use varve_machine::{Kind, Op, Program, Region};
+use varve_access::{Kind, Op, Program, Region};
 
 use crate::init::{FirstTouch, PHASE_RUN, chunk};
 

@@ -4,7 +4,7 @@
 //! leaf points at records, an inner node at children. As Masstree does, a search prefetches the whole node and then
 //! reads the pointer, so each level costs about one memory latency.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 /// Keys in a leaf, children of an inner node.
 pub const CAPACITY: usize = 15;

@@ -1,6 +1,6 @@
 //! Every workload by name.
 
-use varve_machine::Program;
+use varve_access::Program;
 
 use crate::entry::KIND;
 pub use crate::entry::{COMMON, Entry, THREADS};

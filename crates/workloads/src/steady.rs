@@ -1,6 +1,6 @@
 //! Programs that touch their memory and then do one kind of step again and again, each thread for itself, until a limit.
 
-use varve_machine::{Op, Program, Region};
+use varve_access::{Op, Program, Region};
 
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};

@@ -9,7 +9,7 @@ use crate::work::Program;
 use clap::Args;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex};
-use varve_machine::Bytes;
+use varve_spec::Bytes;
 use varve_run::request::ObjectsRequest;
 use varve_run::request::options::{Heap, Instances, PageSize, Plans, Trays};
 use varve_run::{End, PlanResult};

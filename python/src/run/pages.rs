@@ -9,7 +9,7 @@ use crate::runs::{About, Runs};
 use crate::work::{Trace, Workload};
 use clap::Args;
 use pyo3::prelude::*;
-use varve_machine::Bytes;
+use varve_spec::Bytes;
 use varve_run::Work;
 use varve_run::request::options::{PageSize, Pages};
 use varve_run::request::{DEFAULT_MACHINE, PagesRequest};

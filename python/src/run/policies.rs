@@ -189,7 +189,7 @@ fn scripted(
 struct Nothing;
 
 impl varve_pages::Policy for Nothing {
-    fn place(&mut self, _: &mut Frames, _: &varve_machine::Fault) -> Option<u32> {
+    fn place(&mut self, _: &mut Frames, _: &varve_access::Fault) -> Option<u32> {
         None
     }
 }

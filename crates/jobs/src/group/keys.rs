@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::str::FromStr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use varve_machine::{Bytes, Problem};
+use varve_machine::Problem;
+use varve_spec::Bytes;
 
 /// A file and what is wrong with it.
 pub struct File<'a> {

@@ -4,8 +4,8 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use varve_access::{Kind, Op, Program, Region};
 use varve_live::Mapped;
-use varve_machine::{Kind, Op, Program, Region};
 
 /// Ops that a thread takes at a time.
 const BATCH: usize = 4096;

@@ -1,6 +1,6 @@
 //! The first part of a program: enough to see how fast it runs.
 
-use varve_machine::{Op, Program, Region};
+use varve_access::{Op, Program, Region};
 
 /// A program whose threads each end after so many accesses.
 pub struct Head {

@@ -1,7 +1,7 @@
 //! A program of a group: it waits for its turn, runs, and says when it has ended.
 
 use super::stage::Shared;
-use varve_machine::{Kind, Op, Program, Region};
+use varve_access::{Kind, Op, Program, Region};
 
 /// A program that waits looks this often whether its turn has come, virtual ns.
 const LOOK_NS: u64 = 1000;

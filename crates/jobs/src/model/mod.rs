@@ -23,9 +23,11 @@ use crate::error::Error;
 use crate::group::{Group, Modelled};
 use crate::plan::Host;
 use crate::policy::place::Capacity;
-use varve_machine::{Bytes, Machine, Program};
+use varve_access::Program;
+use varve_machine::Machine;
 use varve_pages::Topology;
 use varve_run::{ManagedMember, ManagedProgram};
+use varve_spec::Bytes;
 
 pub use inside::cannot;
 pub use run::run;

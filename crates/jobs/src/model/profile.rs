@@ -12,7 +12,7 @@ use crate::inside::Told;
 use crate::kinds::Memory;
 use crate::plan::Host;
 use crate::policy::threads::PAYS;
-use varve_machine::Program;
+use varve_access::Program;
 use varve_machine::model::{self, Options, Progress};
 use varve_pages::policies::ByTier;
 use varve_pages::{Counting, Frames, Placement};

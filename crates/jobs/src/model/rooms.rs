@@ -3,8 +3,8 @@
 use super::stage::Shared;
 use crate::policy::place::Eviction;
 use std::collections::BTreeMap;
+use varve_access::{Daemons, Fault, Move, OutOfFrames, Pager};
 use varve_machine::model::ADDRESS_BITS;
-use varve_machine::{Daemons, Fault, Move, OutOfFrames, Pager};
 use varve_pages::{Frames, Topology};
 
 /// Time between two looks of whoever moves pages, virtual ns. On a real machine the call is made when room is needed.

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::group::{Group, Modelled, OnFailure};
 use crate::plan::Plan;
 use crate::result::{GroupResult, ProgramResult};
-use varve_machine::Program;
+use varve_access::Program;
 use varve_machine::model::{self, Options, Progress};
 
 /// Runs a group by a plan. `watch` is called now and then and ends the run by returning `false`.

@@ -3,8 +3,7 @@
 use super::{LINE_WORDS, WriteBack};
 use std::arch::asm;
 use std::arch::x86_64::{
-    __cpuid, __cpuid_count, __m128i, _mm_clflush, _mm_lfence, _mm_mfence, _mm_set1_epi64x,
-    _mm_sfence, _mm_stream_si128, _rdtsc,
+    __cpuid, __cpuid_count, __m128i, _mm_set1_epi64x, _mm_sfence, _mm_stream_si128,
 };
 
 /// Numbers of system calls (arch/x86/entry/syscalls/syscall_64.tbl).

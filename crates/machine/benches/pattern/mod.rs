@@ -1,6 +1,6 @@
 //! Access patterns that the benchmark and the speed example run on the model.
 
-use varve_machine::{Fault, Kind, Op, OutOfFrames, Pager, Program};
+use varve_access::{Fault, Kind, Op, OutOfFrames, Pager, Program};
 
 /// Frames in the order of their first touch.
 pub struct InOrder {

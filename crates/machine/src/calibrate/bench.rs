@@ -1,8 +1,9 @@
 //! A machine prepared for measuring, and which of its memories a pattern runs in.
 
 use super::pattern::Pattern;
+use crate::Machine;
 use crate::model::{self, Backing, Options, PmCounts, SocketCounts};
-use crate::{Fault, Machine, OutOfFrames, Pager, Program};
+use varve_access::{Fault, OutOfFrames, Pager, Program};
 
 /// A memory that curves are measured in, seen from socket 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,8 +277,8 @@ impl Pager for InOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Bytes;
     use crate::calibrate::{How, Order};
+    use varve_spec::Bytes;
 
     /// A host that was busy while it was probed looks as slow as that.
     #[test]

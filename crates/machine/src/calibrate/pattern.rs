@@ -1,8 +1,8 @@
 //! The one program that all curves are measured with: threads that read or write blocks of a size, in sequence or at
 //! random, one after the other or as many at once as the core can, and that keep their own time as benchmarks do.
 
-use crate::random::{Rng, mix};
-use crate::{Kind, Op, Program};
+use varve_access::random::{Rng, mix};
+use varve_access::{Kind, Op, Program};
 
 /// What a thread does with each 64 B of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

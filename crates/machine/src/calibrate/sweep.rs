@@ -4,8 +4,8 @@
 use super::bench::{Bench, Memory};
 use super::pattern::{How, Order, Pattern};
 use crate::Machine;
-use crate::random::Rng;
 use serde::{Deserialize, Serialize};
+use varve_access::random::Rng;
 
 /// One published point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use super::*;
 use crate::describe::DramPower;
 use crate::model::{self, DramCounts, Options, RankTimes};
-use crate::{Fault, Kind, Op, OutOfFrames, Pager, Program};
 use proptest::prelude::*;
+use varve_access::{Fault, Kind, Op, OutOfFrames, Pager, Program};
 
 const SECOND: u64 = 1_000_000_000_000;
 

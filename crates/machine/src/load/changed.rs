@@ -137,7 +137,10 @@ fn put(table: &mut toml::Table, key: &str, value: toml::Value) {
 fn toml_value(field: &Field, text: &str) -> Option<toml::Value> {
     Some(match field.ty {
         FieldType::Text | FieldType::Choice(_) => text.trim_matches('"').into(),
-        FieldType::Size => text.parse::<crate::Bytes>().ok().map(|_| text.into())?,
+        FieldType::Size => text
+            .parse::<varve_spec::Bytes>()
+            .ok()
+            .map(|_| text.into())?,
         FieldType::Count => text.parse::<i64>().ok()?.into(),
         FieldType::Real => text.parse::<f64>().ok().filter(|v| v.is_finite())?.into(),
     })

@@ -9,7 +9,7 @@ pub enum FieldType {
     Choice(&'static [&'static str]),
     /// A whole number.
     Count,
-    /// A number of bytes, as [`crate::Bytes`] reads it.
+    /// A number of bytes, as [`varve_spec::Bytes`] reads it.
     Size,
     /// A number.
     Real,

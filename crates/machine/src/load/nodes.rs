@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::describe::{Machine, Mode};
-use crate::units::Bytes;
+use varve_spec::Bytes;
 
 /// What a NUMA node is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

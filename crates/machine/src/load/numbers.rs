@@ -2,7 +2,7 @@
 
 use super::fields::{self, FIELDS, Field, FieldType};
 use crate::describe::Machine;
-use crate::units::Bytes;
+use varve_spec::Bytes;
 
 /// Key, what is wrong, remedy.
 pub type Finding = (String, String, String);

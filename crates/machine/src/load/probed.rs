@@ -6,7 +6,7 @@ use super::rules::{MAX_BYTES, MAX_SETS};
 use crate::describe::{
     Cache, Controller, Core, Cxl, Directory, Dram, Link, Machine, Mode, Os, Prefetch, Tlb,
 };
-use crate::units::Bytes;
+use varve_spec::Bytes;
 
 /// A cache as found.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 use super::fields::{self, FIELDS, Field, FieldType, OPTIONAL_SECTIONS};
 use super::numbers::{Finding, covers, in_range};
 use super::problem::Problem;
-use crate::units::Bytes;
+use varve_spec::Bytes;
 
 /// What a file holds, by dotted key.
 pub struct Document<'a> {

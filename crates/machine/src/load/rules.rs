@@ -5,7 +5,7 @@ use super::power;
 use super::problem::Problem;
 use crate::describe::{Cache, Machine, Mode};
 use crate::model::MAX_RATIO;
-use crate::units::Bytes;
+use varve_spec::Bytes;
 
 /// Memory of a machine below which 4 KiB frames have 32-bit numbers.
 pub const MAX_BYTES: u64 = u32::MAX as u64 * 4096;

@@ -1,7 +1,7 @@
 //! A smaller machine with the same proportions.
 
 use crate::describe::{Cache, Machine};
-use crate::units::Bytes;
+use varve_spec::Bytes;
 
 impl Machine {
     /// The machine with time and capacity divided by `s`: virtual seconds on it times `s` are seconds on the real one.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::nodes::{Node, NodeKind};
 use crate::describe::{Machine, Mode};
-use crate::units::Bytes;
+use varve_spec::Bytes;
 
 /// What a machine is, in brief.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -6,7 +6,7 @@
 //! equal parts. Together they do more instructions than one would, see [`GAIN`].
 
 use crate::describe::Machine;
-use crate::units::Bytes;
+use varve_spec::Bytes;
 
 /// Instructions that two threads on a core do in the time in which one does one, from waiting for the other's turn alone: up to
 /// 1.3, says Intel (Marr et al., Hyper-Threading Technology Architecture and Microarchitecture, Intel Technology Journal 2002).

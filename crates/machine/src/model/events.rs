@@ -6,8 +6,8 @@ use super::thread::{Shared, Thread};
 use super::time::{Ps, ps};
 use super::{MoveCounts, Options};
 use crate::describe::Machine;
-use crate::pager::{Daemons, Move};
-use crate::random::mix;
+use varve_access::random::mix;
+use varve_access::{Daemons, Move};
 
 /// Bytes that a thread zeroes in a second beside each program, as long as there is something to zero. An assumption: there is no
 /// hurry while other memory is zero, and 32 such threads take a twentieth of the bandwidth that six Optane DIMMs have for

@@ -11,8 +11,8 @@ use super::queue::{Drain, Entries, Server};
 use super::tags::{Lookup, Tags};
 use super::time::{Ps, ps, transfer};
 use crate::describe::{Machine, Mode};
-use crate::pager::Source;
 use std::ops::Range;
+use varve_access::Source;
 
 /// What backs a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

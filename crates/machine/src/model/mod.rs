@@ -1,6 +1,6 @@
 //! The model of a machine: programs in, virtual time and counts out.
 //!
-//! Execution-driven: threads are streams of [`Op`](crate::Op)s, each with a clock of its own; the one that is furthest behind
+//! Execution-driven: threads are streams of [`Op`](varve_access::Op)s, each with a clock of its own; the one that is furthest behind
 //! runs next, at most [`Options::quantum_ns`] past the others, so that requests of different threads meet in the
 //! queues in (almost) the order of their times. The same inputs give the same result, bit for bit.
 //!
@@ -49,9 +49,6 @@ pub use tags::MAX_RATIO;
 
 use crate::arch::Newer;
 use crate::describe::Machine;
-use crate::op::Kind;
-use crate::pager::{OutOfFrames, Pager};
-use crate::program::Program;
 use cache::Cache;
 use events::Events;
 use host::{Common, Level};
@@ -63,6 +60,9 @@ use std::ops::Range;
 use table::PageTable;
 use thread::{Latencies, Shared, Thread, Turn};
 use time::{Ps, ps};
+use varve_access::Kind;
+use varve_access::Program;
+use varve_access::{OutOfFrames, Pager};
 use windows::Windows;
 
 /// How a run is run; what it runs on is the [`Machine`].
@@ -84,7 +84,7 @@ pub struct Options {
     pub every_request: bool,
     /// Whether replicas alternate between the sockets; otherwise all run on that of the simulated one.
     pub spread: bool,
-    /// Whether the programs are instances of one, of a single thread each: at the end of its first cycle ([`Kind::Cycle`](crate::Kind)), each
+    /// Whether the programs are instances of one, of a single thread each: at the end of its first cycle ([`Kind::Cycle`](varve_access::Kind)), each
     /// waits for another part of it, so that they do not go on in step. That wait is in nobody's time.
     pub instances_apart: bool,
     /// The socket that a program's threads run on, one per program; missing ones run on socket 0.

@@ -140,7 +140,7 @@ pub struct Outcome {
     pub sampled: Option<Sampled>,
     /// Misses and waits by owner, with [`run_by_owner`](super::run_by_owner) only.
     pub owners: Vec<OwnerCounts>,
-    /// Waits by number of the code that waited, ps, likewise; see [`Program::code`](crate::Program::code).
+    /// Waits by number of the code that waited, ps, likewise; see [`Program::code`](varve_access::Program::code).
     pub code: Vec<u64>,
     /// What the programs computed.
     pub answers: Vec<(String, String)>,

@@ -6,8 +6,8 @@ use super::tally::tally;
 use super::time::{Ps, ps, transfer};
 use crate::arch::equal_among_8;
 use crate::describe::Pm;
-use crate::random::xorshift;
 use std::collections::VecDeque;
+use varve_access::random::xorshift;
 use wear::Wear;
 
 mod wear;

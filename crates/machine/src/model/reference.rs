@@ -13,10 +13,10 @@ use super::time::{Ps, ps};
 use crate::arch::Newer;
 use crate::describe::Machine;
 use crate::model::{self, Options};
-use crate::pager::Source;
-use crate::{Kind, Op};
 use proptest::prelude::*;
 use std::collections::HashMap;
+use varve_access::Source;
+use varve_access::{Kind, Op};
 
 /// A cache as lists, most recent first: line and dirty.
 struct Lru {

@@ -28,8 +28,8 @@ use super::time::Ps;
 use super::windows::{To, WINDOW, Windows};
 use crate::arch::Newer;
 use crate::describe::Core;
-use crate::random::Rng;
 use turns::Turns;
+use varve_access::random::Rng;
 
 /// The others' lags are spread over this time, ps. An assumption: a few requests to slow memory, so that bursts of
 /// instances meet, but not request by request.

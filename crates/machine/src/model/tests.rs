@@ -1,7 +1,8 @@
 //! Whole-model tests: stories about programs on machines.
 
+use crate::Machine;
 use crate::model::{self, Options, Outcome};
-use crate::{Fault, Kind, Machine, Op, OutOfFrames, Pager, Program};
+use varve_access::{Fault, Kind, Op, OutOfFrames, Pager, Program};
 
 /// Frames in the order of their first touch.
 pub struct InOrder {

@@ -15,10 +15,10 @@ use super::replicas::{By, Replicas};
 use super::table::{PageTable, Tlb};
 use super::time::{Ps, ps};
 use crate::describe::Machine;
-use crate::op::{Kind, Op};
-use crate::pager::{Fault, OutOfFrames, Pager, Sample, Source};
 use recent::Recent;
 use std::hint::select_unpredictable;
+use varve_access::{Fault, OutOfFrames, Pager, Sample, Source};
+use varve_access::{Kind, Op};
 use work::{FetchAhead, Instructions, Look, Missed, WriteThrough};
 
 mod recent;

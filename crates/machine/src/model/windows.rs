@@ -25,9 +25,9 @@ use super::link::Store;
 use super::memory::Memory;
 use super::time::Ps;
 use crate::describe::{Machine, Mode};
-use crate::random::Rng;
 use std::cell::Cell;
 use tape::{Kind, Tapes};
+use varve_access::random::Rng;
 
 mod tape;
 

@@ -1,7 +1,7 @@
 //! Each page in the memory that its address wants, for programs whose data somebody has laid out by memory. It has no name to be
 //! made by: whoever makes it says what addresses want.
 
-use varve_machine::Fault;
+use varve_access::Fault;
 
 use crate::frames::Frames;
 use crate::policy::Policy;

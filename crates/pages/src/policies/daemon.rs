@@ -1,7 +1,7 @@
 //! What policies with daemons share: sampling, the thresholds of heat, and how much may be moved in a period.
 //! `dynamic` and `hotset` have the same (Johnny Cache, section 4.3: a fair comparison).
 
-use varve_machine::Daemons;
+use varve_access::Daemons;
 
 use varve_spec::{Error, Param, Values, Want};
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use varve_machine::{Daemons, Fault, Source};
+use varve_access::{Daemons, Fault, Source};
 
 use super::daemon::Settings;
 use super::entry::{Advised, Entry, Live, Needs, Observed};

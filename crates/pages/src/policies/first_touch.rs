@@ -4,7 +4,7 @@
 //! unfragmented Linux gives it: the first pages up to the size of the cache do not conflict, the next pile up on
 //! them in order.
 
-use varve_machine::Fault;
+use varve_access::Fault;
 
 use super::entry::{Advised, Entry, Live, Needs};
 use crate::frames::Frames;

@@ -5,7 +5,7 @@
 //! frame of a cold page, which is demoted before. Nothing moves when every page in DRAM is hot. Each socket is managed
 //! on its own; memory of another socket is used only when that of the thread's own is full.
 
-use varve_machine::{Daemons, Fault, Source};
+use varve_access::{Daemons, Fault, Source};
 
 use super::daemon::Settings;
 use super::entry::{Advised, Entry, Live, Needs, Observed};

@@ -1,7 +1,7 @@
 //! `interleave`: pages in turn over all nodes, so many to fast and so many to slow ones (Linux's interleave and
 //! weighted interleave).
 
-use varve_machine::Fault;
+use varve_access::Fault;
 
 use super::entry::{Advised, Entry, Live};
 use crate::frames::Frames;

@@ -1,6 +1,6 @@
 //! `fast` and `slow`: all pages in one kind of memory, the two ends that everything else lies between.
 
-use varve_machine::Fault;
+use varve_access::Fault;
 
 use super::{nearest_of, seen_from};
 use crate::frames::Frames;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use varve_machine::Fault;
+use varve_access::Fault;
 
 use super::entry::{Entry, Live};
 use super::seen_from;

@@ -9,13 +9,13 @@
 //! `exp(-pages / bins)`: 96 GiB of pages on a 48 GiB cache use 86 % of it or more. Johnny Cache observed 67 % (32 of
 //! 48 GB); nothing here is bent towards that.
 
-use varve_machine::Fault;
+use varve_access::Fault;
 
 use super::entry::{Advised, Entry, Live, Needs};
 use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::topology::Topology;
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 use varve_spec::{Param, Want};
 
 /// What there is to know of it.

@@ -5,7 +5,7 @@
 //! pair pages that are touched exactly one cache apart, always the same ones (two arrays of one cache's size would
 //! conflict element by element).
 
-use varve_machine::Fault;
+use varve_access::Fault;
 
 use super::entry::{Advised, Entry, Live, Needs};
 use crate::frames::Frames;

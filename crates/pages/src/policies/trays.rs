@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use varve_machine::{Daemons, Fault};
+use varve_access::{Daemons, Fault};
 use varve_spec::{Param, Values, Want};
 
 use super::entry::{Entry, Live, Made, Needs, Observed};

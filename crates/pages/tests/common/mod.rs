@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use varve_machine::{Fault, Move, Pager, Sample, Source};
+use varve_access::{Fault, Move, Pager, Sample, Source};
 use varve_pages::{NodeFrames, Placement, Topology};
 
 /// A socket in memory mode: `frames` pages of slow memory behind a cache of `bins` pages.

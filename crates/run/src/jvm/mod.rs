@@ -19,10 +19,12 @@ use ranges::Ranges;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use varve_access::Program;
+use varve_machine::Machine;
 use varve_machine::model::{Options, Outcome, Progress};
-use varve_machine::{Bytes, Machine, Program};
 use varve_pages::policies::ByTier;
 use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
+use varve_spec::Bytes;
 use varve_trace::{Collector, JavaMachine, Part, TraceReader, Use};
 
 /// Bytes of a page.

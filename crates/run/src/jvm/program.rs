@@ -2,8 +2,8 @@
 
 use super::ranges::Ranges;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use varve_access::{Kind, Op, Program};
 use varve_machine::model::Owners;
-use varve_machine::{Kind, Op, Program};
 use varve_trace::{Event, Listener, TraceProgram, Use};
 
 /// Classes of pauses, by number.

@@ -6,7 +6,7 @@ use super::program::{End, Failed, ManagedProgram, SEED};
 use super::stream::{self, AccessStream};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
-use varve_machine::{Op, Program};
+use varve_access::{Op, Program};
 use varve_runtime::Config;
 use varve_sites::Profile;
 

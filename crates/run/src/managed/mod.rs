@@ -29,9 +29,10 @@ use parts::Parts;
 use shifts::OnShift;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use varve_access::Pager;
+use varve_machine::Machine;
 use varve_machine::energy::Energy;
 use varve_machine::model::{Options, Progress};
-use varve_machine::{Machine, Pager};
 use varve_pages::{Placement, Topology};
 use varve_runtime::Config;
 
@@ -285,7 +286,7 @@ pub fn run_managed(
             threads.push(scope.spawn(move || program.observed(config, spec.seed, Box::new(sink))));
             programs.push(OnShift::new(stream, spec.shifts.clone(), space as u32));
         }
-        let mut streams: Vec<&mut dyn varve_machine::Program> = Vec::new();
+        let mut streams: Vec<&mut dyn varve_access::Program> = Vec::new();
         streams.extend(programs.iter_mut().map(|p| p as &mut _));
         let mut parts = Parts;
         let owners = eye.looks().then_some(&mut parts as _);

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
+use varve_access::{Fault, Kind, Op, OutOfFrames, Pager};
 use varve_machine::model::ADDRESS_BITS;
-use varve_machine::{Fault, Kind, Op, OutOfFrames, Pager};
 use varve_pages::{Frames, Topology};
 
 /// Kinds of memory: DRAM, and all else.

@@ -1,7 +1,7 @@
 //! When each of several instances runs: not always all of them, as with a load that changes, or with fewer hardware threads than threads.
 
 use super::stream::AccessStream;
-use varve_machine::{Kind, Op, Program};
+use varve_access::{Kind, Op, Program};
 
 /// Runs for a given time, wherever the programs are then, and who runs when. All instances are run.
 #[derive(Clone, Debug, PartialEq, Eq)]

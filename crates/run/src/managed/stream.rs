@@ -15,7 +15,7 @@ use super::pages::Tiers;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
-use varve_machine::{Op, Program};
+use varve_access::{Op, Program};
 use varve_runtime::Sink;
 
 /// Buffers of accesses, which is how far a program may be ahead.

@@ -26,7 +26,7 @@ pub fn placement(
     let profile = spec.config.profile.as_deref();
     let coloured = plans::by_name(&spec.plan, profile).map_or(true, |p| p.plan.tiers() > 1);
     let numa = spec.numa;
-    let colour = Box::new(move |fault: &varve_machine::Fault| {
+    let colour = Box::new(move |fault: &varve_access::Fault| {
         let colour = match coloured && tiers.of(fault.vpn) > 0 {
             true => Colour::Cold,
             false => Colour::Hot,

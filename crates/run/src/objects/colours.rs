@@ -3,7 +3,7 @@
 
 use super::layout::{Quotas, is_fast};
 use crate::{Error, TrayOptions};
-use varve_machine::Fault;
+use varve_access::Fault;
 use varve_pages::policies::TrayPolicy;
 use varve_pages::trays::{Colour, DimmMap, TrayError};
 use varve_pages::{Frames, Policy, Topology};

@@ -7,7 +7,7 @@ use super::tally::Tally;
 use super::trace_sites::TraceSites;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 use varve_trace::{Event, Listener};
 
 /// The number of the site that stands for all memory that no site was told of: code, small variables, stacks, the

@@ -34,14 +34,16 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 pub use trace_sites::TraceSites;
+use varve_access::Program;
+use varve_machine::Machine;
 use varve_machine::energy::{CpuEnergy, Energy};
 use varve_machine::model::{Outcome, OwnerCounts, Progress};
-use varve_machine::{Bytes, Machine, Program};
 use varve_pages::policies::ByTier;
 use varve_pages::trays::{DimmMap, TrayState};
 use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
 use varve_sites::Counts;
 use varve_sites::native::Key;
+use varve_spec::Bytes;
 use varve_trace::TraceProgram;
 
 /// Where a recorded program's memory is.

@@ -2,8 +2,8 @@
 
 use super::layout::Layout;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use varve_access::{Op, Program};
 use varve_machine::model::Owners;
-use varve_machine::{Op, Program};
 use varve_trace::TraceProgram;
 
 /// A layout that the program changes while the model asks it.

@@ -2,8 +2,8 @@
 
 use super::options::Heap;
 use crate::Error;
-use varve_machine::Bytes;
 use varve_runtime::Config;
+use varve_spec::Bytes;
 
 /// Linear memory that a program may have in any case: managed programs have some, however small their heaps are.
 const LEAST_LINEAR: u64 = 16 << 20;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use varve_machine::Bytes;
+use varve_spec::Bytes;
 use varve_spec::written;
 
 /// A limit of fast memory.

@@ -8,11 +8,12 @@ use crate::{
     Error, ManagedProgram, ManagedSpec, Outcomes, PlanResult, TrayOptions, has_one_memory,
 };
 use std::sync::Arc;
+use varve_machine::Machine;
 use varve_machine::energy::Energy;
 use varve_machine::model::nodes;
-use varve_machine::{Bytes, Machine};
 use varve_runtime::{Config, plans as catalogue};
 use varve_sites::Profile;
+use varve_spec::Bytes;
 
 /// A program on a modelled machine.
 #[derive(Clone)]

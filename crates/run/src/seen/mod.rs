@@ -11,8 +11,9 @@ pub use lanes::{Lane, LaneSpan, Rate, RateKind};
 pub(crate) use watch::Eye;
 
 use std::collections::BTreeMap;
+use varve_access::{Pager, Program, Region};
+use varve_machine::Machine;
 use varve_machine::model::{self, Options, Outcome, OwnerCounts, Owners, Progress, RunError};
-use varve_machine::{Machine, Pager, Program, Region};
 use watch::{SeenPager, SeenProgram};
 
 /// See the module. Times are at full size, as those of the result; addresses are those of the run.

@@ -3,8 +3,8 @@
 
 use super::heat::{Grid, Heat};
 use std::sync::{Arc, Mutex, PoisonError};
+use varve_access::{Daemons, Fault, Move, Op, OutOfFrames, Pager, Program, Region, Sample};
 use varve_machine::model::ADDRESS_BITS;
-use varve_machine::{Daemons, Fault, Move, Op, OutOfFrames, Pager, Program, Region, Sample};
 use varve_pages::Topology;
 
 /// What is shared by those who look at one run; nothing if nobody does.

@@ -10,8 +10,8 @@ use crate::types::{TypeIndex, array_base};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use std::mem::offset_of;
+use varve_access::Kind as Access;
 use varve_heap::layout;
-use varve_machine::Kind as Access;
 
 /// Longest array that is allocated inline: larger ones may not fit into any nursery.
 const INLINE_ARRAY_BYTES: u64 = 4096;

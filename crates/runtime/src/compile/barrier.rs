@@ -8,8 +8,8 @@ use crate::helpers::Helper;
 use crate::store::region::{CONTEXT, Context, displacement};
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use std::mem::offset_of;
+use varve_access::Kind as Access;
 use varve_heap::layout;
-use varve_machine::Kind as Access;
 
 impl Translator<'_, '_> {
     /// Notes for the collector that a reference was stored into an object, unless that has been noted already. Optimized code does it

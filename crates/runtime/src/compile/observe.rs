@@ -27,8 +27,8 @@ use crate::helpers::Helper;
 use crate::store::observe::{HEAP, Recording, SLACK, code_at, code_bytes, memory_at};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Value, types};
+use varve_access::{Kind, Op};
 use varve_heap::layout::COLLECTOR_BYTE;
-use varve_machine::{Kind, Op};
 use wasmparser::Operator;
 
 /// What is known, while code is translated, of what was recorded.

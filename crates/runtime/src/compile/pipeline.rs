@@ -27,8 +27,8 @@ use crate::store::region::MemoryRecord;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use std::mem::offset_of;
+use varve_access::Kind as Access;
 use varve_heap::layout;
-use varve_machine::Kind as Access;
 
 impl Translator<'_, '_> {
     /// The value of a slot. The operands of the operator are on the stack still: a stage may leave this code for other code that begins with

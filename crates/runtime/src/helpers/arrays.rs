@@ -4,7 +4,7 @@ use crate::error::{Result, TrapKind};
 use crate::store::Vm;
 use crate::store::objects::Array;
 use crate::types::{Storage, array_base};
-use varve_machine::Kind;
+use varve_access::Kind;
 
 macro_rules! helper {
     ($(#[$doc:meta])* $name:ident($vm:ident $(, $p:ident: $t:ty)*) $(-> $r:ty)? $body:block) => {

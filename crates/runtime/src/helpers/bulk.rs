@@ -3,7 +3,7 @@
 use super::arrays::{check, helper};
 use crate::error::{Result, TrapKind};
 use crate::store::Vm;
-use varve_machine::Kind;
+use varve_access::Kind;
 
 helper! {
     /// `memory.grow`: the old size in pages, or -1, of which memories of 32 bits take the low half.

@@ -11,7 +11,7 @@ use crate::types::{FuncType, HeapType, Kind, Registry, Storage, TypeIndex, ValTy
 use crate::{Linker, Rooted, Store, Val};
 use std::fmt;
 use std::sync::Arc;
-use varve_machine::Kind as Access;
+use varve_access::Kind as Access;
 
 /// What a function takes or gives: 32 bits each.
 #[derive(Clone, Copy, PartialEq, Eq)]

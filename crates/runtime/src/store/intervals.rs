@@ -4,8 +4,8 @@ use super::Vm;
 use crate::compile::hints::holds_part;
 use crate::error::{Error, Result};
 use std::time::{Duration, Instant};
+use varve_access::Kind as Access;
 use varve_heap::{Entry, Interval, Intervals, Ref, Sampler, layout};
-use varve_machine::Kind as Access;
 
 /// Told of each phase.
 type Log = Box<dyn FnMut(&Entry) + Send>;

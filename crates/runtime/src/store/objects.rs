@@ -3,8 +3,8 @@
 use super::Vm;
 use crate::error::{Result, TrapKind};
 use crate::types::{Storage, TypeIndex, ValType, array_base};
+use varve_access::Kind as Access;
 use varve_heap::{Ref, layout};
-use varve_machine::Kind as Access;
 
 /// An array in its place; valid until the next allocation.
 pub(crate) struct Array {

@@ -21,10 +21,10 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use varve_access::{Kind, Op};
 use varve_durable::domain::Step;
 use varve_durable::layout::CACHE_LINE;
 use varve_heap::{Backing, Kind as GcKind, ObjectAlign, Observer, Stage, Tier, layout};
-use varve_machine::{Kind, Op};
 
 use super::region::REGION;
 use super::slower::Slower;

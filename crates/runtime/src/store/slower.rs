@@ -1,6 +1,6 @@
 //! How often an instruction of an observed program counts: see [`Config::slower`](crate::Config::slower).
 
-use varve_machine::Op;
+use varve_access::Op;
 
 /// Multiplies the instructions of the program's accesses.
 pub(super) struct Slower {

@@ -4,8 +4,8 @@
 use super::Vm;
 use crate::error::{Error, Result, TrapKind};
 use crate::types::{STRING_TYPE, array_base};
+use varve_access::Kind;
 use varve_heap::layout;
-use varve_machine::Kind;
 
 impl Vm {
     /// Whether a reference is to a string.

@@ -3,8 +3,8 @@
 use crate::hash::fnv1a;
 use std::fmt;
 use std::str::FromStr;
-use varve_machine::random::{Rng, xorshift};
-use varve_machine::zipf::Zipf;
+use varve_access::random::{Rng, xorshift};
+use varve_access::zipf::Zipf;
 
 /// YCSB's skew: how much more popular a number is than the next.
 const THETA: f64 = 0.99;

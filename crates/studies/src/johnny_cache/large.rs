@@ -4,7 +4,7 @@ use super::claim;
 use super::gups::{DYNAMIC_S, HEMEM_S, STATIC_S, line, oracle, over_time, rate};
 use super::setup::{Setup, time_to_steady};
 use crate::plan::{Plan, Results};
-use varve_machine::{Fault, Pager};
+use varve_access::{Fault, Pager};
 use varve_pages::{Conflicts, Placement};
 use varve_report::{Claim, StudyResult, Value};
 use varve_run::Error;

@@ -39,7 +39,7 @@ impl Setup {
         };
         // Migration has the same 48 GB of DRAM as the cache: in section 5.2.1 half of 96 GB is misplaced at first.
         let mut flat = one_node("optane-6230")?;
-        flat.dram.dimm_bytes = varve_machine::Bytes(12 << 30);
+        flat.dram.dimm_bytes = varve_spec::Bytes(12 << 30);
         let cached = one_node("optane-6230-memory-mode")?;
         let (scale, shrink, length) = match options.effort {
             Effort::Full => (256, 1, 1.0),

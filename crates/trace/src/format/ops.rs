@@ -16,7 +16,7 @@
 
 use super::difference::{BYTES_BY_MODE, BadOps, MIX, REGIONS, region_of, width_class};
 use super::runs::{CodeAt, RunDecoder, Templates};
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 /// Entries of the prediction table; with 24 bytes each it stays in a first-level cache.
 const CONTEXTS: usize = 1024;

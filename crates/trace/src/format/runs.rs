@@ -3,7 +3,7 @@
 
 use super::difference::{BYTES_BY_MODE, BadOps, REGIONS, region_of, width_class};
 use super::event::{BadEvents, get, put, unzigzag, zigzag};
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 /// Addresses that a template may leave open.
 pub const MAX_ADDRESSES: usize = 60;

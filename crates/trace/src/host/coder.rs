@@ -95,7 +95,7 @@ impl Runs for Coder {
 /// Ops, for a program that runs on the model.
 #[derive(Debug, Default)]
 pub(super) struct Expander {
-    pub ops: Vec<varve_machine::Op>,
+    pub ops: Vec<varve_access::Op>,
 }
 
 impl Runs for Expander {
@@ -146,7 +146,7 @@ impl Expander {
             let from = addresses.get(usize::from(op.from));
             let from = from.map_or(0, |from| from ^ space);
             let instructions = op.op.instructions.saturating_add(std::mem::take(&mut more));
-            self.ops.push(varve_machine::Op {
+            self.ops.push(varve_access::Op {
                 addr: op.op.addr.wrapping_add(from),
                 instructions,
                 ..op.op

@@ -4,7 +4,7 @@ use super::coder::Expander;
 use super::memory::ThreadState;
 use super::record::Recorder;
 use crate::writer::End;
-use varve_machine::{Kind, Op, Program};
+use varve_access::{Kind, Op, Program};
 
 /// Virtual time that a thread sleeps before it is asked again: long for slots without a thread, short for threads
 /// in a system call.

@@ -1,7 +1,7 @@
 //! Which parts of a run are recorded: windows of its work, which is counted in instructions. Pure: nothing here knows of a program or a clock.
 
 use std::time::Duration;
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 
 /// So much of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

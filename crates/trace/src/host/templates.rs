@@ -6,7 +6,7 @@ use super::ring::{
 use crate::format::{ABSOLUTE, Template, TemplateOp, Templates};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 /// What a thread is like after a run, as far as the next run depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -15,7 +15,7 @@ use front::{
     CALLER_SHIFT, DISTANCE_SHIFT, Front, MERGED, MOST_DISTANCE, estimate, front_of_compiled,
     front_of_qemu,
 };
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 /// An event as the probe says it: call sites are still addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]

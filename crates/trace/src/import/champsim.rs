@@ -5,7 +5,7 @@
 use super::{ImportError, Sink};
 use std::io::{BufReader, Read};
 use std::path::Path;
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 const RECORD_BYTES: usize = 64;
 const DESTINATIONS: std::ops::Range<usize> = 16..32;

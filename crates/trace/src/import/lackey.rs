@@ -4,7 +4,7 @@
 use super::{ImportError, Sink, address, each_line};
 use std::io::{BufReader, Read};
 use std::path::Path;
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 pub(super) fn read<R: Read>(
     input: &mut BufReader<R>,

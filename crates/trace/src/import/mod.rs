@@ -22,7 +22,7 @@ use crate::writer::{End, TraceWriter};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use varve_machine::Op;
+use varve_access::Op;
 
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
     use crate::TraceReader;
     use proptest::prelude::*;
-    use varve_machine::Kind;
+    use varve_access::Kind;
 
     fn import_bytes(format: Format, bytes: &[u8]) -> Result<Vec<Op>, ImportError> {
         let folder = tempfile::tempdir().unwrap();

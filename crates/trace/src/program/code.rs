@@ -2,7 +2,7 @@
 
 use super::{Listener, Steps};
 use crate::format::Event;
-use varve_machine::Op;
+use varve_access::Op;
 
 /// By thread: where in what it was given last another function begins, and that function's number and 1.
 pub(super) struct Code(Vec<Vec<(u32, u32)>>);

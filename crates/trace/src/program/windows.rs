@@ -5,7 +5,7 @@ use crate::error::TraceError;
 use crate::format::{Event, Part};
 use crate::reader::TraceReader;
 use std::collections::VecDeque;
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 const PAGE: u64 = 4096;
 

@@ -21,7 +21,7 @@ pub struct DurableStore {
     /// Most bytes that the region file may get: 8GiB if it is not given, or what was given before, up to 256GiB. Each doubling aligns all objects
     /// to twice as many bytes
     #[arg(long, requires = "durable", value_name = "SIZE")]
-    pub region_max: Option<varve_machine::Bytes>,
+    pub region_max: Option<varve_spec::Bytes>,
     /// Check all of the region file before the server begins; otherwise of a file of more than 32MiB only its pages are checked, while it
     /// runs. For a file that somebody else made: a hostile one could do what it likes
     #[arg(long, requires = "durable")]

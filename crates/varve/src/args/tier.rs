@@ -4,7 +4,7 @@ use super::run::sandbox::time;
 use std::ffi::OsString;
 use std::time::Duration;
 use varve_live::tier::Way;
-use varve_machine::Bytes;
+use varve_spec::Bytes;
 
 pub const EXAMPLES: &str = "Examples:
   varve tier --pid 4711 --fast 8GiB

@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use varve_durable::{Error, Inspection};
-use varve_machine::Bytes;
 use varve_runtime::host::State;
 use varve_runtime::{Checks, Config, DurableFile, Medium, ObjectAlign, Store};
+use varve_spec::Bytes;
 
 /// What the command line says of durable objects and checks, as the engine's settings.
 pub fn configure(a: &Region, medium: &args::Medium, config: &mut Config) -> Result<(), Failure> {

@@ -11,10 +11,10 @@ use crate::args::run::region::Medium;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Mutex;
-use varve_machine::Bytes;
 use varve_machine::model::RunError;
 use varve_run::request::{BASE, ObjectRuns, ObjectsRequest, machine};
 use varve_run::{Comparison, End, Error, ManagedSpec, PlanResult, answer};
+use varve_spec::Bytes;
 
 pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     if let Some(folder) = &a.output.out {

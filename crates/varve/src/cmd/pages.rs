@@ -9,9 +9,10 @@ use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use std::ffi::OsString;
 use std::path::Path;
 use tempfile::TempPath;
-use varve_machine::{Bytes, Machine};
+use varve_machine::Machine;
 use varve_run::request::{DEFAULT_MACHINE, PageRuns, PagesRequest, machine};
 use varve_run::{Comparison, RunResult, RunSpec, Work, answer};
+use varve_spec::Bytes;
 use varve_trace::host::{Extent, RecordError, Recorder, RecorderOptions};
 use varve_trace::{End, TraceError};
 

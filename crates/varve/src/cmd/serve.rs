@@ -12,12 +12,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use varve_durable::layout::Addresses;
-use varve_machine::Bytes;
 use varve_runtime::{Config, Error as EngineError};
 use varve_serve::{
     Cache, Error, Host, Kind, Limits, MOST_SHARDS, Managed, Passwords, Server, Settings, Socket,
     StoreError,
 };
+use varve_spec::Bytes;
 
 /// Largest value that the protocol's numbers and a Java array allow, with room to spare.
 const LARGEST_VALUE: u64 = 1 << 30;

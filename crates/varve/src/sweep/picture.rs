@@ -2,9 +2,9 @@
 
 use super::merged::{Group, called};
 use super::spec::{PictureSpec, Sweep};
-use varve_machine::Bytes;
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Chart, Data, Series};
+use varve_spec::Bytes;
 
 /// The chart that the file asks for, and how many groups it could not place: those without its figure, or without what they
 /// are divided by.

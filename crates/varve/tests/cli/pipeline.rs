@@ -4,7 +4,7 @@ use crate::common::{can_trace, has, names, typed, varve};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use varve_machine::Op;
+use varve_access::Op;
 use varve_trace::{CallSite, End, Event, FileHeader, TraceWriter};
 
 const MIB: u64 = 1 << 20;

@@ -3,8 +3,8 @@
 use super::shapes::{Random, Shape};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
-use varve_machine::random::Rng;
-use varve_machine::{Kind, Op, Program, Region};
+use varve_access::random::Rng;
+use varve_access::{Kind, Op, Program, Region};
 use varve_spec::{Error, Values};
 
 /// Bytes of a line, the unit of a step.

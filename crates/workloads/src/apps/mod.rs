@@ -12,7 +12,7 @@ mod shapes;
 
 use crate::entry::Entry;
 use crate::registry;
-use varve_machine::Program;
+use varve_access::Program;
 use varve_spec::{Error, Param, Values, Want};
 
 pub use kernel::App;

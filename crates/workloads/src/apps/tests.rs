@@ -3,7 +3,7 @@
 use super::{ENTRIES, Random, shapes};
 use crate::harness::{self, Order};
 use crate::registry::build;
-use varve_machine::Kind;
+use varve_access::Kind;
 
 /// However many threads share it, the work is the same: speed-up curves compare like with like.
 #[test]

@@ -24,7 +24,7 @@
 
 use std::sync::Arc;
 
-use varve_machine::{Op, Region};
+use varve_access::{Op, Region};
 
 use super::build::{Build, fill_block, fill_stage};
 use super::csr::Csr;

@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use varve_machine::{Kind, Op, Region};
+use varve_access::{Kind, Op, Region};
 
 use super::build::{Build, fill_block, fill_stage};
 use super::csr::Csr;

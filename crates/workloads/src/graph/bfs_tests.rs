@@ -10,7 +10,7 @@ use super::csr::{Csr, Kronecker};
 use super::search::Setting;
 use crate::harness::{self, Order, Tally};
 use crate::loops::{Loops, Share};
-use varve_machine::{Kind, Program};
+use varve_access::{Kind, Program};
 
 /// How far each vertex is from `source`.
 fn distances(graph: &Csr, source: u32) -> Vec<Option<u32>> {

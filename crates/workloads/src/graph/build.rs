@@ -1,7 +1,7 @@
 //! What loading a graph does to memory before the first timed second: arrays that are touched, and arrays that
 //! are given back.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use crate::init::INSTRUCTIONS_PER_LINE;
 use crate::layout::{Array, Layout};

@@ -2,7 +2,7 @@
 
 use super::levels::Levels;
 use crate::host::{large_vec, prefetch};
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 
 /// An undirected graph: the neighbours of each vertex in rising order, no loops, no parallel edges; every edge is
 /// stored in both directions.

@@ -1,6 +1,6 @@
 //! Quadrants of the Kronecker generator, several levels with one random number.
 
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 
 /// Probabilities of the quadrants, of the Graph500 specification (and GAP, arXiv:1508.03619), by the bit of the edge's
 /// first vertex and that of its second.

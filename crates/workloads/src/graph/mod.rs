@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use varve_machine::Program;
+use varve_access::Program;
 
 use crate::entry::Entry;
 use crate::loops::{Loops, Share};

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use varve_machine::{Kind, Op, Region};
+use varve_access::{Kind, Op, Region};
 
 use super::build::Build;
 use super::csr::Csr;

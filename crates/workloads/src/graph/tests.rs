@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use varve_machine::Kind;
+use varve_access::Kind;
 
 use super::bc::Betweenness;
 use super::csr::{Csr, Kronecker};
 use super::search::Setting;
 use crate::harness::{self, Order, Tally};
 use crate::loops::{Loops, Share};
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 
 /// Brandes' algorithm as he wrote it down, one thread, double precision.
 fn brandes(graph: &Csr, sources: &[u32]) -> Vec<f64> {
@@ -163,7 +163,7 @@ fn forward_accesses_are_one_depth_per_edge() {
         threads: 1,
     };
     let mut program = Loops::new(Betweenness::new(graph, setting), None, 1);
-    let regions = varve_machine::Program::regions(&program);
+    let regions = varve_access::Program::regions(&program);
     let depths = regions
         .iter()
         .find(|region| region.name == "bc.depths")
@@ -232,7 +232,7 @@ fn pagerank_reads_one_contribution_per_edge_and_sweep_whatever_the_order() {
         }
         .build(),
     );
-    let make = || -> Box<dyn varve_machine::Program> {
+    let make = || -> Box<dyn varve_access::Program> {
         let setting = super::pagerank::Setting {
             iterations: 2,
             generated: 4096,

@@ -15,14 +15,14 @@
 //! really held and updated (up to 4 GiB) and `answers` gives its checksum; without, only the addresses are
 //! computed, which is all that the model needs and the only way at full size.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use crate::entry::Entry;
 use crate::init::chunk;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::steady::{Kernel, Steady};
-use varve_machine::random::{Permutation, Rng, mix};
+use varve_access::random::{Permutation, Rng, mix};
 use varve_spec::{Error, Param, Values, Want};
 
 /// Bytes of an item.

@@ -3,7 +3,7 @@
 //! The matrix has 26 on its diagonal and -1 for each of a point's up to 26 neighbours. Its numbers are known, so the host
 //! holds none of them; the modelled program loads them all.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use crate::layout::{Array, Layout};
 use crate::loops::{LINE, run};

@@ -20,7 +20,7 @@
 //!
 //! What the model does not see: within a sweep each row waits for the row before, as their numbers do, not their addresses.
 
-use varve_machine::{Kind, Op, Region};
+use varve_access::{Kind, Op, Region};
 
 use super::grid::{AX, B, DIAGONAL, Level, X};
 use crate::entry::Entry;

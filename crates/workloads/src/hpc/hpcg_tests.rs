@@ -5,7 +5,7 @@ use crate::harness::{self, Order};
 use crate::init::chunk;
 use crate::loops::{Loops, drain};
 use crate::nas::dense;
-use varve_machine::Kind;
+use varve_access::Kind;
 
 type Dense = Vec<Vec<f64>>;
 
@@ -149,7 +149,7 @@ fn all_unknowns_are_found_to_be_one() {
 
 #[test]
 fn the_same_whatever_the_order_of_threads() {
-    let make = || -> Box<dyn varve_machine::Program> { Box::new(solver([8, 8, 8], 2, 3, 4096)) };
+    let make = || -> Box<dyn varve_access::Program> { Box::new(solver([8, 8, 8], 2, 3, 4096)) };
     harness::assert_order_does_not_matter(make, u64::MAX);
 }
 
@@ -157,7 +157,7 @@ fn the_same_whatever_the_order_of_threads() {
 #[test]
 fn the_matrix_is_read_as_often_as_sweeps_and_products_are_made() {
     let mut program = solver([8, 8, 8], 1, 2, 4096);
-    let regions = varve_machine::Program::regions(&program);
+    let regions = varve_access::Program::regions(&program);
     let mut bytes = [0u64; 3];
     harness::each(&mut program, Order::RoundRobin, |_, op| {
         for (l, bytes) in bytes.iter_mut().enumerate() {

@@ -42,7 +42,7 @@ use crate::entry::Entry;
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, Loops, Stage, Work, run};
-use varve_machine::{Kind, Op, Region};
+use varve_access::{Kind, Op, Region};
 use varve_spec::{Error, Param, Values, Want};
 
 /// Rows of a tile, and columns.
@@ -498,7 +498,7 @@ mod tests {
 
     #[test]
     fn the_same_whatever_the_order_of_threads() {
-        let make = || -> Box<dyn varve_machine::Program> {
+        let make = || -> Box<dyn varve_access::Program> {
             Box::new(made("hpl:bytes=128KiB,block=32,threads=3"))
         };
         harness::assert_order_does_not_matter(make, u64::MAX);

@@ -1,6 +1,6 @@
 //! The numbers of HPL: a random matrix with its right-hand side, and what is done to its rows.
 
-use varve_machine::random::mix;
+use varve_access::random::mix;
 
 /// Doubles of a cache line.
 pub const LINE: usize = 8;

@@ -1,6 +1,6 @@
 //! A real B+-tree over 64-bit keys, whose every step also says what memory it touched.
 
-use varve_machine::Op;
+use varve_access::Op;
 
 use super::store::Store;
 use crate::node::{self, CAPACITY};
@@ -242,7 +242,7 @@ mod tests {
     use crate::kv::store::ITEM;
     use crate::layout::Layout;
     use crate::node::{NODE, mean_entries};
-    use varve_machine::random::mix;
+    use varve_access::random::mix;
 
     fn store() -> Store {
         let mut layout = Layout::new();

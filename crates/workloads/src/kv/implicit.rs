@@ -6,11 +6,11 @@
 //! depth may have one level more or fewer in part of the real one), new leaves, which are written when inserts have
 //! filled one but not read later, and splits of inner nodes.
 
-use varve_machine::Op;
+use varve_access::Op;
 
 use super::store::Store;
 use crate::node::{self, CAPACITY, mean_entries};
-use varve_machine::random::{Permutation, mix};
+use varve_access::random::{Permutation, mix};
 
 /// The tree over keys whose order is a random permutation of their record numbers.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! How the store comes to be in memory: how much, in which order, and by whom.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use super::store::Store;
 use super::tree::Tree;

@@ -1,6 +1,6 @@
 //! The store's memory: a pool of nodes, a pool of items, and the accesses to items.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use crate::layout::Array;
 use crate::node::{LOCK, UNLOCK};

@@ -1,11 +1,11 @@
 //! The store's tree, real or implicit, and what it holds.
 
-use varve_machine::Op;
+use varve_access::Op;
 
 use super::btree::BTree;
 use super::implicit::Implicit;
 use super::store::Store;
-use varve_machine::random::mix;
+use varve_access::random::mix;
 
 /// One of the two trees.
 pub enum Tree {

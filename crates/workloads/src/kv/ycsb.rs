@@ -6,7 +6,7 @@
 //! item's value is one word to which every write adds a random number, so that the final contents do not depend on
 //! the order of the threads.
 
-use varve_machine::{Kind, Op, Program, Region};
+use varve_access::{Kind, Op, Program, Region};
 
 use super::btree::BTree;
 use super::implicit::Implicit;
@@ -17,8 +17,8 @@ use crate::entry::Entry;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::node::NODE;
-use varve_machine::random::{Permutation, Rng, mix};
-use varve_machine::zipf::Zipf;
+use varve_access::random::{Permutation, Rng, mix};
+use varve_access::zipf::Zipf;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Instructions of the client between two requests: a random number, Zipf's power (100), scrambling and making the key,

@@ -12,7 +12,7 @@
 //! with about n (nonzer + 1)^2 elements (see [`super::cg_matrix`]). The benchmark's untimed iteration before the
 //! first is left out: it starts from the same vector again.
 
-use varve_machine::{Kind, Op, Region};
+use varve_access::{Kind, Op, Region};
 
 use super::cg_matrix::{Rows, Vectors};
 use super::lcg::SEED;

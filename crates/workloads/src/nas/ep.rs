@@ -10,7 +10,7 @@
 //!
 //! The host computes each pair once, as the modelled thread reads it; that costs more time than producing accesses.
 
-use varve_machine::{Kind, Op, Region};
+use varve_access::{Kind, Op, Region};
 
 use super::lcg::Lcg;
 use super::setup::{Class, Setup};

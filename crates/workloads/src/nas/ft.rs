@@ -14,7 +14,7 @@
 //! thread's second cache, and are left to the instruction count: a butterfly takes 10 operations and 8 loads and
 //! stores, four pencils at a time in vectors, so 4.5 per pencil.
 
-use varve_machine::{Kind, Op, Region};
+use varve_access::{Kind, Op, Region};
 
 use super::fft::{Complex, Fft, times};
 use super::lcg::{Lcg, SEED};

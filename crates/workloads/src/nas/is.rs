@@ -15,7 +15,7 @@
 //! `is.bucketed`, its place within the bucket's part of `is.ranks` is a hash and not the key (the only
 //! addresses that differ from those of the run with data, and by less than the part).
 
-use varve_machine::{Op, Region};
+use varve_access::{Op, Region};
 
 use super::lcg::{Lcg, SEED};
 use super::setup::{Class, Setup};

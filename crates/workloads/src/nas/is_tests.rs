@@ -60,7 +60,7 @@ fn any_number_of_threads_sorts() {
 fn without_data_only_places_within_a_bucket_differ() {
     let accesses = |real| {
         let mut is = program(&Setup::tiny(Class::A, 1 << 16, 2, 3, real)).unwrap();
-        let region = varve_machine::Program::regions(&is);
+        let region = varve_access::Program::regions(&is);
         let ranks = region
             .iter()
             .find(|region| region.name == "is.ranks")

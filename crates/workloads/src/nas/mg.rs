@@ -14,7 +14,7 @@
 //!
 //! The norms are computed on the host and make no accesses; the benchmark's untimed first iteration is left out.
 
-use varve_machine::{Op, Region};
+use varve_access::{Op, Region};
 
 use super::lcg::SEED;
 use super::mg_grid::{Data, Grid, Level, Task};

@@ -1,6 +1,6 @@
 //! The grids of MG: where their points lie, the accesses of each loop, and the loops themselves.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use crate::init::INSTRUCTIONS_PER_LINE;
 use crate::layout::Array;

@@ -7,7 +7,7 @@
 //! Every kernel runs with real data or without (`data=addresses`): it then makes the same accesses, for sizes that
 //! do not fit the host. Runs of consecutive elements are handed to the model one cache line at a time.
 
-use varve_machine::Program;
+use varve_access::Program;
 
 use crate::entry::Entry;
 use varve_spec::{Error, Values};

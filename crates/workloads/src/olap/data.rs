@@ -3,7 +3,7 @@
 //! What a column holds is a function of the row's number and takes no memory of the host. Money is in cents, dates are days
 //! since 1992-01-01. Orders have one to seven lines, four on average, and the lines of an order follow each other.
 
-use varve_machine::random::mix;
+use varve_access::random::mix;
 
 /// Lines of seven orders, which have these numbers of them: the pattern repeats.
 const LINES: [u64; 7] = [4, 1, 7, 2, 6, 3, 5];

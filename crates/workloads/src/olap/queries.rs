@@ -21,7 +21,7 @@
 //! Columns are not compressed. A line of memory of a column is read when one of its rows is needed. Engines differ most in
 //! what they execute for a row; the counts here are those of compiled loops without vectors (an assumption).
 
-use varve_machine::{Kind, Op, Region};
+use varve_access::{Kind, Op, Region};
 
 use super::data::{Data, PATTERN, Q1_DAY, Q3_DAY, Q3_SEGMENT};
 use super::groups::{GROUPS, Groups, Sums, group};

@@ -1,6 +1,6 @@
 //! The hash table of the join: a directory of chains, and entries that hold the sums of their group.
 
-use varve_machine::random::mix;
+use varve_access::random::mix;
 
 /// No entry.
 pub const NONE: u64 = u64::MAX;

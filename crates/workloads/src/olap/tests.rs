@@ -6,7 +6,7 @@ use crate::harness::{self, Order};
 use crate::loops::Loops;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use varve_machine::{Kind, Program};
+use varve_access::{Kind, Program};
 
 fn made(line: &str) -> Loops<Queries> {
     let (entry, values) = crate::registry::parse(line).unwrap();
@@ -103,7 +103,7 @@ fn columns_are_read_line_by_line_and_the_join_waits_for_its_directory() {
     let (shipped, entries) = (region("lineitem.shipped"), region("join.entries"));
     let (mut dates, mut waited) = (0, 0);
     harness::each(&mut program, Order::RoundRobin, |_, op| {
-        let is_in = |r: &varve_machine::Region| (r.base..r.base + r.bytes).contains(&op.addr);
+        let is_in = |r: &varve_access::Region| (r.base..r.base + r.bytes).contains(&op.addr);
         if is_in(&shipped) && op.kind == Kind::Read {
             dates += u64::from(op.size);
         }

@@ -6,14 +6,14 @@
 //! store of a block by its write-back (`flush`) or use non-temporal stores (`nt`), with a fence every so many blocks.
 //! No values are computed: the loads are summed and the stores are of a constant in the original.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use crate::entry::Entry;
 use crate::init::{By, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::TIME;
 use crate::steady::{Kernel, Steady};
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Bytes per op: one cache line. A larger block is as many ops in a row.

@@ -13,13 +13,13 @@
 //!
 //! All hot pages together fit the cache as long as `hot` is at most 50 %, so a policy that sees heat can part them.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use crate::entry::Entry;
 use crate::layout::{Array, Layout};
 use crate::limit::TIME;
 use crate::steady::{Kernel, Steady};
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Bytes of an item.

@@ -4,14 +4,14 @@
 //! linked into one cycle in random order. The order is a computed permutation, not stored pointers, so the array may
 //! have any size; thread t starts at the t-th equal part of the cycle.
 
-use varve_machine::Op;
+use varve_access::Op;
 
 use crate::entry::Entry;
 use crate::init::chunk;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::steady::{Kernel, Steady};
-use varve_machine::random::Permutation;
+use varve_access::random::Permutation;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Instructions per step: the load, and a share of the unrolled loop's counter.
@@ -95,7 +95,7 @@ impl Kernel for Chase {
 mod tests {
     use super::*;
     use crate::harness::{self, Order};
-    use varve_machine::{Kind, Program};
+    use varve_access::{Kind, Program};
 
     fn make(text: &str) -> Steady<Chase> {
         Chase::new(&ENTRY.values(text).unwrap()).unwrap()

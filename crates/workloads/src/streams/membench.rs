@@ -6,7 +6,7 @@
 //! in two regions (the runtime told them apart); without, they are mixed in one region in random order.
 //! Every write stores the number of the round, and `answers` gives the sum of all fields.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use crate::entry::Entry;
 use crate::init::chunk;
@@ -14,7 +14,7 @@ use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::registry;
 use crate::steady::{Kernel, Steady};
-use varve_machine::random::Permutation;
+use varve_access::random::Permutation;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Bytes of an object: HotSpot's 12-byte header with compressed class pointers and the 4-byte integer.
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
     use crate::harness::{self, Order};
-    use varve_machine::Program;
+    use varve_access::Program;
 
     fn make(text: &str) -> Steady<MemBench> {
         MemBench::new(&ENTRY.values(text).unwrap()).unwrap()

@@ -21,7 +21,7 @@ pub const ENTRIES: &[Entry] = &[
 mod tests {
     use crate::harness::{self, Order};
     use crate::registry::build;
-    use varve_machine::random::mix;
+    use varve_access::random::mix;
 
     /// A digest of the regions, the answers and the first 100,000 ops, in the order in which threads give them in turn.
     fn digest(line: &str) -> u64 {

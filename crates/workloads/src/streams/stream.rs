@@ -4,7 +4,7 @@
 //! a static schedule, a barrier after each loop. With `values` the arrays are really held (up to 1 GiB each) and
 //! end with the values that the benchmark's own check computes.
 
-use varve_machine::{Kind, Op, Program, Region};
+use varve_access::{Kind, Op, Program, Region};
 
 use crate::entry::Entry;
 use crate::init::{By, FirstTouch, chunk};

@@ -1,6 +1,6 @@
 //! What the database holds. Initial contents are functions of the keys; only changes take memory.
 
-use varve_machine::random::{Rng, mix};
+use varve_access::random::{Rng, mix};
 
 /// Districts of a warehouse (TPC-C, clause 1.2.1, as all cardinalities here).
 pub const DISTRICTS: u64 = 10;

@@ -1,6 +1,6 @@
 //! The database: values, places, and the reads that transactions share.
 
-use varve_machine::Op;
+use varve_access::Op;
 
 use super::data::{
     CUSTOMERS, Data, LINES, NEW_ORDERS, ORDERS, Order, draw_customer, draw_name, lines_before,
@@ -8,7 +8,7 @@ use super::data::{
 use super::index::Growing;
 use super::tables::{Tables, record, row};
 use super::tx::Tx;
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 
 /// The database, and the transaction under way.
 pub struct Db {

@@ -1,6 +1,6 @@
 //! B+-tree indexes over dense keys: which nodes a search visits is computed from the key's rank.
 
-use varve_machine::Op;
+use varve_access::Op;
 
 use crate::layout::{Array, Layout};
 use crate::node::{self, CAPACITY, NODE};

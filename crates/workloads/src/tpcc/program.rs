@@ -1,6 +1,6 @@
 //! The benchmark as a program: threads with home warehouses, running the mix.
 
-use varve_machine::{Op, Program, Region};
+use varve_access::{Op, Program, Region};
 
 use super::check::check;
 use super::data::Data;
@@ -11,7 +11,7 @@ use crate::entry::Entry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::Layout;
 use crate::limit::{Limit, TIME};
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Most warehouses: about 2.2 MB of the host's memory each.

@@ -3,7 +3,7 @@
 use super::super::data::{CUSTOMERS, FIRST_OPEN, ORDERS};
 use super::*;
 use crate::harness::{self, Order, Tally};
-use varve_machine::Kind;
+use varve_access::Kind;
 
 const LIMIT: u64 = 1 << 26;
 

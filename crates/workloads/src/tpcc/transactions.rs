@@ -1,6 +1,6 @@
 //! The five transactions (TPC-C, clauses 2.4 to 2.8): each runs to its end at once, on the data and as accesses.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use super::data::{
     CUSTOMERS, DISTRICTS, Data, ITEMS, LINES, Line, Order, draw_customer, draw_item,
@@ -8,7 +8,7 @@ use super::data::{
 use super::db::{Db, customer_row, open_rank};
 use super::tables::{Tables, record, row};
 use crate::node::{self, CAPACITY, NODE};
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 
 /// Instructions around a transaction: drawing its inputs, the call, begin and epoch check of the commit protocol.
 const FRAME: u32 = 300;

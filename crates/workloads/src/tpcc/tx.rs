@@ -1,7 +1,7 @@
 //! Optimistic concurrency control as Silo does it: what a transaction read and what it will write, and the accesses
 //! of its commit.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use crate::node::{LOCK, UNLOCK};
 

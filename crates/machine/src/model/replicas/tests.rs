@@ -1,10 +1,11 @@
 //! What replication says beside what running every instance says.
 
 use super::share;
+use crate::Machine;
 use crate::model::Backing;
 use crate::model::tests::Fixed;
 use crate::model::{self, Options, nodes};
-use crate::{Fault, Kind, Machine, Op, OutOfFrames, Pager, Program};
+use varve_access::{Fault, Kind, Op, OutOfFrames, Pager, Program};
 
 const PAGE: u64 = 2 << 20;
 

@@ -3,7 +3,7 @@
 use super::super::host::{Level, Work};
 use super::super::time::Ps;
 use super::{Shared, Thread};
-use crate::op::Op;
+use varve_access::Op;
 
 /// A turn of a thread: ops from its buffer until its clock passes `limit`, the buffer ends, or an op needs the driver.
 /// That op comes back.

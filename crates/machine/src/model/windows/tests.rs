@@ -1,9 +1,10 @@
 //! What windows say beside what every request says.
 
+use crate::Machine;
 use crate::model::replicas::tests::{Scattered, cycles, filled, program};
 use crate::model::tests::Fixed;
 use crate::model::{self, Backing, Options, Outcome};
-use crate::{Kind, Machine, Op};
+use varve_access::{Kind, Op};
 
 const INSTANCES: u32 = 16;
 

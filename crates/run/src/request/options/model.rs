@@ -2,8 +2,8 @@
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use varve_machine::Bytes;
 use varve_runtime::Tier;
+use varve_spec::Bytes;
 
 /// How a model runs a program whose pages it places. The whole of it is part of what decides a result.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

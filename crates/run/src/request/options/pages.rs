@@ -2,7 +2,7 @@
 
 use super::{MAIN, OnModel};
 use clap::Args;
-use varve_machine::Bytes;
+use varve_spec::Bytes;
 
 /// Which policies place pages, and how the program is run.
 #[derive(Args, Clone, Debug)]

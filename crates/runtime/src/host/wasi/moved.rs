@@ -4,7 +4,7 @@ use super::guest::Guest;
 use crate::store::observe::Moved;
 use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use std::os::fd::OwnedFd;
-use varve_machine::Kind;
+use varve_access::Kind;
 
 /// A place in a file at which a copy begins.
 #[derive(Clone, Copy)]

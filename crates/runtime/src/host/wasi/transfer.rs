@@ -8,7 +8,7 @@ use crate::host::State;
 use rustix::fs::{Advice, FallocateFlags, SeekFrom};
 use rustix::io::retry_on_intr;
 use std::num::NonZeroU64;
-use varve_machine::Kind as Access;
+use varve_access::Kind as Access;
 
 /// Bytes that are put together before a stream takes them.
 const MOST_AT_ONCE: usize = 64 << 10;

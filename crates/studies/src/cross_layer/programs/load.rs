@@ -11,7 +11,7 @@ use super::super::Setup;
 use super::Suite;
 use super::suite::{CONTINUOUS, Entry, OFFLINE, SAMPLE_NS, With};
 use crate::managed::ManagedPlan;
-use varve_machine::random::Rng;
+use varve_access::random::Rng;
 use varve_run::{PlanResult, Shifts, Who};
 
 /// The most threads in a span.

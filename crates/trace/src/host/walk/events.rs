@@ -10,7 +10,7 @@ use super::super::templates::{After, Key, Place, Registry};
 use super::{RawEvent, Runs, Walker, space_of};
 use crate::format::TemplateOp;
 use crate::{Collector, Event, Use};
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 /// Bytes that an access of a library's range stands for: a vector's.
 const RANGE_BYTES: u64 = 32;

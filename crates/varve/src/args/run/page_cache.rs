@@ -2,7 +2,7 @@
 
 use super::MAIN;
 use clap::Args;
-use varve_machine::Bytes;
+use varve_spec::Bytes;
 
 /// Whether the run is on this machine.
 #[derive(Args, Debug)]

@@ -3,7 +3,7 @@
 use crate::args::medium::{Domain, Sync, sync};
 use clap::Args;
 use std::path::PathBuf;
-use varve_machine::Bytes;
+use varve_spec::Bytes;
 
 /// The region file.
 #[derive(Args, Debug, Default)]

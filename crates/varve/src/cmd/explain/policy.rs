@@ -3,7 +3,8 @@
 use super::picture::{Memory, boxes};
 use super::{Page, shown};
 use crate::ui::{Failure, wrong};
-use varve_machine::{Fault, Machine, Pager};
+use varve_access::{Fault, Pager};
+use varve_machine::Machine;
 use varve_pages::policies::{self, Entry, Needs};
 use varve_pages::{Placement, Topology};
 use varve_run::catalogue::usual_policies;

@@ -1,6 +1,6 @@
 //! What a thread does for one vertex of a level, forward and backward, and the accesses of it.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use super::{Betweenness, UNSEEN};
 use crate::host::prefetch;

@@ -1,10 +1,10 @@
 //! The loops of IS over keys and buckets.
 
-use varve_machine::{Kind, Op};
+use varve_access::{Kind, Op};
 
 use super::Is;
 use crate::loops::{LINE, Work};
-use varve_machine::random::mix;
+use varve_access::random::mix;
 
 /// Keys per step.
 const STEP: u64 = 256;

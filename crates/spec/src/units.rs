@@ -1,9 +1,9 @@
 //! Sizes as people write them.
 
+use crate::written;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
-use varve_spec::written;
 
 /// A number of bytes, written `64GiB`, `16 KB` or `256`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]

@@ -80,7 +80,7 @@ pub struct OutOfFrames {
     pub page_bytes: u64,
 }
 
-/// Backs virtual pages with frames. Frames are numbered through all nodes of a [`crate::Machine`]: node 0 first.
+/// Backs virtual pages with frames. Frames are numbered through all nodes of a machine: node 0 first.
 pub trait Pager: Send {
     /// Bytes of a page (4 KiB or 2 MiB on a full-size machine).
     fn page_bytes(&self) -> u64;
