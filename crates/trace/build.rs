@@ -35,7 +35,7 @@ fn main() {
     println!("cargo::rerun-if-changed=probe");
     println!("cargo::rerun-if-changed=src/arch");
     println!("cargo::rerun-if-changed=src/format/heap.rs");
-    println!("cargo::rerun-if-changed=../sites/walk");
+    println!("cargo::rerun-if-changed=../symbols/walk");
     let out_dir = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let target = env::var("TARGET").expect("cargo sets TARGET");
     let can_record = target.starts_with("x86_64-") && target.contains("-linux-");

@@ -20,23 +20,17 @@
 //! | [`classify`], [`knapsack`] | which sites of a managed program are hot; the choice with the most value |
 //! | [`native`] | sites of native programs: frames, keys, profiles, names for people |
 //! | [`java`] | sites of Java programs on a stock virtual machine: what survives, what fills the old generation |
-//! | [`symbols`] | names and lines of frames, static variables |
-//! | [`unwind`] | tables by which stacks without frame pointers are walked |
-//! | [`import`] | profiles from what other tools have written |
 //! | [`sampled`] | how sure a profile from samples is, and how many samples it takes |
 //! | [`select`] | which sites of a native program belong in fast memory |
 
 mod any_site;
 pub mod classify;
 mod file;
-pub mod import;
 pub mod java;
 pub mod knapsack;
 pub mod native;
 pub mod sampled;
 pub mod select;
-pub mod symbols;
-pub mod unwind;
 
 pub use any_site::AnySite;
 pub use file::{AnyProfile, ProfileError, SitesFile};

@@ -533,7 +533,7 @@ fn without_frame_pointers_sites_are_told_apart_by_caller_and_line() {
         .iter()
         .any(|module| module.path.contains("qemu"));
     assert!(!of_qemu, "{:?}", end.modules);
-    let statics = varve_sites::symbols::statics(&program).unwrap();
+    let statics = varve_symbols::statics(&program).unwrap();
     let table = statics.iter().find(|variable| variable.symbol == "table");
     let second = mine[0].base + table.unwrap().address + 1;
     let written = ops(&reader, 0).any(|op| op.kind == Kind::Write && op.addr == second);

@@ -16,7 +16,7 @@ use varve_run::objects::live::{site_map, site_plan};
 use varve_run::{ManagedProgram, jvm, request};
 use varve_sites::AnyProfile;
 use varve_sites::native::{Module, Profile};
-use varve_sites::symbols::Binary;
+use varve_symbols::Binary;
 
 /// What a program in part may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use varve_live::nodes::Kinds;
 use varve_live::objects::{FrameRef, Site, SiteMap, Tier, Variable};
 use varve_sites::Counts;
 use varve_sites::native::{Frame, Key, Module, Profile, names};
-use varve_sites::symbols::statics;
+use varve_symbols::statics;
 
 pub use crate::request::SHARE;
 

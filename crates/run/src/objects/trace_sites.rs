@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use varve_sites::native::{Key, Module};
-use varve_sites::symbols::{Binary, statics};
+use varve_symbols::{Binary, statics};
 use varve_trace::{CallSite, TraceReader};
 
 /// Sites by number, and where those are that are not allocated.

@@ -19,7 +19,7 @@ mod follow;
 mod lines;
 mod plan;
 mod stacks;
-#[path = "../../../sites/walk/walk.rs"]
+#[path = "../../../symbols/walk/walk.rs"]
 mod walk;
 
 use api::*;

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use varve_sites::native::Inlined;
-use varve_sites::symbols::Binary;
+use varve_symbols::Binary;
 
 /// A file mapped into the program.
 struct Module {

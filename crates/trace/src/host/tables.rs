@@ -63,7 +63,7 @@ fn answer(
     let path = asked.trim_end_matches('\n');
     if !known.contains_key(path) {
         let file = folder.join(format!("{}.unwind", known.len()));
-        let table = varve_sites::unwind::table_for(Path::new(path)).ok();
+        let table = varve_symbols::unwind::table_for(Path::new(path)).ok();
         let written = table.filter(|table| std::fs::write(&file, table.bytes()).is_ok());
         known.insert(path.into(), written.map(|_| file));
     }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use varve_live::objects::{Modules, program_file};
 use varve_sites::native::{Profile, stale};
-use varve_sites::symbols::rebuilt;
+use varve_symbols::rebuilt;
 
 /// A profile for the build of a program that is there now, and what is to be said of it; refused if nothing of it is left.
 pub fn for_this_build(profile: &Profile, program: &OsStr) -> Result<(Profile, String), Failure> {

@@ -16,8 +16,8 @@ use varve_run::Error;
 use varve_run::request::options::Plans;
 use varve_run::request::{self, NATIVE_MACHINE, NativeRequest};
 use varve_sites::Counts;
-use varve_sites::import::{AddressMap, damon, heaptrack, perf_script};
 use varve_sites::native::{Profile, Site};
+use varve_symbols::import::{AddressMap, damon, heaptrack, perf_script};
 use varve_trace::TraceReader;
 use varve_trace::host::{Extent, RecorderOptions};
 

@@ -11,7 +11,7 @@ use varve_report::fmt;
 use varve_run::objects::Groups;
 use varve_sites::Counts;
 use varve_sites::native::{self, Frame, Key, Module, Profile, Site};
-use varve_sites::symbols::{Binary, statics};
+use varve_symbols::{Binary, statics};
 
 /// Looks per second where no rate is given.
 const RATE: f64 = 20.0;

@@ -10,4 +10,4 @@ pub const QEMU: &str = "qemu-x86_64";
 /// library copy with `rep movsb`. QEMU does those byte by byte, where a real processor moves whole lines.
 pub const QEMU_CPU: &str = "max,-erms,-fsrm";
 
-pub use varve_sites::symbols::{CALL_BYTES, ends_in_call};
+pub use varve_symbols::{CALL_BYTES, ends_in_call};

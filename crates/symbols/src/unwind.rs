@@ -2,7 +2,7 @@
 //! searched while it runs, as Linux does with ORC.
 //!
 //! [`table_for`] makes the table of a program or library; [`Table::bytes`] is its file, which a shim maps. The walker
-//! itself is `crates/sites/walk/walk.rs`, one file that needs only `core`: probes include it with `#[path]`, others use
+//! itself is `crates/symbols/walk/walk.rs`, one file that needs only `core`: probes include it with `#[path]`, others use
 //! it as [`walk`].
 
 #[path = "../walk/walk.rs"]
@@ -17,7 +17,7 @@ use gimli::{
 };
 use object::{Object, ObjectSection, ObjectSegment};
 
-use crate::symbols::{self, SymbolsError};
+use crate::{SymbolsError, binary};
 use walk::{
     AT_FP, FP_AT_FP, FROM_FP, FROM_SP, Header, MAGIC, MOST_WORDS, Row, Rule, Segment, UNKNOWN,
     VERSION,
@@ -40,8 +40,8 @@ pub struct Table {
 /// # Errors
 /// It cannot be read or is no ELF file. Where `.eh_frame` is missing or damaged, rules are unknown.
 pub fn table_for(path: &Path) -> Result<Table, SymbolsError> {
-    let bytes = symbols::read(path)?;
-    let file = symbols::parse(path, &bytes)?;
+    let bytes = binary::read(path)?;
+    let file = binary::parse(path, &bytes)?;
     let segments: Vec<Segment> = file
         .segments()
         .map(|segment| Segment {
@@ -52,7 +52,7 @@ pub fn table_for(path: &Path) -> Result<Table, SymbolsError> {
         .collect();
     let start = segments.iter().map(|s| s.address).min().unwrap_or(0);
     let mut table = Table {
-        build_id: symbols::build_id(&file),
+        build_id: binary::build_id(&file),
         start,
         segments,
         rows: Vec::new(),
@@ -101,7 +101,7 @@ impl Table {
 /// The libraries that a program begins with, as its own dynamic loader resolves them; none for static programs and
 /// where the loader cannot be asked. Libraries that the program loads later are not among them.
 pub fn libraries(program: &Path) -> Vec<PathBuf> {
-    let Ok(bytes) = symbols::read(program) else {
+    let Ok(bytes) = binary::read(program) else {
         return Vec::new();
     };
     let interpreter = object::File::parse(&*bytes).ok().and_then(|file| {

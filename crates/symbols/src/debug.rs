@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::binary;
 use object::Object;
 
 const DEBUG: &str = "/usr/lib/debug";
 
 /// The bytes of the debug file of a program or library, if one is on this machine and of the same build.
 pub(super) fn find(path: &Path, file: &object::File) -> Option<Vec<u8>> {
-    let id = super::build_id(file);
+    let id = binary::build_id(file);
     if let Some((first, rest)) = id.split_at_checked(2).filter(|(_, rest)| !rest.is_empty()) {
         let by_id = format!("{DEBUG}/.build-id/{first}/{rest}.debug");
-        if let Ok(bytes) = super::read(Path::new(&by_id)) {
+        if let Ok(bytes) = binary::read(Path::new(&by_id)) {
             return Some(bytes);
         }
     }
@@ -25,11 +26,11 @@ pub(super) fn find(path: &Path, file: &object::File) -> Option<Vec<u8>> {
         .into_iter()
         .map(|folder| folder.join(name))
         .find_map(|candidate| {
-            let bytes = super::read(&candidate).ok()?;
+            let bytes = binary::read(&candidate).ok()?;
             let is_of_build = match id.is_empty() {
                 true => crc32(&bytes) == checksum,
                 false => {
-                    object::File::parse(&*bytes).is_ok_and(|debug| super::build_id(&debug) == id)
+                    object::File::parse(&*bytes).is_ok_and(|debug| binary::build_id(&debug) == id)
                 }
             };
             is_of_build.then_some(bytes)

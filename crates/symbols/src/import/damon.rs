@@ -18,8 +18,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{AddressMap, ImportError, Imported, lines};
-use crate::Counts;
-use crate::native::{Key, Profile, Sampling, Site};
+use varve_sites::Counts;
+use varve_sites::native::{Key, Profile, Sampling, Site};
 
 const PAGE: f64 = 4096.0;
 /// Checks of a page between two records where a file does not say: damo's defaults of 5 and 100 ms. It scales all sites alike.

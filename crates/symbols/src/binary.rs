@@ -1,22 +1,4 @@
-//! Names of frames: functions, source lines and what was inlined, from a program's file or its separate debug file.
-//!
-//! Lines come from DWARF. Functions without it come from the symbol table. Debug files are found as debuggers find
-//! them: by build id below `/usr/lib/debug/.build-id`, and by the name in `.gnu_debuglink`. Nothing is fetched from
-//! elsewhere, and compressed debug sections are not read.
-//!
-//! ```
-//! use varve_sites::symbols::Binary;
-//! let me = std::env::current_exe()?;
-//! let binary = Binary::read(&me)?;
-//! assert!(binary.frame(u64::MAX).function.is_none(), "no function is there");
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-
-mod calls;
-mod debug;
-mod demangle;
-mod rebuilt;
-mod statics;
+//! A program or library: its functions, and the names of frames in it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,12 +6,8 @@ use std::sync::Arc;
 use gimli::{EndianArcSlice, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
-use crate::native::{Frame, Inlined};
-
-pub use calls::{CALL_BYTES, ends_in_call};
-pub use demangle::demangle;
-pub use rebuilt::{Rebuilt, rebuilt};
-pub use statics::{LEAST_STATIC_BYTES, Static, statics};
+use crate::{debug, demangle};
+use varve_sites::native::{Frame, Inlined};
 
 /// Why a file's symbols cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -363,7 +341,7 @@ int main(int argc, char **) { return shop::order(argc) == nullptr; }
             assert_eq!(frame.line.as_deref(), Some("program.cc:10"), "{options:?}");
             assert_eq!(frame.inlined.len(), 1, "{frame:?}");
             assert_eq!(
-                crate::native::names::bare(&frame.inlined[0].function),
+                varve_sites::native::names::bare(&frame.inlined[0].function),
                 "twice"
             );
             assert_eq!(frame.inlined[0].line.as_deref(), Some("program.cc:7"));
@@ -427,7 +405,7 @@ int main(int argc, char **) { return shop::order(argc) == nullptr; }
         let Some((_folder, program)) = compile("g++", &["-O2"], SOURCE, ".cc") else {
             return;
         };
-        let all = statics(&program).unwrap();
+        let all = crate::statics(&program).unwrap();
         let table: Vec<_> = all.iter().filter(|s| s.symbol == "table").collect();
         assert_eq!(table.len(), 1);
         assert!(table[0].bytes == 40000 && table[0].address > 0);

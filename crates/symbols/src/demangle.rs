@@ -3,7 +3,7 @@
 /// The name of a C++ or Rust symbol in its language; any other name as it is.
 ///
 /// ```
-/// use varve_sites::symbols::demangle;
+/// use varve_symbols::demangle;
 /// assert_eq!(demangle("_Znwm"), "operator new(unsigned long)");
 /// assert_eq!(demangle("_ZN5graph4load17h0123456789abcdefE"), "graph::load");
 /// assert_eq!(demangle("main"), "main");

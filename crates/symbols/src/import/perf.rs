@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use super::{ImportError, Imported, lines};
-use crate::Counts;
-use crate::native::{Key, Profile, Site};
+use varve_sites::Counts;
+use varve_sites::native::{Key, Profile, Site};
 
 /// Imports memory samples. `file` is named in errors. `place` says whose memory an address is, if that is known, such as
 /// a static variable or a stack; all others are of the rest.

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use object::{Object, ObjectSymbol, SymbolKind};
 
-use super::{SymbolsError, debug, demangle, parse, read};
+use crate::binary::{parse, read};
+use crate::{SymbolsError, debug, demangle};
 
 /// Variables smaller than this are not told: they share their pages with others.
 pub const LEAST_STATIC_BYTES: u64 = 4096;

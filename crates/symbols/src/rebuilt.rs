@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSegment};
 
-use super::{Binary, CALL_BYTES, ends_in_call, parse, read};
-use crate::native::{Frame, Key, Profile, Site};
+use crate::binary::{parse, read};
+use crate::{Binary, CALL_BYTES, ends_in_call};
+use varve_sites::native::{Frame, Key, Profile, Site};
 
 /// A profile of another build, and how much of it was found again.
 #[derive(Clone, Debug, Default)]

@@ -9,9 +9,9 @@ use std::io::BufRead;
 use std::path::Path;
 
 use super::{ImportError, Imported, lines};
-use crate::Counts;
-use crate::native::{Frame, Inlined, Key, Module, Profile, Site};
-use crate::symbols::Binary;
+use crate::Binary;
+use varve_sites::Counts;
+use varve_sites::native::{Frame, Inlined, Key, Module, Profile, Site};
 
 /// Calls of a stack that are kept, at most; recursion goes deeper.
 const MOST_CALLS: usize = 64;
@@ -220,7 +220,7 @@ impl State {
             self.string(module)?
         };
         self.calls.push(Frame {
-            module: crate::symbols::name(Path::new(&module)),
+            module: crate::binary::name(Path::new(&module)),
             build_id: String::new(),
             offset,
             function: Some(outer.function).filter(|name| !name.is_empty()),
@@ -344,7 +344,7 @@ impl State {
         let mut paths: Vec<&String> = self.pieces.iter().map(|piece| &piece.path).collect();
         paths.dedup();
         let module = |path: &String| Module {
-            name: crate::symbols::name(Path::new(path)),
+            name: crate::binary::name(Path::new(path)),
             path: path.clone(),
             build_id: binaries
                 .get(path)
@@ -356,7 +356,7 @@ impl State {
             missing.push("this file has no lifetimes, and its addresses are of one run, so its sites are not found again in other profiles; `heaptrack --raw` has both".into());
         }
         let profile = Profile {
-            program: crate::symbols::name(Path::new(&program)),
+            program: crate::binary::name(Path::new(&program)),
             command,
             machine: String::new(),
             sampled: None,
@@ -383,7 +383,7 @@ impl State {
         let offset = address - piece.base;
         // heaptrack tells the call itself, a byte before where it returns to
         let unnamed = || Frame {
-            module: crate::symbols::name(Path::new(&piece.path)),
+            module: crate::binary::name(Path::new(&piece.path)),
             offset: offset + 1,
             ..Frame::default()
         };
@@ -396,7 +396,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::native::names::name;
+    use varve_sites::native::names::name;
 
     const RAW: &str = "v 10400 3
 x 7 /none/p

@@ -19,10 +19,10 @@ pub use heaptrack::heaptrack;
 pub use maps::AddressMap;
 pub use perf::perf_script;
 
-use crate::native::Profile;
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use std::io::{self, BufRead, BufReader};
+use varve_sites::native::Profile;
 
 /// A profile, and what the source could not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::{ImportError, unpacked};
-use crate::native::Key;
-use crate::symbols::{Binary, statics};
+use crate::{Binary, statics};
+use varve_sites::native::Key;
 
 /// A process's memory: parts without overlap, each of a key.
 #[derive(Debug, Default)]
