@@ -1,7 +1,7 @@
 //! Which policies, plans and workloads there are.
 
 use pyo3::prelude::*;
-use varve_run::registry::{self, Listed};
+use varve_observed::registry::{self, Listed};
 use varve_spec::{Param, all_params};
 
 /// A name, what it is, its parameters (key, default and what it is), and whose it is.

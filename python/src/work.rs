@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use varve_run::ManagedProgram;
+use varve_observed::ManagedProgram;
 use varve_trace::host::{Recorder, RecorderOptions};
 use varve_trace::{Footprint, TraceInfo, TraceReader};
 

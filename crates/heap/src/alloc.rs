@@ -14,7 +14,7 @@ use crate::reference::Ref;
 use crate::remembered::Remembered;
 use crate::roots::Roots;
 use crate::stats::{Cause, Kind};
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 /// There is no room for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

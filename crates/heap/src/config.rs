@@ -8,7 +8,7 @@ use crate::layout::*;
 use crate::nursery::{Nursery, START};
 use crate::observed::ObserverSpace;
 use crate::stats::Record;
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 /// Settings of a heap. Sizes are in bytes.
 pub struct Config {
@@ -197,7 +197,7 @@ pub enum ConfigError {
         young: u64,
     },
     /// A plan with no tiers, or with too many.
-    #[error("plan {plan} has {tiers} tiers: 1 to {max} are possible", max = crate::tier::MAX_TIERS)]
+    #[error("plan {plan} has {tiers} tiers: 1 to {max} are possible", max = varve_pima::MAX_TIERS)]
     Tiers {
         /// The plan's name.
         plan: String,

@@ -27,7 +27,7 @@ use crate::sampler::{FastMemory, Sampler};
 use crate::shape::Shapes;
 use crate::sizing::Sizing;
 use crate::stats::{Cause, Kind, Record, SpaceRanges, SpaceUse, Stats};
-use crate::tier::{MAX_TIERS, Tier};
+use varve_pima::{MAX_TIERS, Tier};
 
 /// A heap of objects with a program running on it. See the [crate](crate) for how it works.
 pub struct Heap<P = Dram, O = Unobserved> {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::pima::Coordinator;
+use varve_pima::Coordinator;
 
 /// A [`Coordinator`] that the heaps of several threads share. Nobody waits for anybody: each asks, when its program
 /// reports an interval, whether all are ready.

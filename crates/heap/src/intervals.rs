@@ -7,10 +7,10 @@ use crate::instances::Seat;
 use crate::mutator::Mutator;
 use crate::observer::Observer;
 use crate::plan::Places;
-use crate::report::{Interval, ReportError};
 use crate::roots::Roots;
 use crate::stats::{Cause, Kind};
-use crate::tier::Tier;
+use varve_pima::Tier;
+use varve_pima::{Interval, ReportError};
 
 impl<P: Places, O: Observer> Heap<P, O> {
     /// Tells the plan that the program finished an interval of its work, and moves old objects if the plan says so.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::blocks::Role;
 use crate::layout::*;
 use crate::mature::Tables;
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 const PAGES_PER_CHUNK: u32 = (CHUNK_SIZE / PAGE_SIZE) as u32;
 

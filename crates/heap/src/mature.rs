@@ -8,7 +8,7 @@ use crate::config::Backing;
 use crate::layout::*;
 use crate::lines::{Lines, Swept};
 use crate::memory::Memory;
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 /// The tables over the whole address range that spaces share.
 pub(crate) struct Tables {

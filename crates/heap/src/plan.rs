@@ -8,8 +8,8 @@
 use crate::header::Header;
 use crate::layout::*;
 use crate::sampler::{Intervals, Sampler};
-use crate::tier::{MAX_TIERS, Tier};
 use crate::warm::HotNow;
+use varve_pima::{MAX_TIERS, Tier};
 
 /// Where an object is when its place is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -319,9 +319,9 @@ fn sampled(hot: &HotNow, header: Header, from: Origin) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Interval, ReportError};
     use crate::sampler::FastMemory;
     use std::time::Duration;
+    use varve_pima::{Interval, ReportError};
 
     /// Uses all that a plan may know.
     struct Picky;
@@ -382,7 +382,7 @@ mod tests {
                 self.0 = Tier::FAST;
             }
 
-            fn log(&self) -> &[crate::pima::Entry] {
+            fn log(&self) -> &[varve_pima::Entry] {
                 &[]
             }
         }

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::pima::Entry;
-use crate::report::{Interval, ReportError};
-use crate::tier::Tier;
 use crate::warm::Warmth;
+use varve_pima::Entry;
+use varve_pima::Tier;
+use varve_pima::{Interval, ReportError};
 
 /// What a plan is told of the running program.
 #[derive(Clone, Copy)]

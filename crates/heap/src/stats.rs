@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::tier::{MAX_TIERS, Tier};
+use varve_pima::{MAX_TIERS, Tier};
 
 /// How much a collection collects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

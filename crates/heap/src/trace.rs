@@ -30,7 +30,7 @@ use crate::pool::{Entry, Pool};
 use crate::reference::Ref;
 use crate::remembered::Remembered;
 use crate::shape::{Info, Shapes};
-use crate::tier::{MAX_TIERS, Tier};
+use varve_pima::{MAX_TIERS, Tier};
 
 /// References that wait for their target's header. A power of two; about as many as a core has miss buffers.
 const RING: usize = 16;

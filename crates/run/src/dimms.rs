@@ -42,7 +42,8 @@ pub struct TrayUse {
 }
 
 impl TrayUse {
-    pub(crate) fn of(m: &Machine, outcome: &Outcome, state: &TrayState) -> TrayUse {
+    /// Of a run on a machine, by where pages of each colour were at its end.
+    pub fn of(m: &Machine, outcome: &Outcome, state: &TrayState) -> TrayUse {
         let energy = energy::Energy::of(m, outcome).ok();
         let ranks = m.dram.ranks.max(1) as usize;
         let per_channel = m.dram.dimms_per_channel.max(1) as usize;

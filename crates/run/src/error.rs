@@ -111,7 +111,7 @@ pub enum Error {
         /// Its file.
         file: String,
         /// Why.
-        error: Box<varve_runtime::Error>,
+        error: Box<dyn std::error::Error + Send + Sync>,
         /// What is known of it.
         log: FailureLog,
     },

@@ -3,12 +3,10 @@
 
 use crate::Error;
 use crate::jvm::{self, Recorded};
-use crate::managed::{ManagedMember, ManagedProgram};
 use crate::objects;
 use std::path::Path;
-use std::sync::Arc;
 use varve_access::Program;
-use varve_sites::{Counts, Profile, native};
+use varve_sites::{Counts, native};
 use varve_trace::TraceProgram;
 
 /// See the module.
@@ -20,22 +18,6 @@ pub struct PlacedMember {
 }
 
 impl PlacedMember {
-    /// A WebAssembly program under a heap plan, with at most so many bytes of fast memory, on a model with such pages.
-    pub fn managed(
-        program: ManagedProgram,
-        page_bytes: u64,
-        plan: &str,
-        profile: Option<Arc<Profile>>,
-        fast_max: Option<u64>,
-    ) -> PlacedMember {
-        let member = ManagedMember::new(program, page_bytes).under(plan, profile, fast_max);
-        let tiers = member.tiers();
-        PlacedMember {
-            program: Box::new(member),
-            is_fast: Box::new(move |address| tiers.of(address / page_bytes) == 0),
-        }
-    }
-
     /// A recorded Java program under a plan for generations.
     ///
     /// # Errors

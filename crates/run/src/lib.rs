@@ -19,26 +19,24 @@ pub mod advice;
 pub mod catalogue;
 mod compare;
 pub mod dimm_map;
-mod dimms;
+pub mod dimms;
 mod error;
 mod in_step;
 mod inside;
 pub mod jvm;
 mod keep;
-mod managed;
 mod measured;
 pub mod membench;
-mod nodes;
+mod numa;
 pub mod objects;
 mod outcomes;
+mod phases;
 pub mod pipeline;
-pub mod registry;
 pub mod request;
 mod result;
 mod room;
 mod scaled_policy;
-mod seen;
-mod source_map;
+pub mod seen;
 mod spec;
 pub mod tier;
 pub mod tier_frames;
@@ -53,19 +51,15 @@ pub use error::Error;
 pub use in_step::{InStep, Replayed};
 pub use inside::PlacedMember;
 pub use keep::{Asked, Failed, Keep, State, digest, name as result_name, usual_folder};
-pub use managed::{
-    Access, End, FailureLog, Folder, GcStack, HostRun, ManagedMember, ManagedProgram, ManagedSpec,
-    Numa, Pauses, Phase, PlanResult, SEED, Shifts, TIERS, TrayOptions, Turnaround, Who,
-    has_one_memory, run_hosted, run_managed, unknown_sites,
-};
 pub use measured::{Measured, StallShares};
-pub use nodes::OnNodes;
+pub use numa::Numa;
 pub use outcomes::{NotMade, Outcomes};
+pub use phases::{FailureLog, Pauses, Phase, phase_name};
 pub use pipeline::{Compared, Comparison, Facts, Of, Role, answer, candidates};
 pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, SampledRun, speed};
 pub use seen::{Heat, HeatCell, HeatRange, Lane, LaneSpan, Rate, RateKind, Seen, Wait};
-pub use source_map::SourceMap;
 pub use spec::{RunSpec, Spec};
+pub use varve_pages::policies::TraySettings as TrayOptions;
 pub use work::Work;
 
 use seen::{Eye, Named};
@@ -77,6 +71,11 @@ use varve_pages::{Placement, Topology};
 
 /// Version of the product, part of every result.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Whether the machine has DRAM alone, which is not the cache of anything: a plan's memories are colours there.
+pub fn has_one_memory(m: &Machine) -> bool {
+    m.pm.is_none() && m.cxl.is_none()
+}
 
 /// Runs `spec`. `watch` is called now and then and ends the run by returning `false`.
 ///

@@ -22,7 +22,7 @@ pub struct StallShares {
 
 impl StallShares {
     /// Of stalls in `all_ns` of all threads together.
-    pub(crate) fn of(s: &Stalls, all_ns: f64) -> StallShares {
+    pub fn of(s: &Stalls, all_ns: f64) -> StallShares {
         let share = |ps: u64| ps as f64 / (1000.0 * all_ns).max(1.0);
         StallShares {
             load: share(s.load),
@@ -94,7 +94,7 @@ pub struct Measured {
 
 impl Measured {
     /// What a phase of `instances` alike says, times `factor`. Where pages are, what moved, energy and what was run are the caller's.
-    pub(crate) fn of(phase: &Phase, factor: u64, instances: u64) -> Measured {
+    pub fn of(phase: &Phase, factor: u64, instances: u64) -> Measured {
         let memory = phase.memory();
         let lines = |lines: u64| 64 * lines * factor;
         let each = |count: u64| count * factor / instances;

@@ -4,7 +4,8 @@ use crate::plan::{Plan, Results};
 use crate::{StudyOptions, StudyProgress, Watch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use varve_run::{Error, ManagedProgram, ManagedSpec, PlanResult, side_by_side};
+use varve_observed::{ManagedProgram, ManagedSpec, PlanResult};
+use varve_run::{Error, side_by_side};
 use varve_runtime::Config;
 use varve_sites::Profile;
 

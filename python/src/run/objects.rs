@@ -10,9 +10,10 @@ use clap::Args;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex};
 use varve_spec::Bytes;
-use varve_run::request::ObjectsRequest;
-use varve_run::request::options::{Heap, Instances, PageSize, Plans, Trays};
-use varve_run::{End, PlanResult};
+use varve_observed::request::ObjectsRequest;
+use varve_observed::request::Heap;
+use varve_run::request::options::{Instances, PageSize, Plans, Trays};
+use varve_observed::{End, PlanResult};
 
 /// What such runs take.
 #[derive(Args, Debug)]

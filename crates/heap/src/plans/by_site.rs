@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use crate::plan::{Object, Plan, Site, Space};
-use crate::tier::Tier;
+use varve_pima::Tier;
 use varve_sites::Key;
 
 /// By allocation site.

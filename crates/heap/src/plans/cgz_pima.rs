@@ -1,8 +1,9 @@
 //! `cgz+pima`: both memories are tried for objects of the sites of `cgz-f` alone (A8).
 
 use super::cgz_f::THRESHOLD;
-use super::pima::{ALPHA, HOLD_OFF, INTERVALS, TOGETHER, TriesBoth, WARM_UP, settled};
+use super::pima::TriesBoth;
 use super::{Entry, Hot};
+use varve_pima::params::{ALPHA, HOLD_OFF, INTERVALS, TOGETHER, WARM_UP, settled};
 use varve_sites::classify;
 
 /// What there is to know of it.

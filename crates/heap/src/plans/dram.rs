@@ -5,7 +5,7 @@
 use super::Entry;
 use crate::header::Header;
 use crate::plan::{FastIsFull, Object, Origin, Places, Plan, Space};
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {

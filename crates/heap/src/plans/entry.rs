@@ -2,9 +2,9 @@
 
 use varve_spec::{Param, Values, Want};
 
-use crate::pima::PimaError;
 use crate::plan::Plan;
-use crate::tier::Tier;
+use varve_pima::PimaError;
+use varve_pima::Tier;
 use varve_sites::{Profile, classify};
 
 /// What a plan is called in errors.

@@ -3,7 +3,7 @@
 
 use super::Entry;
 use crate::plan::{Object, Origin, Plan, Space};
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {

@@ -1,7 +1,7 @@
 //! Plans that keep each kind of data in one memory, whatever the object.
 
 use crate::plan::{Object, Plan, Space};
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 /// Which memory has what.
 #[derive(Clone, Copy, Debug)]

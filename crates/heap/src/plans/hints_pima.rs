@@ -1,7 +1,8 @@
 //! `hints+pima`: both memories are tried for objects of marked sites alone (A8).
 
-use super::pima::{PARAMS, TriesBoth, settled};
+use super::pima::TriesBoth;
 use super::{Entry, Hot};
+use varve_pima::params::{PARAMS, settled};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {

@@ -1,7 +1,7 @@
 //! `kg-n`: Kingsguard-nursery (A3). New objects in fast memory, survivors in slow memory.
 
 use super::{Entry, Fixed};
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {

@@ -16,7 +16,7 @@
 
 use super::Entry;
 use crate::plan::{Object, Origin, Plan, Space};
-use crate::tier::Tier;
+use varve_pima::Tier;
 use varve_spec::{Param, Want};
 
 /// What there is to know of it.

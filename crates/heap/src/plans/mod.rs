@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::plan::{Object, Origin, Site, Space};
     use crate::sampler::Sampler;
-    use crate::tier::Tier;
+    use varve_pima::Tier;
     use varve_sites::Key;
 
     #[test]

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::Entry;
 use crate::plan::{Object, Plan, Space};
 use crate::sampler::Sampler;
-use crate::tier::Tier;
 use crate::warm::{WarmSettings, Warmth};
+use varve_pima::Tier;
 use varve_spec::{Param, Want};
 
 /// What there is to know of it.

@@ -1,7 +1,7 @@
 //! `slow`: everything in slow memory (A1, Optane-only), the collector's tables and compiled code too.
 
 use super::{Entry, Fixed};
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {

@@ -3,7 +3,7 @@
 //! it would be `kg-n`.
 
 use super::{Entry, Fixed};
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {

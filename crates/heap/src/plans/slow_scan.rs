@@ -2,7 +2,7 @@
 //! nursery in slow memory costs: section 4.4 of the paper. All but old objects is as in `slow`.
 
 use super::{Entry, Fixed};
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {

@@ -9,7 +9,7 @@ use crate::layout::*;
 use crate::observer::Observer;
 use crate::plan::{Origin, Places, Space};
 use crate::reference::Ref;
-use crate::tier::Tier;
+use varve_pima::Tier;
 
 impl<P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bool>
     Worker<'_, '_, P, O, A, FULL, PAR>

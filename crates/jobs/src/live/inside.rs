@@ -11,9 +11,10 @@ use std::sync::Arc;
 use varve_live::java::{self, JavaProcess};
 use varve_live::nodes::Kinds;
 use varve_live::objects::{self, Group, SiteMap, Tier};
+use varve_observed::ManagedProgram;
 use varve_report::fmt;
 use varve_run::objects::live::{site_map, site_plan};
-use varve_run::{ManagedProgram, jvm, request};
+use varve_run::jvm;
 use varve_sites::AnyProfile;
 use varve_sites::native::{Module, Profile};
 use varve_symbols::Binary;
@@ -157,10 +158,10 @@ pub fn heap(inside: &Inside, file: &Path) -> Result<Option<Arc<varve_sites::Prof
         let remedy = "take one plan for two memories, such as kg-n, and add `sites` for one that goes by a profile";
         Err(("plan", what, remedy.into()))
     };
-    match request::plans(plan, known.as_ref(), false) {
+    match varve_observed::request::plans(plan, known.as_ref(), false) {
         Err(e) => wrong(e.to_string()),
         Ok(plans) if plans.len() != 1 => wrong(format!("\"{plan}\" is several plans")),
-        Ok(_) if request::memories(plan, known.as_ref()) < 2 => wrong(format!(
+        Ok(_) if varve_observed::request::memories(plan, known.as_ref()) < 2 => wrong(format!(
             "\"{plan}\" has all in one memory, which is what `memory` is for"
         )),
         Ok(_) => Ok(known.map(Arc::new)),

@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::group::{Group, Modelled};
 use crate::inside::{Inside, Told};
 use crate::live::inside::{Wrong, heap, profile};
-use varve_run::{ManagedProgram, PlacedMember};
+use varve_observed::{ManagedMember, ManagedProgram};
+use varve_run::PlacedMember;
 
 /// What cannot be had of a group on a model, in lines.
 pub fn cannot(group: &Group) -> Vec<String> {
@@ -50,7 +51,7 @@ impl ModelSpec {
                 let program = ManagedProgram::new(&file.display().to_string(), bytes)
                     .with_arguments(words.iter().map(String::as_str));
                 let (page, plan) = (self.page_bytes(), &inside.plan);
-                Ok(Some(PlacedMember::managed(
+                Ok(Some(ManagedMember::placed(
                     program, page, plan, known, fast,
                 )))
             }

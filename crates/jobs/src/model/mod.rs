@@ -25,8 +25,8 @@ use crate::plan::Host;
 use crate::policy::place::Capacity;
 use varve_access::Program;
 use varve_machine::Machine;
+use varve_observed::{ManagedMember, ManagedProgram};
 use varve_pages::Topology;
-use varve_run::{ManagedMember, ManagedProgram};
 use varve_spec::Bytes;
 
 pub use inside::cannot;

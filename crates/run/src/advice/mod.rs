@@ -19,7 +19,7 @@ mod pages;
 mod plans;
 
 pub use pages::of_pages;
-pub(crate) use plans::{of_energy, of_plans};
+pub use plans::{of_energy, of_plans};
 
 /// Writes bytes for people.
 pub type Size<'a> = &'a dyn Fn(u64) -> String;

@@ -5,7 +5,7 @@ use crate::Outcomes;
 use crate::pipeline::{Compared, Comparison, Of};
 
 /// What to do, where plans save fast memory.
-pub(crate) fn of_plans<C: Comparison>(
+pub fn of_plans<C: Comparison>(
     comparison: &C,
     came: &Outcomes<Of<C>>,
     base: &Of<C>,
@@ -20,7 +20,7 @@ pub(crate) fn of_plans<C: Comparison>(
 }
 
 /// What to do on a machine with one memory, where plans save energy.
-pub(crate) fn of_energy<R: Compared>(base: &R, results: &[&R], size: Size) -> Advice {
+pub fn of_energy<R: Compared>(base: &R, results: &[&R], size: Size) -> Advice {
     let candidate = |r: &&R| {
         Some(Candidate {
             name: r.name().into(),

@@ -1,12 +1,12 @@
-//! PIMA for a virtual machine of this machine: the decision is that of our own heap (`varve_heap::Pima`), the pages are moved by
+//! PIMA for a virtual machine of this machine: the decision is that of our own heap (`varve_pima::Pima`), the pages are moved by
 //! `varve_live`.
 
 use super::plans::{By, Sampled};
-use crate::managed::Phase;
+use crate::Phase;
 use serde::Serialize;
 use std::time::Duration;
-use varve_heap::{Pima, PimaSettings, Room, Tier};
 use varve_live::java::{Decide, Interval, Moved, Placing};
+use varve_pima::{Pima, PimaSettings, Room, Tier};
 
 impl By {
     /// Where a plan has the memory of a virtual machine in the beginning; `None` if a page policy decides, which `varve tier`
@@ -86,7 +86,7 @@ impl Decide for Sampler {
             need,
             left: interval.free_bytes,
         };
-        let interval = varve_heap::Interval {
+        let interval = varve_pima::Interval {
             id: interval.id,
             load: Duration::ZERO,
             update: interval.took,

@@ -7,36 +7,27 @@
 //! | `pages` | a workload, a trace or a command under page policies |
 //! | `native` | a recorded native program under plans for its sites and pages |
 //! | `java` | a recorded Java virtual machine under plans for its generations and pages |
-//! | `objects` | a WebAssembly program under heap plans |
-//! | `engine` | how such a program is started: its heap and compilers |
-//! | `plans` | which plans a list names |
 //! | `options` | what a user may say, for the command line and Python |
 //! | `fast`, `budgets` | how much fast memory runs may have |
 //! | `so_far` | how far runs are |
 
 mod budgets;
-mod engine;
 mod fast;
 mod here;
 mod java;
 mod named;
 mod native;
-mod objects;
 pub mod options;
 mod pages;
-mod plans;
 mod so_far;
 
 pub use budgets::{BASE, Budgets, Limited, PlannedRun, SHARE};
-pub use engine::limit_heap;
 pub use fast::Fast;
 pub use here::machine as machine_of_probe;
 pub use java::{JavaRequest, JavaRuns, recorded};
 pub use named::machine;
 pub use native::{NATIVE_MACHINE, NativeRequest, NativeRuns, native_profile};
-pub use objects::{ObjectRuns, ObjectsRequest};
 pub use pages::{PageRuns, PagesRequest};
-pub use plans::{memories, plans, usual_plans};
 pub use so_far::SoFar;
 
 /// The machine of pages where none is named.

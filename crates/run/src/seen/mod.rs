@@ -8,7 +8,7 @@ mod watch;
 pub(crate) use heat::Grid;
 pub use heat::{Heat, HeatCell, HeatRange};
 pub use lanes::{Lane, LaneSpan, Rate, RateKind};
-pub(crate) use watch::Eye;
+pub use watch::Eye;
 
 use std::collections::BTreeMap;
 use varve_access::{Pager, Program, Region};
@@ -44,7 +44,7 @@ pub struct Wait {
 
 impl Seen {
     /// Of a run whose times are `factor` times as long at full size. `classes` are the names of requests.
-    pub(crate) fn of(
+    pub fn of(
         machine: &Machine,
         outcome: &Outcome,
         classes: &[String],
@@ -83,7 +83,10 @@ impl Seen {
 }
 
 /// A run on the model that is looked at if somebody wants to see it. Owners are told apart where there are any.
-pub(crate) fn run(
+///
+/// # Errors
+/// What goes wrong on the model.
+pub fn run(
     machine: &Machine,
     pager: &mut dyn Pager,
     programs: &mut [&mut dyn Program],

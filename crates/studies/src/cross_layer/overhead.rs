@@ -3,10 +3,11 @@
 use super::{Setup, claim};
 use crate::managed::module;
 use crate::plan::{Plan, Results};
+use varve_observed::ManagedProgram;
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, Kind, RunTable, StudyResult};
 use varve_run::membench::Place;
-use varve_run::{Error, ManagedProgram, RunResult};
+use varve_run::{Error, RunResult};
 use varve_runtime::host::{Console, Input, Output};
 use varve_runtime::{Config, Engine, Module, Store};
 

@@ -2,9 +2,10 @@
 
 use super::{Ask, Entry, Results, claim};
 use crate::StudyOptions;
+use varve_observed::{GcStack, PlanResult};
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Chart, Claim, Data, Series, StudyResult, Value};
-use varve_run::{GcStack, Numa, PlanResult};
+use varve_run::Numa;
 
 pub fn plan(o: &StudyOptions, ask: &mut Ask) {
     if o.wants("A10") {

@@ -17,9 +17,10 @@ use crate::claim;
 use crate::managed::{ManagedPlan, ManagedResults};
 use crate::{StudyOptions, Watch};
 use suite::{Entry, Suite, key};
+use varve_observed::PlanResult;
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, RunTable, StudyResult, Value};
-use varve_run::{Error, Numa, PlanResult, VERSION};
+use varve_run::{Error, Numa, VERSION};
 
 /// Both halves, or that of stock virtual machines alone.
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {

@@ -9,7 +9,8 @@ use super::suite::{Entry, Suite};
 use super::table1;
 use crate::managed::ManagedPlan;
 use crate::{Effort, StudyOptions, Watch};
-use varve_run::{Error, Numa, PlanResult};
+use varve_observed::PlanResult;
+use varve_run::{Error, Numa};
 
 /// How far a rate may be from the published one. An assumption: less than programs differ from those that they stand for.
 const NEAR: f64 = 0.02;

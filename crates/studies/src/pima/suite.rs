@@ -5,7 +5,8 @@ use crate::managed::{Profiled, module, profiles};
 use crate::{Effort, StudyOptions, Watch};
 use std::sync::Arc;
 use varve_machine::Machine;
-use varve_run::{Access, Error, ManagedProgram, ManagedSpec, Numa};
+use varve_observed::{Access, ManagedProgram, ManagedSpec};
+use varve_run::{Error, Numa};
 use varve_runtime::Config;
 use varve_sites::Profile;
 

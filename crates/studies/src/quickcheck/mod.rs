@@ -21,9 +21,10 @@ use counted::Counter;
 use programs::{DURABLE, Entry, VOLATILE};
 use scratch::Scratch;
 use turns::{Turns, mean};
+use varve_observed::{HostRun, ManagedProgram};
 use varve_report::fmt::Format;
 use varve_report::{Better, Claim, Column, Kind, RunTable, StudyResult, Value};
-use varve_run::{Error, HostRun, ManagedProgram, VERSION};
+use varve_run::{Error, VERSION};
 use varve_runtime::{Checks, Config};
 pub use work::counted;
 

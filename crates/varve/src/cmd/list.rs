@@ -4,8 +4,8 @@ use crate::args::ListArgs;
 use crate::ui::{Done, print, wrong};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use varve_observed::registry::{self, Kind};
 use varve_run::catalogue::Live;
-use varve_run::registry::{self, Kind};
 use varve_spec::{Param, all_params};
 use varve_workloads::registry::COMMON;
 

@@ -12,8 +12,10 @@ use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Mutex;
 use varve_machine::model::RunError;
-use varve_run::request::{BASE, ObjectRuns, ObjectsRequest, machine};
-use varve_run::{Comparison, End, Error, ManagedSpec, PlanResult, answer};
+use varve_observed::request::{ObjectRuns, ObjectsRequest};
+use varve_observed::{End, ManagedSpec, PlanResult};
+use varve_run::request::{BASE, machine};
+use varve_run::{Comparison, Error, answer};
 use varve_spec::Bytes;
 
 pub fn run(program: &Program, a: &ModelledObjects) -> Done {
@@ -112,7 +114,10 @@ fn output(end: &End) {
 
 fn failure(spec: &ManagedSpec, e: &Error) -> Failure {
     match e {
-        Error::Managed { file, error, .. } => wasm::of(file, error),
+        Error::Managed { file, error, .. } => match error.downcast_ref() {
+            Some(engine) => wasm::of(file, engine),
+            None => failed(e.to_string()),
+        },
         // As everywhere, what does not fit a byte loses its upper bits.
         Error::Exit { code, .. } => Failure::Line {
             code: *code as u8,

@@ -2,8 +2,9 @@
 
 use super::files;
 use varve_machine::model::{RunError, nodes};
+use varve_observed::ManagedSpec;
 use varve_report::fmt;
-use varve_run::{Error, ManagedSpec, RunResult, RunSpec, Work};
+use varve_run::{Error, RunResult, RunSpec, Work};
 
 /// What came of runs.
 type Answers = [Result<RunResult, Error>];

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use varve_live::nodes::{Kinds, NodeMemory, Positions, ZeroPool, positions};
 use varve_live::probe::Topology;
-use varve_run::OnNodes;
+use varve_observed::OnNodes;
 use varve_runtime::host::State;
 use varve_runtime::{Engine, Error, Store};
 

@@ -1,9 +1,9 @@
 //! Results of heap plans as tables and charts.
 
 use super::columns::{self, Cell, Kind};
+use varve_observed::{GcStack, ManagedSpec, PlanResult, Turnaround};
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
-use varve_run::{GcStack, ManagedSpec, PlanResult, Turnaround};
 use varve_runtime::plans;
 
 /// The program, its instances, and where they run.

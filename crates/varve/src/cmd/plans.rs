@@ -1,7 +1,7 @@
 //! Heap plans as a user names them.
 
 use crate::ui::{Failure, wrong};
-use varve_run::request;
+use varve_observed::request;
 use varve_runtime::{GcSpace, plans};
 use varve_sites::Profile;
 

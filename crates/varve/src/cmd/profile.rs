@@ -9,8 +9,8 @@ use indicatif::ProgressBar;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use varve_observed::{ManagedProgram, SEED, SourceMap};
 use varve_report::fmt;
-use varve_run::{ManagedProgram, SEED, SourceMap};
 use varve_runtime::host::{Console, Output, State};
 use varve_runtime::{Config, Engine, Error, Module, Store};
 use varve_sites::Profile;
@@ -101,7 +101,7 @@ fn config(a: &ProfileArgs) -> Config {
         background: false,
         ..usual
     };
-    varve_run::request::limit_heap(a.heap_max, &mut config);
+    varve_observed::request::limit_heap(a.heap_max, &mut config);
     let nursery = a.nursery.map_or(config.nursery, |b| b.0);
     config.nursery = nursery.min(config.heap_max);
     config

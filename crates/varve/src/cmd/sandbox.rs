@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-use varve_run::{Access, Folder, ManagedProgram};
+use varve_observed::{Access, Folder, ManagedProgram};
 use varve_runtime::host::wasi::Refused;
 
 /// What the options give.

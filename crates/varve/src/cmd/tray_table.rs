@@ -2,11 +2,12 @@
 
 use super::columns::{self, Cell};
 use super::compared::Sheet;
+use varve_observed::PlanResult;
 use varve_report::fmt::{self, Format};
 use varve_report::pictures::Flame;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Series, Value};
 use varve_run::objects::ObjectResult;
-use varve_run::{Compared, PlanResult, PowerPoint, TrayUse};
+use varve_run::{Compared, PowerPoint, TrayUse};
 
 /// A run whose pages had colours.
 pub trait OnTrays: Compared {

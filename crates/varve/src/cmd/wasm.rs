@@ -15,8 +15,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use varve_observed::{Access, ManagedProgram, unknown_sites};
 use varve_run::request::Fast;
-use varve_run::{Access, ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
 use varve_runtime::{
     Config, Engine, Error, JitDump, Module, PerfMap, Store, Tier, make_code_cache,

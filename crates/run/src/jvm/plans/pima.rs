@@ -2,14 +2,18 @@
 
 use super::{By, PlanEntry};
 use crate::catalogue::Live;
-use varve_heap::plans::pima;
-use varve_heap::{Pima, PimaSettings};
+use varve_pima::{Pima, PimaSettings, params};
 use varve_spec::{Param, Values, Want};
 
 /// What there is to know of it.
 pub const ENTRY: PlanEntry = PlanEntry {
     source: "Akram, TACO 2021: PIMA",
-    params: &[pima::ALPHA, pima::INTERVALS, pima::HOLD_OFF, ALLOCATION],
+    params: &[
+        params::ALPHA,
+        params::INTERVALS,
+        params::HOLD_OFF,
+        ALLOCATION,
+    ],
     live: Live::Only(
         "run --live --plan",
         "goes by how the program runs while it runs, which a recording does not tell",
@@ -42,10 +46,10 @@ const ALLOCATION: Param = Param::new(
 const LEAST: u64 = 1 << 20;
 
 fn sampled(values: &Values) -> Result<Sampled, varve_spec::Error> {
-    let settings = pima::settings(values);
+    let settings = params::settings(values);
     if Pima::new(settings).is_err() {
         let least = "must be at least 1: it is a slowdown";
-        return Err(values.refuse(pima::ALPHA.key, least));
+        return Err(values.refuse(params::ALPHA.key, least));
     }
     let allocation = values.count(ALLOCATION.key);
     if allocation < LEAST {

@@ -7,7 +7,7 @@ mod pages;
 mod plans;
 
 pub use instances::{Instances, JavaInstances};
-pub use model::{Heap, OnModel};
+pub use model::OnModel;
 pub use pages::{PageSize, Pages};
 pub use plans::{Generations, Plans, Stale, Trays};
 

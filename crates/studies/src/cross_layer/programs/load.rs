@@ -12,7 +12,7 @@ use super::Suite;
 use super::suite::{CONTINUOUS, Entry, OFFLINE, SAMPLE_NS, With};
 use crate::managed::ManagedPlan;
 use varve_access::random::Rng;
-use varve_run::{PlanResult, Shifts, Who};
+use varve_observed::{PlanResult, Shifts, Who};
 
 /// The most threads in a span.
 const MOST: u64 = 10;

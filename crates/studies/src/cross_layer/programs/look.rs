@@ -3,7 +3,7 @@
 use super::steady::Steady;
 use super::suite::{Entry, MANY, With, key};
 use super::{Runs, Suite};
-use varve_run::PlanResult;
+use varve_observed::PlanResult;
 
 /// Looks results up beside the default.
 pub(super) struct Look<'a> {

@@ -15,9 +15,10 @@ use super::Setup;
 use crate::Watch;
 use crate::managed::{ManagedPlan, ManagedResults};
 use suite::{CONTINUOUS, Entry, MANY, OFFLINE, With, key};
+use varve_observed::PlanResult;
 use varve_pages::governor::BandwidthModel;
 use varve_report::StudyResult;
-use varve_run::{Error, PlanResult};
+use varve_run::Error;
 
 use suite::Suite;
 

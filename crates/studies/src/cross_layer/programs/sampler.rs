@@ -8,9 +8,9 @@ use super::Suite;
 use super::look::mean_of_all;
 use super::suite::{Entry, MANY, SAMPLE_NS, With};
 use crate::managed::{ManagedPlan, ManagedResults};
+use varve_observed::{PlanResult, Shifts, Who};
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, StudyResult, Value};
-use varve_run::{PlanResult, Shifts, Who};
 
 /// Threads that want all of the socket's hardware threads.
 const ALL: u32 = 12;

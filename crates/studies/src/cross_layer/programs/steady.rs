@@ -9,7 +9,8 @@
 //! Our runs are short, so that the governor's search is a large part of them, which it is not of the paper's minutes.
 
 use super::suite::SAMPLE_NS;
-use varve_run::{PlanResult, PowerPoint};
+use varve_observed::PlanResult;
+use varve_run::PowerPoint;
 
 /// Time and DRAM energy from when the governor has settled on, over the default's for the same last bytes from and to memory.
 #[derive(Clone, Copy, Debug, PartialEq)]

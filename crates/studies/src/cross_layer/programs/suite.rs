@@ -5,8 +5,9 @@ use crate::managed::{Profiled, module, profiles};
 use crate::{Effort, Watch};
 use std::sync::Arc;
 use varve_machine::Machine;
+use varve_observed::{ManagedProgram, ManagedSpec, Shifts};
 use varve_pages::governor::BandwidthModel;
-use varve_run::{Error, ManagedProgram, ManagedSpec, Shifts, TrayOptions};
+use varve_run::{Error, TrayOptions};
 use varve_runtime::Config;
 use varve_sites::Profile;
 

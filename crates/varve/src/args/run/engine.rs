@@ -2,7 +2,7 @@
 
 use clap::Args;
 use std::path::PathBuf;
-use varve_run::request::options::Heap;
+use varve_observed::request::Heap;
 
 /// How the program is started, its heap, and its compilers.
 #[derive(Args, Debug)]

@@ -3,7 +3,7 @@
 use clap::Args;
 use std::ffi::OsString;
 use std::time::Duration;
-use varve_run::Folder;
+use varve_observed::Folder;
 
 /// The options.
 #[derive(Args, Debug, Default)]

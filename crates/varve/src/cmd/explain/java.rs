@@ -3,9 +3,9 @@
 use super::picture::{Memory, boxes};
 use super::{Page, shown};
 use crate::ui::{Failure, wrong};
+use varve_observed::registry::Listed;
 use varve_run::catalogue::Live;
 use varve_run::jvm::{By, PLANS};
-use varve_run::registry::Listed;
 use varve_trace::Use;
 
 /// Parts of a virtual machine's memory.
@@ -63,7 +63,7 @@ pub fn explain(listed: &Listed, spec: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use varve_run::registry::{Kind, plans};
+    use varve_observed::registry::{Kind, plans};
 
     #[test]
     fn the_picture_is_what_the_plan_answers() {

@@ -14,7 +14,7 @@ use crate::ui::{Done, Failure, print, wrong};
 use clap::ValueEnum;
 use std::process::ExitCode;
 use varve_machine::Machine;
-use varve_run::registry::{self, Kind};
+use varve_observed::registry::{self, Kind};
 
 pub fn explain(a: &ExplainArgs) -> Done {
     match (&a.first, &a.name) {

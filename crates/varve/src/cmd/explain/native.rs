@@ -3,8 +3,8 @@
 use super::picture::{Memory, boxes};
 use super::{Page, shown};
 use crate::ui::{Failure, wrong};
+use varve_observed::registry::Listed;
 use varve_run::objects::{By, PLANS};
-use varve_run::registry::Listed;
 
 pub fn explain(listed: &Listed, spec: &str) -> Result<String, Failure> {
     let plan = PLANS.find(spec).map_err(wrong)?;

@@ -7,9 +7,9 @@ use super::super::look::mean_of_all;
 use super::super::suite::{CONTINUOUS, Entry, OFFLINE, With};
 use super::{Load, RUNS, key};
 use crate::managed::ManagedResults;
+use varve_observed::PlanResult;
 use varve_report::fmt::Format;
 use varve_report::{Bars, Better, Column, RunTable, StudyResult, Value};
-use varve_run::PlanResult;
 
 /// What table 5 has of a kernel: remaps and GB, offline 5 % and online continuous.
 const TABLE_5: [(&str, [f64; 4]); 4] = [

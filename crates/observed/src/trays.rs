@@ -2,13 +2,13 @@
 //! of pages there. What the plan has in fast memory is hot, all else is cold; a plan with one memory has its pages on all DIMMs
 //! in turn, as channel interleaving does.
 
+use super::ManagedSpec;
 use super::pages::Tiers;
-use super::{ManagedSpec, Numa, TrayOptions};
-use crate::Error;
 use std::sync::Arc;
 use varve_pages::policies::{TrayPolicy, trays};
 use varve_pages::trays::{Colour, DimmMap, TrayError, Trays};
 use varve_pages::{Frames, Placement, Topology};
+use varve_run::{Error, Numa, TrayOptions};
 use varve_runtime::plans;
 
 /// Where pages of a managed program go.

@@ -1,9 +1,9 @@
 //! Every way to place memory, by name: page policies, and the plans for each kind of program. What `varve plan` and `varve policy` list
 //! and explain is read from here.
 
-use crate::catalogue::{Catalogue, Entry, Live, of_policy, usual_policies};
-use crate::{Error, jvm, objects};
 use varve_pages::policies;
+use varve_run::catalogue::{Catalogue, Entry, Live, of_policy, usual_policies};
+use varve_run::{Error, jvm, objects};
 use varve_runtime::plans as heap;
 use varve_sites::Profile;
 use varve_spec::{Param, all_params};

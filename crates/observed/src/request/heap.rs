@@ -1,12 +1,30 @@
 //! How a WebAssembly program is started: its heap and its compilers, as far as a user says.
 
-use super::options::Heap;
-use crate::Error;
-use varve_runtime::Config;
+use clap::Args;
+use varve_run::Error;
+use varve_runtime::{Config, Tier};
 use varve_spec::Bytes;
 
 /// Linear memory that a program may have in any case: managed programs have some, however small their heaps are.
 const LEAST_LINEAR: u64 = 16 << 20;
+
+/// The heap of a WebAssembly program, and its compilers; `None`: as the engine has it.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "The engine")]
+pub struct Heap {
+    /// The most memory of the program's objects, and of its linear memories and tables [default: 2GiB, and 4GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub heap_max: Option<Bytes>,
+    /// The nursery in the beginning [default: 4MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub nursery: Option<Bytes>,
+    /// What the nursery may grow to while much of it survives [default: 32MiB]. Under plans with an observer space it does not grow
+    #[arg(long, value_name = "SIZE")]
+    pub nursery_max: Option<Bytes>,
+    /// Compilers: baseline, optimizing, or auto (first one, then the other where the program is hot) [default: auto]
+    #[arg(long, value_name = "TIER")]
+    pub tier: Option<Tier>,
+}
 
 impl Heap {
     /// The engine's settings.

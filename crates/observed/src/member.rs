@@ -7,6 +7,7 @@ use super::stream::{self, AccessStream};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use varve_access::{Op, Program};
+use varve_run::PlacedMember;
 use varve_runtime::Config;
 use varve_sites::Profile;
 
@@ -42,21 +43,22 @@ impl ManagedMember {
     }
 
     /// The same under a heap plan, with at most so many bytes of fast memory.
-    pub(crate) fn under(
-        mut self,
+    pub fn placed(
+        program: ManagedProgram,
+        page_bytes: u64,
         plan: &str,
         profile: Option<Arc<Profile>>,
         fast_max: Option<u64>,
-    ) -> ManagedMember {
-        self.config.plan = Some(plan.into());
-        self.config.profile = profile;
-        self.config.fast_max = fast_max;
-        self
-    }
-
-    /// Which memory each of its pages is to be in, as its plan says while it runs.
-    pub(crate) fn tiers(&self) -> Arc<Tiers> {
-        self.tiers.clone()
+    ) -> PlacedMember {
+        let mut member = ManagedMember::new(program, page_bytes);
+        member.config.plan = Some(plan.into());
+        member.config.profile = profile;
+        member.config.fast_max = fast_max;
+        let tiers = Arc::clone(&member.tiers);
+        PlacedMember {
+            program: Box::new(member),
+            is_fast: Box::new(move |address| tiers.of(address / page_bytes) == 0),
+        }
     }
 
     fn begin(&mut self) {

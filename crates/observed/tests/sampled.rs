@@ -1,7 +1,8 @@
 //! Plan `sampled` in programs that run: on this machine beside them, and on the model by its time.
 
 use varve_machine::Machine;
-use varve_run::{ManagedProgram, ManagedSpec, TrayOptions, run_managed};
+use varve_observed::{ManagedProgram, ManagedSpec, run_managed};
+use varve_run::TrayOptions;
 use varve_runtime::host::{Console, Input, Output};
 use varve_runtime::{Config, Engine, Module, Store};
 

@@ -1,7 +1,8 @@
 //! Managed programs that are run for a given time, not all of whose instances run all of it.
 
 use varve_machine::Machine;
-use varve_run::{ManagedProgram, ManagedSpec, PlanResult, Shifts, Spec, Who, run_managed};
+use varve_observed::{ManagedProgram, ManagedSpec, PlanResult, Shifts, Who, run_managed};
+use varve_run::Spec;
 
 /// A millisecond of a kernel whose data fit the caches, again and again; it would take hours.
 fn spec(instances: u32, who: Who) -> ManagedSpec {

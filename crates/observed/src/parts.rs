@@ -1,9 +1,9 @@
 //! What a managed program's memory is for, and what its collector did when.
 
 use super::End;
-use crate::seen::{Eye, Lane, LaneSpan, Seen, Wait};
 use varve_machine::Machine;
 use varve_machine::model::{ADDRESS_BITS, Outcome, Owners};
+use varve_run::seen::{Eye, Lane, LaneSpan, Seen, Wait};
 use varve_runtime::{GcKind, Part};
 
 /// Parts, by their numbers.
@@ -58,7 +58,7 @@ pub fn seen(machine: &Machine, outcome: &Outcome, end: &End, eye: &Eye) -> Seen 
         .iter()
         .zip(ends.chain([outcome.ns]))
         .map(|(entry, end_ns)| LaneSpan {
-            name: super::result::phase_name(entry.phase).into(),
+            name: varve_run::phase_name(entry.phase).into(),
             begin_ns: entry.at.as_nanos() as u64,
             end_ns,
             count: 1,

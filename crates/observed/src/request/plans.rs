@@ -1,6 +1,6 @@
 //! Heap plans as a user names them.
 
-use crate::Error;
+use varve_run::Error;
 use varve_runtime::plans as catalogue;
 use varve_sites::Profile;
 

@@ -1,10 +1,10 @@
 //! The region file of a program on the modelled machine: a copy of the one that the user has, which stays as it is. So all plans and instances
 //! begin with the same objects, and what is measured changes nothing.
 
-use crate::Error;
 use std::path::PathBuf;
 use tempfile::TempDir;
 use varve_machine::Machine;
+use varve_run::Error;
 use varve_runtime::{Config, DurableFile, copy_region};
 
 /// A file in a folder of its own; both are gone when this is.

@@ -18,8 +18,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::report::{Interval, ReportError};
-use crate::tier::Tier;
+use crate::{Interval, ReportError, Tier};
 
 /// The settings that the paper calls alpha, N_i and hold-off.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,29 +1,44 @@
-//! Managed programs on the modelled machine: each memory of their heaps' plan is a memory of the machine.
+//! The engine observed: WebAssembly programs on a modelled machine, where each memory of their heaps' plan is a memory of the machine,
+//! and on the memory nodes of this one.
+//!
+//! This is the one library that knows both the engine and the model.
+//!
+//! | file | job |
+//! |---|---|
+//! | the root | [`ManagedSpec`] in, [`PlanResult`] out |
+//! | [`request`] | what a user asks for, as runs |
+//! | [`registry`] | every plan and policy by name, those of heaps included |
+//! | `program`, `access` | how a program is started, and what of the system it is given |
+//! | `stream`, `pages`, `trays` | its accesses, and where its pages go |
+//! | `member` | one of several programs on a model |
+//! | `nodes` | a heap's memory on nodes of this machine |
 
 mod access;
 mod hosted;
 mod member;
+mod nodes;
 mod pages;
 mod parts;
 mod program;
 mod region;
+pub mod registry;
+pub mod request;
 mod result;
 mod shifts;
+mod source_map;
 mod stream;
 mod trays;
 
-use crate::dimms::{self, TrayUse};
 pub use access::{Access, Folder};
 pub use hosted::run_hosted;
 pub use member::ManagedMember;
-pub use pages::{Numa, TIERS};
+pub use nodes::OnNodes;
+pub use pages::TIERS;
 pub use program::{End, HostRun, ManagedProgram, SEED, unknown_sites};
-pub use result::{FailureLog, GcStack, Pauses, Phase, PlanResult, Turnaround};
+pub use result::{GcStack, PlanResult, Turnaround};
 pub use shifts::{Shifts, Who};
-pub use varve_pages::policies::TraySettings as TrayOptions;
+pub use source_map::SourceMap;
 
-use crate::seen::{self, Eye};
-use crate::{Error, InStep, Spec};
 use pages::{TierPager, Tiers};
 use parts::Parts;
 use shifts::OnShift;
@@ -34,6 +49,9 @@ use varve_machine::Machine;
 use varve_machine::energy::Energy;
 use varve_machine::model::{Options, Progress};
 use varve_pages::{Placement, Topology};
+use varve_run::dimms::{self, TrayUse};
+use varve_run::seen::{self, Eye};
+use varve_run::{Error, FailureLog, InStep, Numa, Spec, TrayOptions};
 use varve_runtime::Config;
 
 /// Everything that decides a managed program's result.
@@ -170,11 +188,6 @@ impl ManagedSpec {
         }
         Ok(())
     }
-}
-
-/// Whether the machine has DRAM alone, which is not the cache of anything: a plan's memories are colours there.
-pub fn has_one_memory(m: &Machine) -> bool {
-    m.pm.is_none() && m.cxl.is_none()
 }
 
 /// Who places pages: by memory, or by colour.

@@ -1,16 +1,15 @@
 //! A WebAssembly program's objects under heap plans.
 
-use super::options::{Instances, Plans, Trays};
-use super::{BASE, Budgets, Fast, Limited, PlannedRun, plans, usual_plans};
-use crate::advice::{Advice, Size, of_energy, of_plans};
-use crate::pipeline::{Comparison, Facts, Role};
-use crate::{
-    Error, ManagedProgram, ManagedSpec, Outcomes, PlanResult, TrayOptions, has_one_memory,
-};
+use super::{plans, usual_plans};
+use crate::{ManagedProgram, ManagedSpec, PlanResult};
 use std::sync::Arc;
 use varve_machine::Machine;
 use varve_machine::energy::Energy;
 use varve_machine::model::nodes;
+use varve_run::advice::{Advice, Size, of_energy, of_plans};
+use varve_run::request::options::{Instances, Plans, Trays};
+use varve_run::request::{BASE, Budgets, Fast, Limited, PlannedRun};
+use varve_run::{Comparison, Error, Facts, Outcomes, Role, TrayOptions, has_one_memory};
 use varve_runtime::{Config, plans as catalogue};
 use varve_sites::Profile;
 use varve_spec::Bytes;
@@ -22,7 +21,7 @@ pub struct ObjectsRequest {
     pub machine: Machine,
     /// The program, and what it is given.
     pub program: ManagedProgram,
-    /// The engine's settings ([`super::options::Heap`]), with the profile that plans go by.
+    /// The engine's settings ([`super::Heap`]), with the profile that plans go by.
     pub config: Config,
     /// The most memory of the program that was asked for, if it was.
     pub heap_max: Option<Bytes>,

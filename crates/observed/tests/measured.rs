@@ -2,10 +2,8 @@
 
 use serde_json::Value;
 use varve_machine::Machine;
-use varve_run::{
-    Access, ManagedProgram, ManagedSpec, Measured, PlanResult, RunResult, RunSpec, Work, run,
-    run_managed,
-};
+use varve_observed::{Access, ManagedProgram, ManagedSpec, PlanResult, run_managed};
+use varve_run::{Measured, RunResult, RunSpec, Work, run};
 
 fn pages(machine: &str, policy: &str, scale: u32) -> RunResult {
     let work = Work::parse("gups:bytes=1GiB,updates=20k,threads=2").unwrap();
@@ -38,7 +36,7 @@ fn pages_and_plans_say_the_same_by_the_same_names() {
     // What was kept is read again.
     let [one, two] = rows;
     assert_eq!(
-        serde_json::from_value::<varve_run::PlanResult>(one).unwrap(),
+        serde_json::from_value::<varve_observed::PlanResult>(one).unwrap(),
         plan
     );
     assert_eq!(serde_json::from_value::<RunResult>(two).unwrap(), policy);

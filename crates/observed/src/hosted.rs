@@ -1,12 +1,13 @@
 //! A managed program that the host drives, such as a store that is given requests, on the modelled machine.
 
-use super::pages::{Numa, TierPager, Tiers};
+use super::pages::{TierPager, Tiers};
 use super::{region, stream};
-use crate::Error;
 use std::sync::Arc;
 use varve_machine::Machine;
 use varve_machine::model::{self, Options, Progress};
 use varve_pages::Topology;
+use varve_run::Error;
+use varve_run::Numa;
 use varve_runtime::Sink;
 
 /// Runs a driver, whose store tells its accesses to the sink that it gets, on a machine with persistent memory. `watch` is called now and then and

@@ -10,7 +10,7 @@ use varve_heap::{
 };
 use varve_live::nodes::{Kinds, NodeMemory, ZeroPool, positions};
 use varve_live::probe::Topology;
-use varve_run::OnNodes;
+use varve_observed::OnNodes;
 
 const NODE: u32 = 0;
 const REFS: u32 = 1;
