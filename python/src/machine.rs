@@ -4,7 +4,6 @@ use crate::errors::wrong;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use varve_machine::{NodeKind, load};
-use varve_run::request;
 
 /// A modelled machine: a name from `varve machine list`, a file, or `here`.
 #[pyclass(frozen, module = "varve")]
@@ -64,7 +63,7 @@ impl Machine {
     #[pyo3(signature = (name, set=None))]
     fn new(py: Python<'_>, name: &str, set: Option<&Bound<'_, PyDict>>) -> PyResult<Machine> {
         let name = load::changed(name, &changes(set)?);
-        let machine = py.detach(|| request::machine(&name));
+        let machine = py.detach(|| varve_tier::machine(&name));
         let machine = machine.map_err(|e| wrong(py, e))?;
         Ok(Machine { machine })
     }

@@ -48,7 +48,7 @@ impl PlacedMember {
         fast: u64,
         bytes: u64,
     ) -> Result<PlacedMember, Error> {
-        let plan = objects::live::site_plan(plan)?;
+        let plan = objects::site_plan(plan)?;
         let all: u64 = profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
         let ratio = bytes as f64 / all.max(1) as f64;
         let known: Vec<Counts> = profile

@@ -22,7 +22,6 @@ use crate::work::{Program, Trace};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use varve_run::jvm::is_recorded_in;
-use varve_run::request;
 use varve_trace::TraceReader;
 
 /// What is asked for.
@@ -39,7 +38,7 @@ impl Asked<'_, '_> {
     fn machine_or(&self, default: &str) -> PyResult<varve_machine::Machine> {
         match self.machine {
             Some(machine) => Ok(machine.machine.clone()),
-            None => request::machine(default).map_err(|e| wrong(self.py, e)),
+            None => varve_tier::machine(default).map_err(|e| wrong(self.py, e)),
         }
     }
 }

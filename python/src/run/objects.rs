@@ -9,11 +9,11 @@ use crate::work::Program;
 use clap::Args;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex};
-use varve_spec::Bytes;
-use varve_observed::request::ObjectsRequest;
 use varve_observed::request::Heap;
-use varve_run::request::options::{Instances, PageSize, Plans, Trays};
+use varve_observed::request::ObjectsRequest;
 use varve_observed::{End, PlanResult};
+use varve_run::request::options::{Instances, PageSize, Plans, Trays};
+use varve_spec::Bytes;
 
 /// What such runs take.
 #[derive(Args, Debug)]

@@ -9,10 +9,10 @@ use crate::runs::{About, Runs};
 use crate::work::{Trace, Workload};
 use clap::Args;
 use pyo3::prelude::*;
-use varve_spec::Bytes;
 use varve_run::Work;
 use varve_run::request::options::{PageSize, Pages};
 use varve_run::request::{DEFAULT_MACHINE, PagesRequest};
+use varve_spec::Bytes;
 
 /// What such runs take.
 #[derive(Args, Debug)]

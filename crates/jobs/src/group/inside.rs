@@ -7,7 +7,7 @@ use crate::kinds::Memory;
 use std::path::{Path, PathBuf};
 use varve_run::catalogue::Live as PlanLive;
 use varve_run::jvm;
-use varve_run::objects::live::{USUAL, site_plan};
+use varve_run::objects::{USUAL, site_plan};
 
 /// The placement of a program that is this on a model and on a machine, and has this memory if a user insists.
 pub fn inside(

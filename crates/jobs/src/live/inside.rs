@@ -13,11 +13,12 @@ use varve_live::nodes::Kinds;
 use varve_live::objects::{self, Group, SiteMap, Tier};
 use varve_observed::ManagedProgram;
 use varve_report::fmt;
-use varve_run::objects::live::{site_map, site_plan};
 use varve_run::jvm;
+use varve_run::objects::site_plan;
 use varve_sites::AnyProfile;
 use varve_sites::native::{Module, Profile};
 use varve_symbols::Binary;
+use varve_tier::native::site_map;
 
 /// What a program in part may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +61,7 @@ pub fn prepare(
         Told::Generations => {
             let plan = jvm::PLANS.find(&inside.plan);
             let plan = plan.map_err(|e| failed(e.to_string()))?;
-            let placing = plan
-                .by
-                .placing()
+            let placing = varve_tier::java::placing(&plan.by)
                 .ok_or_else(|| failed(format!("{} is not there on a machine", inside.plan)))?;
             let prepared = java::Prepared::new(command, placing, kinds);
             prepared

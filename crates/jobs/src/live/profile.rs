@@ -16,7 +16,7 @@ use crate::inside::Told;
 use crate::kinds::Memory;
 use std::time::{Duration, Instant};
 use varve_live::traffic::{Meter, Moved, Traffic};
-use varve_run::objects::live::SHARE;
+use varve_run::request::SHARE;
 
 const LOOK: Duration = Duration::from_millis(2);
 

@@ -17,7 +17,7 @@ use varve_machine::model::{self, Options, Progress};
 use varve_pages::policies::ByTier;
 use varve_pages::{Counting, Frames, Placement};
 use varve_run::Keep;
-use varve_run::objects::live::SHARE;
+use varve_run::request::SHARE;
 
 /// A program's speed is measured over this part of its accesses, and over no fewer than [`LEAST`].
 const PART: u64 = 12;

@@ -1,13 +1,11 @@
 //! Stock Java virtual machines: a recorded run is replayed with each generation, metaspace and code in the memory that a plan
 //! has for it. The agent of the recorder has told where they are and when the machine stood still (`varve_trace`).
 
-mod live;
 mod plans;
 mod program;
 mod ranges;
 mod result;
 
-pub use live::{LiveMove, Sampler};
 pub use plans::{By, PLANS, Plan, Sampled};
 pub use result::{JavaResult, UseOfMemory};
 

@@ -7,7 +7,6 @@ pub mod colours;
 mod groups;
 mod known;
 mod layout;
-pub mod live;
 mod plans;
 mod program;
 mod tally;
@@ -16,7 +15,7 @@ mod trace_sites;
 pub use groups::Groups;
 pub use known::Known;
 pub use layout::{Quotas, REST, is_fast};
-pub use plans::{By, PLANS, Plan};
+pub use plans::{By, PLANS, Plan, USUAL, site_plan};
 pub use tally::Tally;
 
 use crate::dimms::{self, PowerPoint, TrayUse};

@@ -3,7 +3,6 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `named` | the machine that a name means; `here` is the one that this runs on, by `here` |
 //! | `pages` | a workload, a trace or a command under page policies |
 //! | `native` | a recorded native program under plans for its sites and pages |
 //! | `java` | a recorded Java virtual machine under plans for its generations and pages |
@@ -13,9 +12,7 @@
 
 mod budgets;
 mod fast;
-mod here;
 mod java;
-mod named;
 mod native;
 pub mod options;
 mod pages;
@@ -23,9 +20,7 @@ mod so_far;
 
 pub use budgets::{BASE, Budgets, Limited, PlannedRun, SHARE};
 pub use fast::Fast;
-pub use here::machine as machine_of_probe;
 pub use java::{JavaRequest, JavaRuns, recorded};
-pub use named::machine;
 pub use native::{NATIVE_MACHINE, NativeRequest, NativeRuns, native_profile};
 pub use pages::{PageRuns, PagesRequest};
 pub use so_far::SoFar;

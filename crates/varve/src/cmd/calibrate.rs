@@ -10,10 +10,9 @@ use varve_machine::calibrate::{
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
 use varve_run::VERSION;
-use varve_run::request;
 
 pub fn calibrate(name: &str, full: bool, json: bool) -> Done {
-    let machine = request::machine(name).map_err(wrong)?;
+    let machine = varve_tier::machine(name).map_err(wrong)?;
     let effort = if full { Effort::Full } else { Effort::Quick };
     let curves = run(&measurements(&machine, effort))?;
     let rows = table(&curves, &published(&machine.name));

@@ -10,7 +10,7 @@ use varve_live::{ProbeOptions, probe};
 use varve_machine::calibrate::{self, Point, Published, Room, Row, planned, summaries, table};
 use varve_report::{RunTable, fmt};
 use varve_run::VERSION;
-use varve_run::request::machine_of_probe;
+use varve_tier::machine_of_probe;
 
 /// Time of the probe that the machine is described from, with `--quick`, s.
 const QUICK_PROBE_S: f64 = 1.5;

@@ -7,14 +7,13 @@ use std::sync::atomic::Ordering;
 use varve_machine::energy::Energy;
 use varve_report::fmt;
 use varve_run::membench::{MemBench, Place, bandwidth_model};
-use varve_run::request;
 use varve_run::{Keep, RunResult, compare};
 
 /// Delays between two writes of a thread, ns, from the heaviest load to light ones.
 const DELAYS: [u64; 12] = [0, 25, 50, 75, 100, 125, 150, 200, 250, 300, 500, 1000];
 
 pub fn governor(name: &str, quick: bool, json: bool) -> Done {
-    let machine = request::machine(name).map_err(wrong)?;
+    let machine = varve_tier::machine(name).map_err(wrong)?;
     Energy::during(&machine, 0.0, &[]).map_err(wrong)?;
     let bench = MemBench {
         machine,

@@ -12,7 +12,6 @@ use varve_jobs::live::LiveHost;
 use varve_jobs::{Error, Memory};
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, Look, Origin, RunReport, RunTable, Value, plot, table};
-use varve_run::request;
 use varve_run::{Keep, VERSION};
 
 /// A pair on this machine is measured for so long.
@@ -61,7 +60,7 @@ pub fn interference(
 }
 
 fn modelled(name: &str, threads: &[u32], jobs: usize) -> Result<Matrix, Failure> {
-    let machine = request::machine(name).map_err(wrong)?;
+    let machine = varve_tier::machine(name).map_err(wrong)?;
     let bar = ui::bar(0, "pairs");
     let stop = ui::stop_flag();
     let matrix = on_model(

@@ -8,13 +8,13 @@ use crate::args::run::job::{ModelledJava, Work};
 use crate::args::run::model::Windows;
 use crate::ui::{self, Done, wrong};
 use varve_run::Comparison;
-use varve_run::request::{self, BASE, JavaRequest, NATIVE_MACHINE, recorded};
+use varve_run::request::{BASE, JavaRequest, NATIVE_MACHINE, recorded};
 
 pub fn run(work: &Work, a: &ModelledJava) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
-    let machine = request::machine(&a.model.machine_or(NATIVE_MACHINE)).map_err(wrong)?;
+    let machine = varve_tier::machine(&a.model.machine_or(NATIVE_MACHINE)).map_err(wrong)?;
     let request = JavaRequest {
         options: a.generations.clone(),
         seed: a.model.seed,

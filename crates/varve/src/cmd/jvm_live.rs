@@ -13,12 +13,13 @@ use varve_live::probe::Topology;
 use varve_pages::policies;
 use varve_run::Phase;
 use varve_run::catalogue::{Live, of_policy};
-use varve_run::jvm::{By, PLANS, Sampler};
+use varve_run::jvm::{By, PLANS};
+use varve_tier::java::{Sampler, placing};
 
 pub fn run(command: &[OsString], a: &LiveJava) -> Done {
     let named = a.plan.plan.as_deref().unwrap_or_default();
     let by = PLANS.find(named).map_err(wrong)?.by;
-    let placing = by.placing().ok_or_else(|| elsewhere(named, command))?;
+    let placing = placing(&by).ok_or_else(|| elsewhere(named, command))?;
     let (topology, _) = Topology::read(Path::new("/"));
     let kinds = match &a.nodes.nodes {
         Some(given) => Kinds::parse(given, &topology).map_err(wrong)?,

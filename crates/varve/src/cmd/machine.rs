@@ -72,7 +72,7 @@ fn list(json: bool) -> Done {
 }
 
 fn show(name: &str, toml: bool, json: bool) -> Done {
-    let machine = varve_run::request::machine(name).map_err(wrong)?;
+    let machine = varve_tier::machine(name).map_err(wrong)?;
     if json {
         print(serde_json::to_string_pretty(&machine.summary()).map_err(failed)?);
     } else if toml && name != "here" && load::changes(name).1.is_empty() {

@@ -14,9 +14,10 @@ use std::sync::Mutex;
 use varve_machine::model::RunError;
 use varve_observed::request::{ObjectRuns, ObjectsRequest};
 use varve_observed::{End, ManagedSpec, PlanResult};
-use varve_run::request::{BASE, machine};
+use varve_run::request::BASE;
 use varve_run::{Comparison, Error, answer};
 use varve_spec::Bytes;
+use varve_tier::machine;
 
 pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     if let Some(folder) = &a.output.out {

@@ -9,7 +9,7 @@ use crate::args::run::job::{ModelledNative, Work};
 use crate::ui::{self, Done, Failure, failed, wrong};
 use varve_report::pictures::Flame;
 use varve_run::objects::ObjectResult;
-use varve_run::request::{self, BASE, NATIVE_MACHINE, NativeRequest, NativeRuns};
+use varve_run::request::{BASE, NATIVE_MACHINE, NativeRequest, NativeRuns};
 use varve_run::{Compared, Comparison, Error, has_one_memory};
 
 /// The plan with all in slow memory.
@@ -19,7 +19,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
-    let machine = request::machine(&a.model.machine_or(NATIVE_MACHINE)).map_err(wrong)?;
+    let machine = varve_tier::machine(&a.model.machine_or(NATIVE_MACHINE)).map_err(wrong)?;
     let request = NativeRequest {
         plans: a.plans.clone(),
         profile: a.plans.profile.as_deref().map(profile).transpose()?,

@@ -16,9 +16,10 @@ use varve_live::objects::{
 use varve_live::probe::Topology;
 use varve_report::fmt::{self, Format};
 use varve_report::{Better, Column, Look, RunTable, table as terminal};
-use varve_run::objects::live::{USUAL, site_map, site_plan};
 use varve_run::objects::{PLANS, Plan};
+use varve_run::objects::{USUAL, site_plan};
 use varve_run::request::Fast;
+use varve_tier::native::site_map;
 
 pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     let Some(path) = &a.plans.profile else {

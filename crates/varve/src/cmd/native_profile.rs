@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use varve_report::fmt;
 use varve_run::Error;
 use varve_run::request::options::Plans;
-use varve_run::request::{self, NATIVE_MACHINE, NativeRequest};
+use varve_run::request::{NATIVE_MACHINE, NativeRequest};
 use varve_sites::Counts;
 use varve_sites::native::{Profile, Site};
 use varve_symbols::import::{AddressMap, damon, heaptrack, perf_script};
@@ -23,7 +23,7 @@ use varve_trace::host::{Extent, RecorderOptions};
 
 pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
     let machine =
-        request::machine(a.machine.as_deref().unwrap_or(NATIVE_MACHINE)).map_err(wrong)?;
+        varve_tier::machine(a.machine.as_deref().unwrap_or(NATIVE_MACHINE)).map_err(wrong)?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(wrong(Error::NoSlowNode(machine.name)));
     }

@@ -10,9 +10,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use tempfile::TempPath;
 use varve_machine::Machine;
-use varve_run::request::{DEFAULT_MACHINE, PageRuns, PagesRequest, machine};
+use varve_run::request::{DEFAULT_MACHINE, PageRuns, PagesRequest};
 use varve_run::{Comparison, RunResult, RunSpec, Work, answer};
 use varve_spec::Bytes;
+use varve_tier::machine;
 use varve_trace::host::{Extent, RecordError, Recorder, RecorderOptions};
 use varve_trace::{End, TraceError};
 

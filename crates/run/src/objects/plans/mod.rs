@@ -11,6 +11,7 @@ mod slow;
 mod trays;
 
 use super::layout::Quotas;
+use crate::Error;
 use crate::catalogue::{Catalogue, Chosen, Entry};
 use std::fmt;
 use std::sync::Arc;
@@ -71,6 +72,23 @@ impl By {
             By::Truth(choose) => Some(choose.quotas(truth, budget)),
             By::Fast | By::Slow | By::Pages(_) | By::Colours(_) => None,
         }
+    }
+}
+
+/// The plan of this machine's programs where none is named.
+pub const USUAL: &str = "hot-sites";
+
+/// A plan that chooses sites, as placing objects on this machine wants it.
+///
+/// # Errors
+/// There is no such plan, or it does not go by sites.
+pub fn site_plan(spec: &str) -> Result<Plan, Error> {
+    let plan = PLANS.find(spec)?;
+    match plan.by.is_by_site() {
+        true => Ok(plan),
+        false => Err(Error::Asked(format!(
+            "{spec}: does not go by allocation sites, which is how objects are placed here: take {USUAL} or knapsack"
+        ))),
     }
 }
 

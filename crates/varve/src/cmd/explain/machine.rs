@@ -4,10 +4,9 @@ use super::Page;
 use super::picture::{Memory, boxes};
 use crate::ui::{Failure, wrong};
 use varve_machine::NodeKind;
-use varve_run::request;
 
 pub fn explain(name: &str) -> Result<String, Failure> {
-    let machine = request::machine(name).map_err(wrong)?;
+    let machine = varve_tier::machine(name).map_err(wrong)?;
     let s = machine.summary();
     let memory = |m: &varve_machine::load::Tier| {
         let cached = s.dram_cache.is_some();

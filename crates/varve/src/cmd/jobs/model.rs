@@ -12,13 +12,12 @@ use varve_jobs::oracle::candidates;
 use varve_jobs::{Demand, Error, Group, GroupResult, Host, explain};
 use varve_live::nodes::Kinds;
 use varve_run::VERSION;
-use varve_run::request;
 
 /// The scale of `--quick`: programs of a GiB are still larger than the caches.
 const QUICK: u32 = 2048;
 
 fn spec(a: &GroupArgs, group: &Group) -> Result<ModelSpec, Failure> {
-    let mut spec = ModelSpec::new(request::machine(&a.machine).map_err(wrong)?);
+    let mut spec = ModelSpec::new(varve_tier::machine(&a.machine).map_err(wrong)?);
     spec.scale = match a.quick {
         true => QUICK,
         false => a.scale.unwrap_or_else(|| ModelSpec::scale_for(group)),

@@ -1,9 +1,21 @@
-//! The machine that this runs on, from what the probe found.
+//! Machines that a user names: those of files, and the one that this runs on.
 
-use varve_live::Probe;
 use varve_live::probe::Traffic;
-use varve_machine::Machine;
-use varve_machine::load::{ProbedCache, ProbedMachine, ProbedMemory};
+use varve_live::{Probe, ProbeOptions, probe};
+use varve_machine::load::{ProbedCache, ProbedMachine, ProbedMemory, changes};
+use varve_machine::{LoadError, Machine};
+
+/// A machine by name or file, or the one that this runs on (`here`), with what is changed of it.
+///
+/// # Errors
+/// A name or file that there is not, and whatever is wrong with the machine.
+pub fn machine(name: &str) -> Result<Machine, LoadError> {
+    let (base, changes) = changes(name);
+    if base != "here" {
+        return Machine::load(name);
+    }
+    machine_of_probe(&probe(&ProbeOptions::default())).with(&changes)
+}
 
 /// Most bandwidth that a probe saw between a processor's node and a memory's.
 fn gbps(p: &Probe, cpu: u32, memory: u32, traffic: Traffic) -> Option<f64> {
@@ -32,7 +44,7 @@ fn chase(p: &Probe, cpu: u32, memory: u32, fits: Option<(u64, u64)>) -> Option<f
 }
 
 /// A probe's findings as a machine called `here`.
-pub fn machine(p: &Probe) -> Machine {
+pub fn machine_of_probe(p: &Probe) -> Machine {
     let t = &p.topology;
     let sockets = t.processor.sockets.max(1);
     let with_cpus: Vec<_> = t.nodes.iter().filter(|n| !n.cpus.is_empty()).collect();

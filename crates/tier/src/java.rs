@@ -1,34 +1,32 @@
 //! PIMA for a virtual machine of this machine: the decision is that of our own heap (`varve_pima::Pima`), the pages are moved by
 //! `varve_live`.
 
-use super::plans::{By, Sampled};
-use crate::Phase;
 use serde::Serialize;
 use std::time::Duration;
 use varve_live::java::{Decide, Interval, Moved, Placing};
 use varve_pima::{Pima, PimaSettings, Room, Tier};
+use varve_run::Phase;
+use varve_run::jvm::{By, Sampled};
 
-impl By {
-    /// Where a plan has the memory of a virtual machine in the beginning; `None` if a page policy decides, which `varve tier`
-    /// follows on this machine.
-    pub fn placing(&self) -> Option<Placing> {
-        let generations = |young, old, outside| Placing::Generations {
+/// Where a plan has the memory of a virtual machine in the beginning; `None` if a page policy decides, which `varve tier`
+/// follows on this machine.
+pub fn placing(plan: &By) -> Option<Placing> {
+    let generations = |young, old, outside| Placing::Generations {
+        young,
+        old,
+        outside,
+    };
+    match *plan {
+        By::Fast => Some(generations(true, true, true)),
+        By::Ranges {
             young,
             old,
             outside,
-        };
-        match *self {
-            By::Fast => Some(generations(true, true, true)),
-            By::Ranges {
-                young,
-                old,
-                outside,
-            } => Some(generations(young, old, outside)),
-            // The default phase: as kg-n.
-            By::Sampled(_) => Some(generations(true, false, true)),
-            By::Pages(ref policy) if policy == "interleave" => Some(Placing::Interleaved),
-            By::Pages(_) => None,
-        }
+        } => Some(generations(young, old, outside)),
+        // The default phase: as kg-n.
+        By::Sampled(_) => Some(generations(true, false, true)),
+        By::Pages(ref policy) if policy == "interleave" => Some(Placing::Interleaved),
+        By::Pages(_) => None,
     }
 }
 
@@ -55,7 +53,7 @@ pub struct LiveMove {
 }
 
 impl Sampler {
-    /// In the default phase. Settings come from [`super::PLANS`], which has checked them; others are the paper's.
+    /// In the default phase. Settings come from [`varve_run::jvm::PLANS`], which has checked them; others are the paper's.
     pub fn new(sampled: &Sampled) -> Sampler {
         let pima = Pima::new(sampled.settings).or_else(|_| Pima::new(PimaSettings::default()));
         Sampler {
@@ -116,7 +114,7 @@ impl Decide for Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jvm::{By, PLANS};
+    use varve_run::jvm::{By, PLANS};
 
     /// A program whose intervals take 30 ms in slow and 10 ms in fast memory, with room for its old objects or without.
     fn run(alpha: &str, free_bytes: u64) -> Sampler {

@@ -1,32 +1,13 @@
-//! Objects of a native program on this machine: which sites go where, for `varve_live`, as a plan chooses them by a profile.
+//! Objects of a native program on this machine: which sites go where, as a plan chooses them by a profile.
 
-use super::plans::{PLANS, Plan};
-use crate::Error;
 use std::path::Path;
 use varve_live::nodes::Kinds;
 use varve_live::objects::{FrameRef, Site, SiteMap, Tier, Variable};
+use varve_run::objects::Plan;
+use varve_run::request::SHARE;
 use varve_sites::Counts;
 use varve_sites::native::{Frame, Key, Module, Profile, names};
 use varve_symbols::statics;
-
-pub use crate::request::SHARE;
-
-/// The plan where none is named.
-pub const USUAL: &str = "hot-sites";
-
-/// A plan that chooses sites, as placing objects on this machine wants it.
-///
-/// # Errors
-/// There is no such plan, or it does not go by sites.
-pub fn site_plan(spec: &str) -> Result<Plan, Error> {
-    let plan = PLANS.find(spec)?;
-    match plan.by.is_by_site() {
-        true => Ok(plan),
-        false => Err(Error::Asked(format!(
-            "{spec}: does not go by allocation sites, which is how objects are placed here: take {USUAL} or knapsack"
-        ))),
-    }
-}
 
 /// Which sites go where, and their names.
 ///
