@@ -28,7 +28,7 @@ fn memory() -> Option<NodeMemory> {
     match Kinds::probe(&topology()) {
         Ok(kinds) => Some(NodeMemory::new(kinds).expect("nodes can be used")),
         Err(why) => {
-            eprintln!("skipped: {why}");
+            varve_skip::skip!("{why}");
             None
         }
     }
@@ -174,7 +174,7 @@ fn cached_files_make_room() {
     let (start, bytes) = chunks.range();
     let free = small_node().unwrap().free_bytes;
     if free >= bytes {
-        return eprintln!("skipped: {free} bytes of node {} are still free", small.id);
+        return varve_skip::skip!("{free} bytes of node {} are still free", small.id);
     }
     memory.bind(start, bytes, 1).unwrap();
     assert!(memory.holds(&[(start, bytes)], 1).unwrap());
@@ -185,7 +185,7 @@ fn small_node() -> Option<Node> {
     let small = |n: &Node| n.cpus.is_empty() && (1..64 << 20).contains(&n.bytes);
     let found = topology().nodes.into_iter().find(small);
     if found.is_none() {
-        eprintln!("skipped: no node of memory alone has less than 64 MiB");
+        varve_skip::skip!("no node of memory alone has less than 64 MiB");
     }
     found
 }

@@ -108,7 +108,7 @@ fn sampled_addresses_are_those_of_sites_threads_mappings_variables_and_children(
     if let [why] = &seen.notes[..]
         && seen.source == Source::Bits
     {
-        return eprintln!("skipped: {why}");
+        return varve_skip::skip!("{why}");
     }
     // Touches come in bursts, of which the kernel now and then loses some, and says so.
     for _ in 1..10 {
@@ -118,7 +118,7 @@ fn sampled_addresses_are_those_of_sites_threads_mappings_variables_and_children(
         seen = command(&words, &sampling).unwrap();
     }
     if let [why, ..] = &seen.notes[..] {
-        return eprintln!("skipped: {why}, in each of ten runs");
+        return varve_skip::skip!("{why}, in each of ten runs");
     }
     assert_eq!(seen.source, Source::Hardware("page faults"));
     assert!(seen.has_objects && seen.looks > 0, "{seen:?}");

@@ -24,10 +24,10 @@ fn after(report: &LiveReport) -> varve_live::Conflicts {
 
 #[test]
 fn an_array_as_large_as_the_cache_gets_a_bin_for_nearly_every_page() {
-    let Some(dir) = allowed("an array as large as the cache") else {
+    let Some(dir) = allowed() else {
         return;
     };
-    let Some(array) = program("an array as large as the cache", "array", dir.path()) else {
+    let Some(array) = program("array", dir.path()) else {
         return;
     };
     for pages in [PageSize::Base, PageSize::Huge] {
@@ -61,10 +61,10 @@ fn an_array_as_large_as_the_cache_gets_a_bin_for_nearly_every_page() {
 
 #[test]
 fn an_array_of_three_caches_fills_every_bin_alike() {
-    let Some(dir) = allowed("an array of three caches") else {
+    let Some(dir) = allowed() else {
         return;
     };
-    let Some(array) = program("an array of three caches", "array", dir.path()) else {
+    let Some(array) = program("array", dir.path()) else {
         return;
     };
     let report = run(&command(&array, &["192"]), &options(dir.path())).unwrap();
@@ -78,10 +78,10 @@ fn an_array_of_three_caches_fills_every_bin_alike() {
 
 #[test]
 fn two_programs_at_once_keep_out_of_each_others_bins() {
-    let Some(dir) = allowed("two programs at once") else {
+    let Some(dir) = allowed() else {
         return;
     };
-    let Some(array) = program("two programs at once", "array", dir.path()) else {
+    let Some(array) = program("array", dir.path()) else {
         return;
     };
     // Both hold their arrays until both are ready and whoever looks at them from outside has had the time to:
@@ -108,10 +108,10 @@ fn two_programs_at_once_keep_out_of_each_others_bins() {
 
 #[test]
 fn counting_alone_moves_nothing() {
-    let Some(dir) = allowed("counting alone") else {
+    let Some(dir) = allowed() else {
         return;
     };
-    let Some(array) = program("counting alone", "array", dir.path()) else {
+    let Some(array) = program("array", dir.path()) else {
         return;
     };
     let options = LiveOptions {
@@ -127,10 +127,10 @@ fn counting_alone_moves_nothing() {
 
 #[test]
 fn a_program_that_does_everything_with_its_memory_notices_nothing() {
-    let Some(dir) = allowed("a program that does everything") else {
+    let Some(dir) = allowed() else {
         return;
     };
-    let Some(drop_in) = program("a program that does everything", "drop_in", dir.path()) else {
+    let Some(drop_in) = program("drop_in", dir.path()) else {
         return;
     };
     for (pages, heap) in [
@@ -156,10 +156,10 @@ fn a_program_that_does_everything_with_its_memory_notices_nothing() {
 
 #[test]
 fn a_program_that_asks_for_far_more_than_it_uses_stays_small() {
-    let Some(dir) = allowed("a sparse program") else {
+    let Some(dir) = allowed() else {
         return;
     };
-    let Some(sparse) = program("a sparse program", "sparse", dir.path()) else {
+    let Some(sparse) = program("sparse", dir.path()) else {
         return;
     };
     let report = run(&command(&sparse, &[]), &options(dir.path())).unwrap();
@@ -180,10 +180,10 @@ fn has_table(dir: &std::path::Path) -> bool {
 
 #[test]
 fn the_last_run_leaves_no_load_table() {
-    let Some(dir) = allowed("the last run") else {
+    let Some(dir) = allowed() else {
         return;
     };
-    let Some(array) = program("the last run", "array", dir.path()) else {
+    let Some(array) = program("array", dir.path()) else {
         return;
     };
     let report = run(&command(&array, &["24"]), &options(dir.path())).unwrap();
@@ -193,10 +193,10 @@ fn the_last_run_leaves_no_load_table() {
 
 #[test]
 fn a_killed_program_leaves_no_load_behind() {
-    let Some(dir) = allowed("a killed program") else {
+    let Some(dir) = allowed() else {
         return;
     };
-    let Some(array) = program("a killed program", "array", dir.path()) else {
+    let Some(array) = program("array", dir.path()) else {
         return;
     };
     let script = format!(
@@ -228,10 +228,10 @@ fn a_killed_program_leaves_no_load_behind() {
 
 #[test]
 fn a_mapping_beyond_the_memory_limit_is_left_to_the_kernel() {
-    let Some(dir) = allowed("a mapping beyond the limit") else {
+    let Some(dir) = allowed() else {
         return;
     };
-    let Some(array) = program("a mapping beyond the limit", "array", dir.path()) else {
+    let Some(array) = program("array", dir.path()) else {
         return;
     };
     let mut options = options(dir.path());
@@ -248,7 +248,7 @@ fn a_mapping_beyond_the_memory_limit_is_left_to_the_kernel() {
 
 #[test]
 fn what_cannot_run_is_said_in_one_line() {
-    let Some(dir) = allowed("what cannot run") else {
+    let Some(dir) = allowed() else {
         return;
     };
     let say = |command: &[OsString]| run(command, &options(dir.path())).unwrap_err().to_string();

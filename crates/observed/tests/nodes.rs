@@ -118,7 +118,7 @@ impl World {
 fn pima_moves_live_objects_to_pages_of_the_other_nodes_and_back() {
     let mut world = match Kinds::probe(&Topology::read(Path::new("/")).0) {
         Ok(kinds) => World::new(kinds),
-        Err(why) => return eprintln!("skipped: {why}"),
+        Err(why) => return varve_skip::skip!("{why}"),
     };
     world.check(Tier::SLOW);
     // A handshake, two intervals in slow memory, and two in fast memory, which pay. A second later they do not.

@@ -97,7 +97,7 @@ fn live(kinds: Kinds) -> Option<Vec<bool>> {
     let mut build = Command::new("cc");
     build.args(["-O1", source, "-o"]).arg(&program);
     if !build.status().is_ok_and(|status| status.success()) {
-        eprintln!("skipped: needs cc");
+        varve_skip::skip!("needs cc");
         return None;
     }
     // It ends once that is so, however long it takes where other work goes on.
@@ -153,7 +153,7 @@ fn live(kinds: Kinds) -> Option<Vec<bool>> {
 fn the_same_pages_are_in_fast_memory_live_and_on_the_model() {
     let kinds = match Kinds::probe(&Topology::read(Path::new("/")).0) {
         Ok(kinds) => kinds,
-        Err(why) => return eprintln!("skipped: {why}"),
+        Err(why) => return varve_skip::skip!("{why}"),
     };
     // In a guest, which is ours, the kernel moves no used pages by itself.
     if Path::new("/.guest").exists() {

@@ -141,7 +141,7 @@ macro_rules! memcached {
         match Memcached::start() {
             Some(server) => server,
             None => {
-                eprintln!("skipped: no memcached (Debian: apt install memcached)");
+                varve_skip::skip!("no memcached (Debian: apt install memcached)");
                 return;
             }
         }

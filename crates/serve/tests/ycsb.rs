@@ -123,8 +123,8 @@ fn theirs(class_path: &str, workload: Workload) -> Drawn {
 fn operations_are_drawn_as_ycsb_draws_them() {
     let java = Command::new("java").arg("-version").output().is_ok();
     let Some(class_path) = class_path().filter(|_| java) else {
-        eprintln!(
-            "skipped: needs java, and YCSB (mvn dependency:get -Dartifact=site.ycsb:core:0.17.0)"
+        varve_skip::skip!(
+            "needs java, and YCSB (mvn dependency:get -Dartifact=site.ycsb:core:0.17.0)"
         );
         return;
     };

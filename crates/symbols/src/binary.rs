@@ -288,7 +288,7 @@ mod tests {
                 Some((folder, program))
             }
             Err(_) => {
-                println!("skipped: {compiler} is not installed");
+                varve_skip::skip!("needs {compiler}");
                 None
             }
         }

@@ -350,7 +350,7 @@ mod tests {
             assert_eq!(table.rule_at(u64::MAX), UNKNOWN);
         }
         if compared == 0 {
-            println!("skipped: readelf is not installed");
+            varve_skip::skip!("needs readelf");
         }
     }
 

@@ -14,7 +14,7 @@ use varve_trace::{End, Event, LoadedModule, SiteInfo, TraceInfo, TraceProgram, T
 fn has(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
     if !found {
-        println!("skipped: {tool} is not installed");
+        varve_skip::skip!("needs {tool}");
     }
     found
 }
@@ -633,7 +633,7 @@ fn programs_in_rust_and_libraries_without_symbols_have_deep_stacks_too() {
     ] {
         let program = Path::new("/usr/bin").join(program);
         if !program.exists() {
-            println!("skipped: {} is not installed", program.display());
+            varve_skip::skip!("needs {}", program.display());
             continue;
         }
         let (_, reader) = folder.record(Mode::Auto, &program, &words);

@@ -272,7 +272,8 @@ fn went(page: &Path, accept: bool) -> Went {
         let name = page.file_name().unwrap_or_default().to_string_lossy();
         let place = format!("{name}:{}", block.line);
         if let Some(why) = why_not(&block, &place) {
-            eprintln!("{place}: skipped: {why}");
+            eprintln!("{place}:");
+            varve_skip::skip!("{why}");
             continue;
         }
         went.ran += 1;

@@ -364,7 +364,7 @@ mod tests {
         for by_group in [true, false] {
             let made = by_group.then(|| groups.group()).flatten();
             if by_group && made.is_none() {
-                eprintln!("skipped: {}", groups.note);
+                varve_skip::skip!("{}", groups.note);
                 continue;
             }
             let (group, procs) = made.unzip();

@@ -251,7 +251,7 @@ mod tests {
         let lines = WORDS_AT_ONCE / STEP;
         for how in [How::NtStore, How::StoreClwb] {
             if !can_stream() || how == How::StoreClwb && !can_write_back() {
-                eprintln!("skipped: this processor cannot {how:?}");
+                varve_skip::skip!("this processor cannot {how:?}");
                 continue;
             }
             let mut words = vec![0; WORDS_AT_ONCE];
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn a_mix_reads_the_share_that_it_says_and_writes_its_second_half_alone() {
         if !can_stream() {
-            return eprintln!("skipped: this processor cannot store past its caches");
+            return varve_skip::skip!("this processor cannot store past its caches");
         }
         for share in [0, 1, 25, 50, 67, 100] {
             let mut words = vec![0; WORDS_AT_ONCE];

@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn frames_come_along_with_mremap() {
         if let Err(why) = frames_readable() {
-            return println!("skipped: {why}");
+            return varve_skip::skip!("{why}");
         }
         pages_keep_their_frames(|_| Mover::remap());
     }
@@ -378,10 +378,10 @@ mod tests {
     #[test]
     fn frames_come_along_with_userfaultfd() {
         if let Err(why) = frames_readable() {
-            return println!("skipped: {why}");
+            return varve_skip::skip!("{why}");
         }
         if let Err(why) = uffd_move_works() {
-            return println!("skipped: {why}");
+            return varve_skip::skip!("{why}");
         }
         // SAFETY: our own mapping.
         pages_keep_their_frames(|to| unsafe { Mover::for_range(to, PAGES * PAGE) });

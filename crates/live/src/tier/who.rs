@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_process_that_was_started_is_of_the_family() {
         if !knows_families() {
-            return eprintln!("skipped: the kernel does not tell of children");
+            return varve_skip::skip!("the kernel does not tell of children");
         }
         let mut child = std::process::Command::new("sleep")
             .arg("60")

@@ -559,7 +559,7 @@ mod tests {
         };
         let read = match open(&faults) {
             Ok(read) => read,
-            Err(why) => return eprintln!("skipped: {why}"),
+            Err(why) => return varve_skip::skip!("{why}"),
         };
         let before = read().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(2));
@@ -578,7 +578,7 @@ mod tests {
     #[test]
     fn the_counters_of_this_machine_count_if_it_has_them() {
         match Controllers::at(Path::new("/")) {
-            Err(why) => eprintln!("skipped: it takes {why}"),
+            Err(why) => varve_skip::skip!("it takes {why}"),
             Ok(controllers) => {
                 let before = controllers.look();
                 let block = vec![1u8; 64 << 20];

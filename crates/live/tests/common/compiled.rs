@@ -32,7 +32,7 @@ impl Program {
             .arg(&path)
             .output();
         let (true, Ok(listed)) = (compiled, listed) else {
-            eprintln!("skipped: no gcc and binutils");
+            varve_skip::skip!("no gcc and binutils");
             return None;
         };
         let returns = returns(&String::from_utf8_lossy(&listed.stdout));

@@ -16,12 +16,12 @@ pub fn options(table_dir: &Path) -> LiveOptions {
 }
 
 /// A directory for a test's load table; `None`, with the reason printed, when this process may not place pages.
-pub fn allowed(test: &str) -> Option<tempfile::TempDir> {
+pub fn allowed() -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().ok()?;
     match Placer::new(&options(dir.path())) {
         Ok(_) => Some(dir),
         Err(why) => {
-            println!("{test} is skipped: {why}");
+            varve_skip::skip!("{why}");
             None
         }
     }
@@ -29,7 +29,7 @@ pub fn allowed(test: &str) -> Option<tempfile::TempDir> {
 
 /// Compiles `tests/programs/<name>.c` into `dir`; `None`, with the reason printed, without a compiler.
 #[allow(dead_code)]
-pub fn program(test: &str, name: &str, dir: &Path) -> Option<PathBuf> {
+pub fn program(name: &str, dir: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
     let out = dir.join(name);
     let compiled = Command::new("cc")
@@ -40,7 +40,7 @@ pub fn program(test: &str, name: &str, dir: &Path) -> Option<PathBuf> {
     match compiled {
         Ok(status) if status.success() => Some(out),
         _ => {
-            println!("{test} is skipped: no C compiler");
+            varve_skip::skip!("no C compiler");
             None
         }
     }

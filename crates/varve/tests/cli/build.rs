@@ -39,7 +39,7 @@ pub fn can_build() -> bool {
     let home = std::env::var("HOME").unwrap_or_default();
     let fetched = Path::new(&home).join(".m2/repository/org/teavm/teavm-core");
     if there && !fetched.exists() {
-        println!("skipped: Maven has not fetched TeaVM: `programs/build hello` does");
+        varve_skip::skip!("Maven has not fetched TeaVM: `programs/build hello` does");
     }
     there && fetched.exists()
 }
@@ -115,7 +115,7 @@ fn sources_a_jar_and_a_project_become_modules_that_run() {
     );
     let said = varve_in(at, &["build", "pom.xml", "-o", "project.wasm"]);
     if said.err.contains("could not fetch") {
-        return println!("skipped: a project of Maven: {}", said.err);
+        return varve_skip::skip!("a project of Maven: {}", said.err);
     }
     said.well();
     assert_eq!(run(at, "project.wasm", &["Ada"]).well().out, expected);

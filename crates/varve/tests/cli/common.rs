@@ -159,7 +159,7 @@ pub fn has(program: &str, package: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     if !found {
-        eprintln!("skipped: needs {program} (Debian: apt install {package})");
+        varve_skip::skip!("needs {program} (Debian: apt install {package})");
     }
     found
 }
@@ -177,7 +177,7 @@ pub fn is_root() -> bool {
         .map(|o| o.stdout == b"0\n");
     let root = id.unwrap_or(false);
     if !root {
-        eprintln!("skipped: needs root");
+        varve_skip::skip!("needs root");
     }
     root
 }

@@ -83,7 +83,7 @@ fn read(path: &str) -> String {
 #[test]
 fn a_guest_is_mended_and_taken_back() {
     if !Path::new("/.guest").exists() || crate::nodes::skip_unless_two_kinds() {
-        return eprintln!("skipped: needs a guest with two kinds of memory");
+        return varve_skip::skip!("needs a guest with two kinds of memory");
     }
     let demotion = "/sys/kernel/mm/numa/demotion_enabled";
     let balancing = "/proc/sys/kernel/numa_balancing";

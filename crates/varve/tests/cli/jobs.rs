@@ -375,7 +375,7 @@ fn ctrl_c_ends_all_children() {
 #[test]
 fn what_one_memory_cannot_do_is_said() {
     if !skip_unless_two_kinds() {
-        return eprintln!("skipped: this machine has two kinds of memory");
+        return varve_skip::skip!("this machine has two kinds of memory");
     }
     let scratch = tempfile::tempdir().unwrap();
     let said = live(
@@ -496,7 +496,7 @@ fn pages_of_a_running_program_make_room() {
 #[test]
 fn programs_that_made_room_get_later_memory_from_slow_nodes() {
     if !Path::new("/.guest").exists() || skip_unless_two_kinds() {
-        return eprintln!("skipped: needs a guest with two kinds of memory");
+        return varve_skip::skip!("needs a guest with two kinds of memory");
     }
     let groups = Path::new("/sys/fs/cgroup");
     if !groups.join("cgroup.controllers").exists() {

@@ -280,7 +280,7 @@ fn a_slow_node_that_is_full_leaves_its_part_to_the_others() {
         return;
     };
     if slow.len() < 2 {
-        return eprintln!("skipped: there is one slow node");
+        return varve_skip::skip!("there is one slow node");
     }
     let node = format!("node={}", slow[1]);
     let fills = fills.to_str().unwrap();
@@ -306,7 +306,7 @@ fn a_slow_node_that_is_full_leaves_its_part_to_the_others() {
 fn pima_decides_by_equal_allocation_or_by_what_the_program_reports() {
     let (own, alone) = kinds();
     let Some(&node) = own.first().filter(|_| alone.is_empty()) else {
-        return eprintln!("skipped: this machine has two kinds of memory");
+        return varve_skip::skip!("this machine has two kinds of memory");
     };
     let Some(folder) = rounds() else { return };
     let nodes = format!("fast={node},slow={node}");
@@ -345,7 +345,7 @@ fn pima_decides_by_equal_allocation_or_by_what_the_program_reports() {
 fn what_cannot_be_placed_runs_as_ever_unless_it_must_be() {
     let (own, alone) = kinds();
     let Some(&node) = own.first().filter(|_| alone.is_empty()) else {
-        return eprintln!("skipped: this machine has two kinds of memory");
+        return varve_skip::skip!("this machine has two kinds of memory");
     };
     let Some(folder) = compiled() else { return };
     let nodes = format!("fast={node},slow={node}");
@@ -520,7 +520,7 @@ fn pages_in_turns_are_on_nodes_of_both_kinds() {
 fn where_all_memory_is_alike_it_is_said() {
     let (own, alone) = kinds();
     if !own.is_empty() && !alone.is_empty() {
-        return eprintln!("skipped: this machine has two kinds of memory");
+        return varve_skip::skip!("this machine has two kinds of memory");
     }
     let alike = varve(&["run", "--live", "--plan", "kg-n", "--", "java", "X"]);
     alike.refuses(2, &["--live --plan kg-n", "all memory is alike"]);

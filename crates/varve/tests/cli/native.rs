@@ -346,7 +346,7 @@ fn a_profile_of_another_build_is_taken_by_the_names_of_functions() {
         done.is_ok_and(|status| status.success()).then_some(file)
     };
     let Some(first) = built("first", &[]) else {
-        eprintln!("skipped: no C compiler");
+        varve_skip::skip!("no C compiler");
         return;
     };
     let second = built("second", &["-DMORE"]).unwrap();

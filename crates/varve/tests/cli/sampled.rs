@@ -24,7 +24,7 @@ fn hot_and_cold(folder: &Path) -> Option<PathBuf> {
         .status();
     let compiled = gcc.is_ok_and(|status| status.success());
     if !compiled || cfg!(not(target_arch = "x86_64")) {
-        eprintln!("skipped: no gcc, or not x86-64");
+        varve_skip::skip!("no gcc, or not x86-64");
         return None;
     }
     Some(program)
@@ -249,7 +249,7 @@ fn what_cannot_be_sampled_is_said_in_one_line() {
     words.current_dir("/");
     match words.output() {
         Ok(output) => Said::of(output).refuses(2, &["another user's", &process.to_string()]),
-        Err(why) => eprintln!("skipped: nobody cannot run varve: {why}"),
+        Err(why) => varve_skip::skip!("nobody cannot run varve: {why}"),
     }
 }
 

@@ -73,7 +73,7 @@ fn a_live_run_that_is_ended_leaves_no_table_behind() {
     let table = Path::new("/dev/shm/varve-bins-13312x1");
     let can_place = varve(&[&BINS[..], &["--", "true"]].concat()).code == 0;
     if !can_place || !crate::common::has("cc", "gcc") {
-        return println!("skipped: needs a C compiler and the right to read frame numbers");
+        return varve_skip::skip!("needs a C compiler and the right to read frame numbers");
     }
     let scratch = tempfile::tempdir().unwrap();
     let array = scratch.path().join("array");

@@ -272,7 +272,7 @@ fn huge_pages_move_whole_and_pages_that_cannot_move_are_named() {
 #[test]
 fn a_full_fast_node_is_said_and_does_no_harm() {
     if !Path::new("/sys/devices/system/node/node2/meminfo").exists() {
-        return eprintln!("skipped: there is no third node");
+        return varve_skip::skip!("there is no third node");
     }
     on_two_kinds(|program| {
         let nodes = "--nodes=fast=2,slow=0+1";

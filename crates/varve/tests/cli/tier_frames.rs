@@ -28,7 +28,7 @@ fn where_frames_can_be_exchanged(tell: impl FnOnce(&str)) {
     let folder = tempfile::tempdir().expect("a folder");
     let _turn = turn();
     if !Path::new("/sys/devices/system/node/node1/meminfo").exists() || !is_root() {
-        return eprintln!("skipped: it needs a second node, and root");
+        return varve_skip::skip!("it needs a second node, and root");
     }
     if let Some(program) = compiled("conflicts", folder.path()) {
         tell(program.to_str().expect("a path of ours"));
@@ -106,7 +106,7 @@ fn a_governor_without_bandwidth_is_refused_with_the_remedy() {
     let policy = "--policy=trays:model=10/20";
     let said = varve(&["tier", policy, "--hot=[heap]", &dimms, "--", "true"]);
     if is_counted() {
-        return eprintln!("skipped: bandwidth is counted here");
+        return varve_skip::skip!("bandwidth is counted here");
     }
     let parts = [
         "model=",
@@ -269,7 +269,7 @@ fn pages_of_several_processes_that_conflict_are_parted() {
             let mount = ["-t", "cgroup2", "none", "/sys/fs/cgroup"];
             let done = Command::new("mount").args(mount).status();
             if !done.is_ok_and(|status| status.success()) {
-                return eprintln!("skipped: there are no control groups");
+                return varve_skip::skip!("there are no control groups");
             }
         }
         std::fs::create_dir_all(group).unwrap();

@@ -92,7 +92,7 @@ fn a_tier_at_work_is_shown_with_what_it_decided() {
     };
     let run = Path::new("/run/varve");
     if fs::create_dir_all(run).is_err() {
-        return eprintln!("skipped: /run/varve cannot be made");
+        return varve_skip::skip!("/run/varve cannot be made");
     }
     let words = format!("tier {nodes} --policy=hotset:period=100ms --observe=bits --beside");
     let words = typed(&words);

@@ -25,8 +25,8 @@ fn pymemcache_gets_what_it_expects() {
         output.is_some_and(|o| o.status.success())
     });
     let Some(python) = python else {
-        eprintln!(
-            "skipped: no pymemcache (pip install pymemcache, or Debian: apt install python3-pymemcache)"
+        varve_skip::skip!(
+            "no pymemcache (pip install pymemcache, or Debian: apt install python3-pymemcache)"
         );
         return;
     };
@@ -44,7 +44,7 @@ fn pymemcache_gets_what_it_expects() {
 /// Has a client's story told to servers of some stores, if the client is there: `probe` finds out.
 fn tell(story: &str, probe: &[&str], missing: &str) {
     if !run(Command::new(probe[0]).args(&probe[1..])).is_some_and(|o| o.status.success()) {
-        eprintln!("skipped: {missing}");
+        varve_skip::skip!("{missing}");
         return;
     }
     let story = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -80,9 +80,9 @@ fn dalli_gets_what_it_expects_of_the_meta_commands() {
         &[
             "ruby",
             "-e",
-            "require 'dalli'; exit(Dalli::VERSION.to_i >= 3)",
+            "require 'dalli'; exit(Gem::Version.new(Dalli::VERSION) >= Gem::Version.new('3.2'))",
         ],
-        "no Dalli from 3.0 on (Debian: apt install ruby-dalli)",
+        "no Dalli from 3.2 on, the first that speaks meta commands (gem install dalli)",
     );
 }
 
@@ -90,7 +90,7 @@ fn dalli_gets_what_it_expects_of_the_meta_commands() {
 fn tools() -> bool {
     let found = run(Command::new("memccapable").arg("-h")).is_some();
     if !found {
-        eprintln!("skipped: no libmemcached tools (Debian: apt install libmemcached-tools)");
+        varve_skip::skip!("no libmemcached tools (Debian: apt install libmemcached-tools)");
     }
     found
 }

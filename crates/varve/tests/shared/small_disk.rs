@@ -18,7 +18,7 @@ impl SmallDisk {
         if mounted.is_ok_and(|o| o.status.success()) {
             return Some(SmallDisk(folder));
         }
-        eprintln!("skipped: needs the right to mount");
+        varve_skip::skip!("needs the right to mount");
         None
     }
 

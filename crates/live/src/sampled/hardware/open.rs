@@ -219,7 +219,7 @@ mod tests {
         let own = std::process::id();
         let mut hardware = match Hardware::begin(own, &[Event::page_faults()]) {
             Ok(hardware) => hardware,
-            Err(why) => return eprintln!("skipped: {why}"),
+            Err(why) => return varve_skip::skip!("{why}"),
         };
         let memory = Fresh::new();
         let sampled = |hit: &Hit| hit.process == own && memory.range().contains(&hit.address);

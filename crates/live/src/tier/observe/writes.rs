@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_page_that_was_written_is_used_and_one_that_was_read_is_not() {
         if !works() {
-            return eprintln!("skipped: the kernel has no soft-dirty bits");
+            return varve_skip::skip!("the kernel has no soft-dirty bits");
         }
         let _turn = turn();
         let mut held = vec![1u8; 16 * BASE as usize];
