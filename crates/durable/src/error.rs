@@ -164,7 +164,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 fn remedy(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; all that was over is there: make room on its file system and run the program again"
+            "; everything that was committed is intact: make room on its file system and run the program again"
         }
         io::ErrorKind::ReadOnlyFilesystem => {
             "; a program stores into its region: have the file system be written to, or copy the region with `varve durable backup`"

@@ -471,7 +471,7 @@ pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Res
             true => failed()(e),
             false => in_use(path, &e),
         })?;
-    // As after a crash: what was not over is taken back, all is checked, and all pages get their checksums.
+    // As after a crash: what was not over is rolled back, all is checked, and all pages get their checksums.
     let file = draft.file().try_clone().map_err(failed())?;
     let image = Image::private(&file).map_err(failed())?;
     let region = Inspection::of(image, &name)?.whole()?;

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Regions that a process can have open at a time and be told of; of more, faults end the program as faults do.
+/// Regions whose faults are reported, at most; faults of further regions end the process as usual.
 const MOST: usize = 32;
 
 struct Slot {

@@ -36,7 +36,7 @@ pub struct Inspection {
     pub named: Vec<Named>,
     /// Roots that stand for something.
     pub roots: Vec<Root>,
-    /// Cache lines of a region that was not over, which opening takes back.
+    /// Cache lines of a region that was not over, which opening rolls back.
     pub taken_back: u64,
     /// What is reachable, and all that is wrong.
     pub walk: Walk,

@@ -207,7 +207,7 @@ pub(crate) fn entries(image: &Image, version: u32) -> Vec<(u64, Vec<u8>)> {
     entries
 }
 
-/// Takes back what the region stored that is not over, if there is one: the places that were restored.
+/// Rolls back what the region stored that is not over, if there is one: the places that were restored.
 pub(crate) fn take_back(image: &mut Image, version: u32) -> Vec<(u64, u64)> {
     let entries = entries(image, version);
     let mut restored = Vec::with_capacity(entries.len());

@@ -56,7 +56,7 @@ pub struct Stats {
 /// What was found when a region was opened.
 #[derive(Clone, Debug, Default)]
 pub struct Recovered {
-    /// Stores of a region that was not over, taken back: cache lines.
+    /// Stores of a region that was not over, rolled back: cache lines.
     pub taken_back: u64,
     /// Whether the region had been closed in order.
     pub closed: bool,
@@ -193,7 +193,7 @@ impl Space {
         Ok(space)
     }
 
-    /// Opens a region: takes back what was not over, and finds what is free. `tables` are those of the program that opens it; without them the
+    /// Opens a region: rolls back what was not over, and finds what is free. `tables` are those of the program that opens it; without them the
     /// region is opened as it is. A region of at most [`CHECKED_FIRST`] bytes is checked as a whole.
     ///
     /// # Errors
@@ -412,7 +412,7 @@ impl Space {
         self.fence(Fence::Header)
     }
 
-    /// Closes the region in order: an open region is taken back, and all pages get their checksums.
+    /// Closes the region in order: an open region is rolled back, and all pages get their checksums.
     ///
     /// # Errors
     /// If the medium fails.

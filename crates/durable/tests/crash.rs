@@ -15,7 +15,7 @@ use varve_durable::layout::VERSION;
 use varve_durable::{CHECKED_FIRST, Image, Space};
 use varve_heap::{ObjectAlign, Ref};
 
-/// One operation of a random program: a store outside of regions, a region, or one that is taken back.
+/// One operation of a random program: a store outside of regions, a region, or one that is rolled back.
 fn operation(world: &mut World, rng: &mut SmallRng) {
     // Pages are sealed now and then, between operations: what follows opens them.
     if rng.random_range(0..4) == 0 {
@@ -65,7 +65,7 @@ fn operation(world: &mut World, rng: &mut SmallRng) {
             }
             world.space().end().unwrap();
         }
-        // The same, and taken back.
+        // The same, and rolled back.
         5 if !head.is_null() => {
             world.space().begin();
             let a = world.load(head, 8);
@@ -79,7 +79,7 @@ fn operation(world: &mut World, rng: &mut SmallRng) {
             world.store_ref(head, 24, new);
             world.space().roll_back_all().unwrap();
         }
-        // A root is no more, and its place is another's: alone, or in a region that is taken back.
+        // A root is no more, and its place is another's: alone, or in a region that is rolled back.
         7 if !head.is_null() => {
             let name = format!("root {} {}", rng.random_range(0..3), "long".repeat(20));
             let in_region = rng.random_range(0..2) == 0;

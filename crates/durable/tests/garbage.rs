@@ -39,7 +39,7 @@ enum Step {
     Forget {
         kept: u8,
     },
-    /// Begins, ends or takes back a failure-atomic region.
+    /// Begins, ends or rolls back a failure-atomic region.
     Begin,
     End,
     TakeBack,

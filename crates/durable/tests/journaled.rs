@@ -261,7 +261,7 @@ fn operations_in_a_group_are_committed_together() {
     }
     assert!(world.space().uncommitted());
     world.space().commit_now().unwrap();
-    // A failure-atomic region that is open when its group is committed is taken back.
+    // A failure-atomic region that is open when its group is committed is rolled back.
     world.space().begin();
     add(&mut world, 5);
     let head = world.root("list");

@@ -31,7 +31,7 @@ fn story(seed: u64) {
                 1 => world.space().collect(&[]),
                 2 => world.space().seal_for_tests(),
                 3 => {
-                    // A region that is taken back, with many objects and lines in the log.
+                    // A region that is rolled back, with many objects and lines in the log.
                     world.space().begin();
                     let mut at = world.root("list");
                     while !at.is_null() {

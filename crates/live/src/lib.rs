@@ -13,7 +13,7 @@
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
 //! - [`curves`] measures what its memory does: latency, bandwidth, mixes.
 //! - [`tier`](mod@tier) moves pages of programs that run already between fast and slow memory, as a policy decides.
-//! - [`top`] tells who is in which memory, and what moves there.
+//! - [`top`] reports memory use by tier and process, and migration rates.
 //! - [`traffic`] tells how many bytes go to memory and back: those of a group of tasks, or of the machine, where somebody counts them.
 //! - [`nodes`] binds memory to the fast or the slow nodes of a machine, for heaps that choose per object.
 //! - [`probe()`] and [`doctor()`] say what this machine is and what it lets us do.

@@ -160,11 +160,7 @@ fn threads_forks_and_reallocations_leave_every_block_as_it_was() {
     let parent = &report.ran.processes[3];
     for group in &parent.groups {
         assert!(group.objects > 1000, "{group:?}");
-        assert_eq!(
-            (group.fast, group.slow),
-            (0, 0),
-            "all was taken back: {group:?}"
-        );
+        assert_eq!((group.fast, group.slow), (0, 0), "all was freed: {group:?}");
     }
     assert_eq!(parent.fast_bytes, 0);
 }
@@ -336,11 +332,7 @@ fn large_objects_of_which_a_part_is_fast_stand_the_same_stress() {
     check(&report, &map);
     let parent = &report.ran.processes[3];
     for group in &parent.groups {
-        assert_eq!(
-            (group.fast, group.slow),
-            (0, 0),
-            "all was taken back: {group:?}"
-        );
+        assert_eq!((group.fast, group.slow), (0, 0), "all was freed: {group:?}");
     }
     assert_eq!((parent.fast_bytes, parent.fast_resident > 0), (0, true));
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 proptest! {
-    /// Mappings come, and are taken back whole, in parts and several at a time: every page is known or told of, once.
+    /// Mappings come, and are freed whole, in parts and several at a time: every page is known or told of, once.
     #[test]
     fn every_page_is_known_until_it_is_taken(
         steps in prop::collection::vec((any::<bool>(), 1usize..60, 1usize..20, 0usize..3), 1..60)

@@ -1,4 +1,4 @@
-//! Machines that are set up wrongly: what the doctor finds is mended, and taken back to the byte, whenever it is killed.
+//! Machines that are set up wrongly: what the doctor finds is mended, and reverted to the byte, whenever it is killed.
 
 #[path = "common/machine_files.rs"]
 mod machine_files;
@@ -225,7 +225,7 @@ fn what_is_found_is_mended_and_taken_back_to_the_byte() {
     assert!(mended >= 10 && by_hand >= 5, "{mended} {by_hand}");
 }
 
-/// Whenever the first one is killed, another one takes back all that was changed.
+/// Whenever the first one is killed, another one reverts all that was changed.
 #[test]
 fn killed_at_any_write_it_is_taken_back_by_the_next() {
     for name in names() {
@@ -280,7 +280,7 @@ fn what_others_changed_since_stays() {
     );
 }
 
-/// Blocks that do not go offline keep their part of the record, and the rest is taken back.
+/// Blocks that do not go offline keep their part of the record, and the rest is reverted.
 #[test]
 fn what_is_refused_is_said_in_a_line_and_can_be_tried_again() {
     struct Busy(Kernel, &'static str, i32);

@@ -52,7 +52,7 @@ pub struct PmEnergy {
 /// A machine whose file does not say what its memory draws.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "machine `{machine}` has no energy: `{key}` is missing from its file; add it with its source, see docs/machines.md"
+    "machine `{machine}` has no power parameters: `{key}` is missing from its file; add it with its source, see docs/machines.md"
 )]
 pub struct NoEnergyData {
     /// The machine.

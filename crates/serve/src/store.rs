@@ -165,7 +165,7 @@ pub trait Store {
         measure_one_by_one(self)
     }
 
-    /// Whether something was done that a loss of power may still take back. Who was told of it, or has read it, would have been told too early: answers
+    /// Whether something was done that a loss of power may still roll back. Who was told of it, or has read it, would have been told too early: answers
     /// wait for [`Store::commit`].
     fn uncommitted(&self) -> bool {
         false

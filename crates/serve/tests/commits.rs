@@ -1,4 +1,4 @@
-//! Answers wait for commits: nobody is told of what a loss of power could take back.
+//! Answers wait for commits: no client hears of a change that a loss of power could roll back.
 
 mod common;
 

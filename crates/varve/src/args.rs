@@ -84,7 +84,7 @@ pub enum Command {
     /// Tier programs that run already: pages in use to fast memory, others to slow memory, by a page policy
     #[command(after_help = tier::EXAMPLES)]
     Tier(tier::TierArgs),
-    /// Show who is in which memory, what moves there, and what `varve tier` decided last
+    /// Show memory use by tier and process, migration rates, and the last decisions of `varve tier`
     #[command(after_help = top::EXAMPLES)]
     Top(top::TopArgs),
     /// Place whole programs that share a machine: which memory, how many threads, in what order
@@ -384,7 +384,7 @@ pub struct MachineArgs {
     /// With --doctor: change what is wrong with the set-up, after it was shown and you were asked
     #[arg(long, requires = "doctor", conflicts_with_all = ["undo", "root"])]
     pub fix: bool,
-    /// With --doctor: take back what --fix has changed since this machine started, where nobody has changed it since
+    /// With --doctor: revert what --fix has changed since this machine started, where nobody has changed it since
     #[arg(long, requires = "doctor")]
     pub undo: bool,
     /// With --fix: do it unasked

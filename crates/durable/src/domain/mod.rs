@@ -31,7 +31,7 @@ pub enum Fence {
     Finished,
     /// A region is over.
     Committed,
-    /// What was taken back is to be there before the log is dropped.
+    /// What was rolled back is to be there before the log is dropped.
     TakenBack,
     /// The name of a new root is to be there before its reference.
     Named,
@@ -43,7 +43,7 @@ pub enum Fence {
 
 impl Fence {
     /// Whether the program may tell somebody once the fence is over. All others keep an order, and what is not over is nobody's business: objects
-    /// that nothing refers to yet, a log, the name of a root that stands for nothing. The end of what was taken back is
+    /// that nothing refers to yet, a log, the name of a root that stands for nothing. The end of what was rolled back is
     /// [`Fence::Committed`], too.
     pub fn ends_something(self) -> bool {
         matches!(self, Fence::Stored | Fence::Committed | Fence::Header)

@@ -53,7 +53,7 @@ impl Space {
                 self.path
             ))
         })?;
-        // In a region the place may be free because of it: all is logged, and a root is there again if the region is taken back.
+        // In a region the place may be free because of it: all is logged, and a root is there again if the region is rolled back.
         self.prepare(place, ROOT_BYTES)?;
         self.image.write(place + 8, name.as_bytes());
         self.flush(place + 8, name.len() as u64);

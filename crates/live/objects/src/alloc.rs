@@ -180,7 +180,7 @@ unsafe fn counted(object: *mut c_void, tier: u64, group: usize) -> Block {
     }
 }
 
-/// Counts an object of a tier as taken back, and tells what it was. Before its memory can be another's.
+/// Counts an object of a tier as freed, and tells what it was. Before its memory can be another's.
 #[inline]
 unsafe fn take(object: *mut c_void, tier: u64) -> Option<Block> {
     let group = memory::take_group(object as usize)?;
@@ -190,7 +190,7 @@ unsafe fn take(object: *mut c_void, tier: u64) -> Option<Block> {
     Some(taken)
 }
 
-/// Gives the memory of an object that was taken back to the allocator.
+/// Gives the memory of an object that was freed to the allocator.
 #[inline]
 unsafe fn let_go(object: *mut c_void, taken: Option<Block>) {
     if let Some(taken) = taken

@@ -71,13 +71,13 @@ impl Block {
             .for_each(|piece| thread.mapped(piece.group, piece.tier, piece.bytes()));
     }
 
-    /// Takes back that its bytes were taken back.
+    /// Undoes the count of its bytes as freed.
     pub fn recount(&self, thread: &Thread) {
         self.pieces()
             .for_each(|piece| thread.kept(piece.group, piece.tier, piece.bytes()));
     }
 
-    /// Counts its bytes as taken back.
+    /// Counts its bytes as freed.
     pub fn uncount(&self) {
         self.pieces()
             .for_each(|piece| thread::taken(piece.group, piece.tier, piece.bytes()));

@@ -15,7 +15,7 @@ use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Mappings that are counted until they are taken back. Those beyond stay counted.
+/// Mappings that are counted until they are freed. Those beyond stay counted.
 const KEPT: usize = 1024;
 /// Pieces of one mapping that are moved together.
 const TOGETHER: usize = 16;

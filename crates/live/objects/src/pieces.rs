@@ -1,4 +1,4 @@
-//! Mappings that are counted until they are taken back: pieces of addresses, each with its group and tier.
+//! Mappings that are counted until they are freed: pieces of addresses, each with its group and tier.
 
 /// A piece of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

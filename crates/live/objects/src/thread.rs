@@ -23,7 +23,7 @@ pub struct Count {
     pub objects: AtomicU64,
     /// Bytes given in fast memory, and in slow.
     pub given: [AtomicU64; 2],
-    /// Bytes taken back, which others may have given.
+    /// Bytes freed, which others may have given.
     pub taken: [AtomicU64; 2],
     /// What was given and taken before a fork in fast memory, and in slow: it is the child's too, and not its doing.
     pub before: [AtomicI64; 2],
@@ -34,7 +34,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// Bytes of a tier: those given minus those taken back.
+    /// Bytes of a tier: those given minus those freed.
     pub fn live(&self, tier: u64) -> i64 {
         let tier = tier as usize;
         let changed = self.given[tier]
@@ -191,7 +191,7 @@ pub fn all() -> impl Iterator<Item = &'static Thread> {
     })
 }
 
-/// Counts bytes that were taken back.
+/// Counts bytes that were freed.
 #[inline]
 pub fn taken(group: usize, tier: u64, bytes: usize) {
     match known() {
@@ -200,7 +200,7 @@ pub fn taken(group: usize, tier: u64, bytes: usize) {
     }
 }
 
-/// Counts what a thread without counts of its own took back.
+/// Counts what a thread without counts of its own freed.
 #[cold]
 fn late_free(group: usize, tier: u64, bytes: usize) {
     // SAFETY: made before anything was placed, and never given back.
@@ -320,7 +320,7 @@ impl Thread {
         }
     }
 
-    /// Counts an object that was taken back.
+    /// Counts an object that was freed.
     #[inline]
     pub fn taken(&self, group: usize, tier: u64, bytes: usize) {
         let count = self.count(group);
@@ -330,7 +330,7 @@ impl Thread {
         }
     }
 
-    /// Takes back that bytes were taken back.
+    /// Undoes the count of freed bytes.
     pub fn kept(&self, group: usize, tier: u64, bytes: usize) {
         let taken = &self.count(group).taken[tier as usize];
         taken.store(taken.load(Relaxed).wrapping_sub(bytes as u64), Relaxed);

@@ -1,4 +1,4 @@
-//! Who is in which memory, and what moves there, as files of /proc and /sys tell. A snapshot is taken of a root, `/` for this
+//! Memory use by tier and process, and migration rates, from /proc and /sys. A snapshot is taken of a root, `/` for this
 //! machine; what happened between two is [`Rates`].
 //!
 //! ```text

@@ -179,7 +179,7 @@ fn a_machine_without_the_numbers_is_named_with_the_key() {
     let cxl = Machine::load("cxl-spr").unwrap();
     assert_eq!(
         none(&cxl).1,
-        "machine `cxl-spr` has no energy: `dram.power` is missing from its file; add it with its source, see docs/machines.md"
+        "machine `cxl-spr` has no power parameters: `dram.power` is missing from its file; add it with its source, see docs/machines.md"
     );
     let good = Machine::load("optane-6242").unwrap();
     let mut m = good.clone();

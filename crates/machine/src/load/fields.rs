@@ -402,8 +402,8 @@ pub fn find(key: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|f| f.key == key)
 }
 
-/// Does a text have a line that begins with a key or a section of machine files, or is it empty? If not, it is something
-/// else, and what is wrong with its lines is of no use to anybody.
+/// Whether a text may be a machine file: it is empty, or a line begins with a key or a section of machine files. Errors by line
+/// help for such a text alone.
 pub fn occur_in(text: &str) -> bool {
     let lines = || text.lines().map(str::trim);
     let section = |line: &str| {

@@ -163,7 +163,7 @@ impl Durable {
 }
 
 impl Durable {
-    /// Closes the region in order: what one that is open stored is taken back.
+    /// Closes the region in order: what one that is open stored is rolled back.
     fn close(&mut self) -> Result<()> {
         Ok(self.space.take().map_or(Ok(()), Space::close)?)
     }
@@ -293,7 +293,7 @@ impl Vm {
         }
     }
 
-    /// Takes back a region that the program left open when it was ended by something that it cannot catch.
+    /// Rolls back a region that the program left open when it was ended by something that it cannot catch.
     pub(super) fn take_back_left_open(&mut self) -> Result<()> {
         match self.region_in_use() {
             Some(space) if space.in_region() => Ok(space.roll_back_all()?),

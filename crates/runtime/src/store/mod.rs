@@ -264,7 +264,7 @@ impl<T> Store<T> {
     }
 
     /// Has all that was stored into durable objects be in the medium. Does nothing if there is no region. A failure-atomic region that is open is
-    /// taken back after a crash, unless its end is committed too.
+    /// rolled back after a crash, unless its end is committed too.
     ///
     /// # Errors
     /// If the medium fails: nothing is stored any more then.

@@ -154,7 +154,7 @@ fn fnv(number: u64) -> u64 {
     (fnv1a(&number.to_le_bytes()) as i64).unsigned_abs()
 }
 
-/// The key of a record: records that are neighbours have keys that are not.
+/// The key of a record: adjacent records get keys that are far apart.
 pub fn key(record: u64, to: &mut Vec<u8>) {
     to.clear();
     to.extend_from_slice(b"user");

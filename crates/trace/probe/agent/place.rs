@@ -22,7 +22,7 @@ const MAP_FIXED: c_int = 0x10;
 /// Ranges that are bound, at most; more than a machine has.
 const MOST: usize = 64;
 
-/// Where memory of each use is to be, and where to say what came of it.
+/// Target tier for each kind of JVM memory, and the file for the report.
 pub struct Places {
     nodes: [Mutex<Nodes>; Use::ALL.len()],
     /// The file of the report.

@@ -158,7 +158,7 @@ fn take_back(as_json: bool) -> Done {
     let root = Path::new("/");
     let mut record = Record::open(root).map_err(failed)?;
     if record.steps().is_empty() && !as_json {
-        print("There is nothing to take back: nothing was changed since this machine started.");
+        print("There is nothing to revert: nothing was changed since this machine started.");
         return Ok(ExitCode::SUCCESS);
     }
     let mut all = Changes::new(as_json);

@@ -118,7 +118,7 @@ pub fn stats(store: &Store<State>) -> String {
     if let Some((s, _)) = store.durable_stats() {
         let _ = writeln!(
             text,
-            "region: {} objects became durable ({} bytes), {} stores, {} regions, {} taken back, {} lines logged, {} fences, {} collections",
+            "region: {} objects became durable ({} bytes), {} stores, {} regions, {} rolled back, {} lines logged, {} fences, {} collections",
             s.moved,
             s.moved_bytes,
             s.stores,
@@ -212,7 +212,7 @@ fn check(file: &Path, as_json: bool) -> Outcome {
         if region.taken_back > 0 {
             let _ = writeln!(
                 text,
-                "a failure-atomic region was not over: opening takes back {} cache lines",
+                "a failure-atomic region was not over: opening rolls back {} cache lines",
                 region.taken_back
             );
         }

@@ -1,4 +1,4 @@
-//! `varve top`: a screen of who is in which memory, and what moves there.
+//! `varve top`: a screen of memory use by tier and process, and of migration rates.
 
 use super::top_lines::{Kind, Line, lines};
 use crate::args::top::TopArgs;

@@ -1,4 +1,4 @@
-//! The set-up of a machine's memories: what the doctor says of machines that are set up wrongly, and that it mends and takes back
+//! The set-up of a machine's memories: what the doctor says of machines that are set up wrongly, and that it mends and reverts
 //! what it says, in a guest.
 
 use crate::common::{Said, command, has, varve};
@@ -143,7 +143,7 @@ fn a_guest_is_mended_and_taken_back() {
         assert_eq!(said.code, 1, "{}", said.err);
         assert!(said.err.contains("demotion_enabled: "), "{}", said.err);
         assert!(said.err.contains("read-only"), "{}", said.err);
-        // The rest was done, and is taken back.
+        // The rest was done, and is reverted.
         assert_eq!(read(balancing), "2");
         varve(&with(&["--undo"])).well();
         assert_eq!([demotion, balancing, weight].map(read), before);
@@ -179,5 +179,5 @@ fn a_guest_is_mended_and_taken_back() {
     assert_eq!([demotion, balancing, weight].map(read), ["false", "0", "1"]);
     assert!(!Path::new("/run/varve/doctor.json").exists());
     let said = varve(&with(&["--undo"])).well();
-    assert!(said.out.contains("nothing to take back"), "{}", said.out);
+    assert!(said.out.contains("nothing to revert"), "{}", said.out);
 }

@@ -194,7 +194,8 @@ fn what_cannot_be_is_refused_in_one_line() {
         (!power.iter().any(|p| line.starts_with(p))).then(|| line.to_string())
     });
     for plan in ["sampled", "all"] {
-        on(&dark, &["--plan", plan]).refuses(2, &["machine `dark` has no energy", "dram.power"]);
+        on(&dark, &["--plan", plan])
+            .refuses(2, &["machine `dark` has no power parameters", "dram.power"]);
     }
     let woven = without("woven", &|line| {
         Some(line.replace("interleave_bytes = 0", "interleave_bytes = 256"))

@@ -66,7 +66,7 @@ pub fn mapped(at: usize, bytes: usize, caller: Caller) {
     }
 }
 
-/// An object is about to be taken back.
+/// An object is about to be freed.
 #[inline(always)]
 pub fn taken(object: *mut c_void) {
     if ON.load(Relaxed) && index::may_have(object as usize) {
@@ -74,7 +74,7 @@ pub fn taken(object: *mut c_void) {
     }
 }
 
-/// A range of addresses is about to be taken back.
+/// A range of addresses is about to be freed.
 pub fn unmapped(at: usize, bytes: usize) {
     if ON.load(Relaxed) {
         sys::keeping_errno(|| slots::forget_mappings(at, at.saturating_add(bytes)));

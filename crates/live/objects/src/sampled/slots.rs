@@ -254,7 +254,7 @@ pub fn forget(address: usize) {
     find(address).for_each(|slot| end(slot, FREED));
 }
 
-/// Mappings that begin in a range are about to be taken back.
+/// Mappings that begin in a range are about to be freed.
 pub fn forget_mappings(start: usize, behind: usize) {
     if MAPPINGS.load(Relaxed) == 0 {
         return;

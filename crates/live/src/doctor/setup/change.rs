@@ -51,7 +51,7 @@ impl Files for Root {
 /// What became of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// It was done, or taken back.
+    /// It was done, or reverted.
     Done,
     /// It showed already what it was to show.
     Already,

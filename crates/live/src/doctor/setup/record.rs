@@ -52,7 +52,7 @@ impl Record {
         &self.steps
     }
 
-    /// Takes a change out, which was not made or was taken back. An empty record is no file.
+    /// Takes a change out, which was not made or was reverted. An empty record is no file.
     ///
     /// # Errors
     /// It cannot be written.
