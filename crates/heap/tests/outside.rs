@@ -1,7 +1,11 @@
-//! A plan of somebody else: one type and one entry, made by the functions that make those of the house.
+//! A plan from outside of the repository, as the tutorial has it: one type and one entry, made by the functions that make ours.
 
-use varve_heap::plans::{Entry, plans};
-use varve_heap::{Config, Heap, Kind, Object, Plan, Ref, Shape, Shapes, Space, Tier, Unobserved};
+use varve_heap::plans::plans;
+use varve_heap::{Config, Heap, Kind, Ref, Shape, Shapes, Unobserved};
+
+// begin: plan
+use varve_heap::plans::Entry;
+use varve_heap::{Object, Plan, Space, Tier};
 use varve_spec::{Param, Want};
 
 /// Large objects in one memory, small ones in the other.
@@ -36,6 +40,7 @@ impl Plan for BySize {
         Space::Old(if object.large { self.large } else { self.small })
     }
 }
+// end: plan
 
 /// The memories of a small and of a large object that have survived.
 fn memories(given: &str) -> [Tier; 2] {

@@ -1,11 +1,16 @@
-//! A policy of somebody else: one type and one entry, made by the functions that make those of the house.
+//! A policy from outside of the repository, as the tutorial has it: one type and one entry, made by the functions that make ours.
 
 mod common;
 
 use common::two_sockets_cached;
-use varve_access::{Fault, Pager};
-use varve_pages::policies::{Entry, policies};
-use varve_pages::{Frames, Placement, Policy};
+use varve_access::Pager;
+use varve_pages::Placement;
+use varve_pages::policies::policies;
+
+// begin: policy
+use varve_access::Fault;
+use varve_pages::policies::Entry;
+use varve_pages::{Frames, Policy};
 use varve_spec::{Param, Want};
 
 /// Every page on one socket, whoever touches it.
@@ -34,6 +39,7 @@ impl Policy for OneSocket {
         frames.take_from(self.0)
     }
 }
+// end: policy
 
 /// What is wrong about parameters.
 fn says(given: &str) -> String {

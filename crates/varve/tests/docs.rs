@@ -488,6 +488,29 @@ fn sentences(paragraph: &str) -> Vec<Vec<String>> {
 }
 
 /// The contents of the book name every page.
+/// Code under `<!-- code: FILE PART -->` is that of a part of a file, which a test compiles and runs.
+#[test]
+fn code_of_the_tutorial_is_that_of_its_tests() {
+    let mut found = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page is readable");
+        for rest in text.split("<!-- code: ").skip(1) {
+            let (place, rest) = rest.split_once(" -->\n```rust\n").expect("code follows");
+            let (code, _) = rest.split_once("\n```\n").expect("code ends");
+            let (file, part) = place.split_once(' ').expect("a file and a part of it");
+            let source = fs::read_to_string(home().join(file)).expect("the file is there");
+            let begin = format!("// begin: {part}\n");
+            let (_, after) = source.split_once(&begin).expect("the part begins");
+            let (expected, _) = after
+                .split_once(&format!("// end: {part}"))
+                .expect("the part ends");
+            assert_eq!(code.trim(), expected.trim(), "{}: {place}", page.display());
+            found += 1;
+        }
+    }
+    assert!(found >= 3, "{found}");
+}
+
 #[test]
 fn the_contents_name_every_page() {
     let contents =
