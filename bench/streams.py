@@ -1,7 +1,7 @@
 """The access stream of the comparison, and how it is written in each tool's own trace format.
 
 One thread, reads of 64 B lines drawn at random from a region: the same recurrence and seed as the case `random` of
-`crates/machine/examples/speed.rs`, so that the model alone and every tool that reads a file see the same accesses.
+`model/machine/examples/speed.rs`, so that the model alone and every tool that reads a file see the same accesses.
 """
 
 import struct
@@ -9,7 +9,7 @@ from array import array
 
 LINE_BYTES = 64
 SEED = 1
-# Knuth's MMIX generator, as in `crates/machine/benches/pattern/mod.rs`.
+# Knuth's MMIX generator, as in `model/machine/benches/pattern/mod.rs`.
 MULTIPLIER = 6_364_136_223_846_793_005
 INCREMENT = 1_442_695_040_888_963_407
 MASK = (1 << 64) - 1

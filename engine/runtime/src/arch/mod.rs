@@ -1,0 +1,27 @@
+//! All that the engine knows of the processor, and of how its system shows registers to signal handlers. What is left to know is the code
+//! generator's.
+//!
+//! A port is a folder beside `x86_64` with the same items, and its two lines here:
+//!
+//! | file | item | what it must do |
+//! |---|---|---|
+//! | `enter.rs` | `varve_enter` | saves the host's registers and an [`EntryRecord`](crate::store::region::EntryRecord), sets the pinned register and the stack, calls a trampoline |
+//! | | `varve_leave` | leaves the innermost entry from any depth |
+//! | | `varve_resume` | goes on at an exception handler of a frame further up |
+//! | `stubs.rs` | `exit`, `lazy`, `lazy_entries` | the ways out of compiled code, as machine code: they note the frame pointer, and where the return address is |
+//! | `frames.rs` | `caller`, `return_address`, `return_slot` | what lies where a frame pointer points, and where an exit noted the return address |
+//! | `signals.rs` | `Interrupted` | reads the registers of an interrupted thread, and has it go on elsewhere |
+//! | `counters.rs` | `varve_count_target` | counts the target of a call, and changes no register |
+//! | `onepass/` | `OnePass`, `Piece` | machine code in one pass; a port may say of each function that it has none, and Cranelift makes it |
+//! | `jumps/` | `place_jumps`, `Finished`, `Placed`, `avoids_boundaries`, `BOUNDARY` | moves the jumps of finished code; a port may say that it understands none. What pieces of code are aligned to |
+//! | `relocate.rs` | `relocate`, `width`, `RELOCATIONS` | fills the address of a function into machine code; how long that field is; the kinds of fields |
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod x86_64;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(crate) use x86_64::*;
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+compile_error!(
+    "varve-runtime runs on x86-64 Linux: engine/runtime/src/arch/mod.rs lists what a port needs"
+);
