@@ -358,6 +358,12 @@ fn every_link_leads_somewhere() {
         "CONTRIBUTING.md",
         "SECURITY.md",
         "traces/README.md",
+        "base/README.md",
+        "model/README.md",
+        "live/README.md",
+        "live/linux/README.md",
+        "engine/README.md",
+        "cli/README.md",
     ]
     .map(|name| home().join(name));
     for page in pages().into_iter().chain(more) {
