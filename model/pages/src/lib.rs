@@ -5,7 +5,8 @@
 //! [`Frames`] of a machine. A [`Policy`] is a plain state machine in a file of its own.
 //!
 //! ```
-//! use varve_machine::{Fault, Machine, Pager};
+//! use varve_access::{Fault, Pager};
+//! use varve_machine::Machine;
 //! use varve_pages::Placement;
 //!
 //! let machine = Machine::load("optane-6230-memory-mode")?;
