@@ -244,6 +244,7 @@ impl Memory {
     }
 
     /// The 8 bytes at `offset`. Panics if they are not inside, or not aligned.
+    #[inline]
     pub fn checked_long(&self, offset: u64) -> &AtomicU64 {
         self.check_aligned(offset, 8);
         // SAFETY: checked to be inside and aligned.
@@ -251,6 +252,7 @@ impl Memory {
     }
 
     /// The 4 bytes at `offset`. Panics if they are not inside, or not aligned.
+    #[inline]
     pub fn checked_word(&self, offset: u64) -> &AtomicU32 {
         self.check_aligned(offset, 4);
         // SAFETY: checked to be inside and aligned.
@@ -258,11 +260,13 @@ impl Memory {
     }
 
     /// What is where an object at `r` has its header. Panics outside of the extent.
+    #[inline]
     pub fn checked_header(&self, r: Ref) -> Header {
         Header(self.checked_long(self.offset(r)).load(Relaxed))
     }
 
     /// What is where an array at `r` has its length. Panics outside of the extent.
+    #[inline]
     pub fn checked_array_length(&self, r: Ref) -> u32 {
         let at = self.offset(r);
         self.check_aligned(at, 8);
@@ -338,24 +342,31 @@ impl Memory {
         }
     }
 
+    #[inline]
     fn check_aligned(&self, offset: u64, bytes: u64) {
         self.check(offset, bytes);
-        assert!(
-            offset.is_multiple_of(bytes),
-            "offset {offset:#x} is no multiple of {bytes}"
-        );
+        if !offset.is_multiple_of(bytes) {
+            crooked(offset, bytes);
+        }
     }
 
+    #[inline]
     fn check(&self, offset: u64, bytes: u64) {
-        let inside = offset >= NULL_GUARD
-            && offset
-                .checked_add(bytes)
-                .is_some_and(|end| end <= self.extent);
-        assert!(
-            inside,
-            "{bytes} bytes at offset {offset:#x} are outside of the heap"
-        );
+        let end = offset.saturating_add(bytes);
+        if offset < NULL_GUARD || end > self.extent {
+            outside(offset, bytes);
+        }
     }
+}
+
+#[cold]
+fn outside(offset: u64, bytes: u64) -> ! {
+    panic!("{bytes} bytes at offset {offset:#x} are outside of the heap")
+}
+
+#[cold]
+fn crooked(offset: u64, bytes: u64) -> ! {
+    panic!("offset {offset:#x} is no multiple of {bytes}")
 }
 
 /// What old copies are overwritten with: as a reference it is the last object of the span, which is never mapped.
