@@ -18,22 +18,22 @@ impl<P: Places, O: Observer> Heap<P, O> {
             && self.config.align.offset(r) < self.config.align.durable_end()
     }
 
-    /// An object's header.
+    /// An object's header. Panics outside of the heap.
     pub fn header(&self, object: Ref) -> Header {
-        self.tables.memory.header(object)
+        self.tables.memory.checked_header(object)
     }
 
-    /// How many elements an array has.
+    /// How many elements an array has. Panics outside of the heap.
     pub fn array_length(&self, array: Ref) -> u32 {
-        self.tables.memory.array_length(array)
+        self.tables.memory.checked_array_length(array)
     }
 
-    /// The handle in a host object.
+    /// The handle in a host object. Panics outside of the heap.
     pub fn host_handle(&self, object: Ref) -> u64 {
         self.tables.memory.host_handle(object)
     }
 
-    /// Bytes that an object takes.
+    /// Bytes that an object takes. Panics outside of the heap, and may where there is no object.
     pub fn object_size(&self, object: Ref) -> u64 {
         let type_index = self.header(object).type_index();
         let length = if self.shapes.info(type_index).is_array() {
@@ -47,52 +47,58 @@ impl<P: Places, O: Observer> Heap<P, O> {
     /// Reads bytes at `offset` in an object. Panics outside of the heap; which bytes belong to the object is the
     /// caller's knowledge.
     pub fn read(&self, object: Ref, offset: u64, into: &mut [u8]) {
-        self.tables
-            .memory
-            .read(self.tables.memory.offset(object) + offset, into);
+        self.tables.memory.read(self.place(object, offset), into);
     }
 
-    /// Writes bytes at `offset` in an object; references must go through [`Heap::write_ref`].
+    /// Writes bytes at `offset` in an object; references must go through [`Heap::write_ref`]. Panics outside of the
+    /// heap.
     pub fn write(&mut self, object: Ref, offset: u64, from: &[u8]) {
-        self.tables
-            .memory
-            .write(self.tables.memory.offset(object) + offset, from);
+        self.tables.memory.write(self.place(object, offset), from);
         self.note_write(object);
     }
 
-    /// Reads the reference at `offset`, a multiple of 4, in an object.
+    /// Reads the reference at `offset`, a multiple of 4, in an object. Panics outside of the heap.
     pub fn read_ref(&self, object: Ref, offset: u64) -> Ref {
-        Ref(self
-            .tables
-            .memory
-            .word(self.tables.memory.offset(object) + offset)
-            .load(Relaxed))
+        let word = self.tables.memory.checked_word(self.place(object, offset));
+        Ref(word.load(Relaxed))
     }
 
-    /// Writes the reference at `offset`, a multiple of 4, in an object, and logs the object if that is needed.
+    /// Writes the reference at `offset`, a multiple of 4, in an object, and logs the object if that is needed. Panics
+    /// outside of the heap.
     pub fn write_ref(&mut self, mutator: &mut Mutator, object: Ref, offset: u64, value: Ref) {
         let memory = &self.tables.memory;
-        let at = memory.offset(object);
-        memory.word(at + offset).store(value.0, Relaxed);
-        mutator.barrier(memory.long(at), object);
+        let header = memory.checked_long(memory.offset(object));
+        let word = memory.checked_word(self.place(object, offset));
+        word.store(value.0, Relaxed);
+        mutator.barrier(header, object);
         self.note_write(object);
     }
 
-    /// Reads an element of an array of references.
+    /// Reads an element of an array of references. Panics if it has none of that number.
     pub fn read_element(&self, array: Ref, index: u32) -> Ref {
-        debug_assert!(index < self.array_length(array));
-        self.read_ref(array, u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index))
+        self.read_ref(array, self.element(array, index))
     }
 
-    /// Writes an element of an array of references, and logs it if that is needed.
+    /// Writes an element of an array of references, and logs it if that is needed. Panics if it has none of that number.
     pub fn write_element(&mut self, mutator: &mut Mutator, array: Ref, index: u32, value: Ref) {
-        debug_assert!(index < self.array_length(array));
         let memory = &self.tables.memory;
-        let at = memory.offset(array);
-        let element = at + u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index);
-        memory.word(element).store(value.0, Relaxed);
-        mutator.element_barrier(memory.long(at), array, element);
+        let header = memory.checked_long(memory.offset(array));
+        let element = self.place(array, self.element(array, index));
+        memory.checked_word(element).store(value.0, Relaxed);
+        mutator.element_barrier(header, array, element);
         self.note_write(array);
+    }
+
+    /// Bytes from the heap's base to what is at `offset` in an object. What cannot be told is outside of every heap.
+    fn place(&self, object: Ref, offset: u64) -> u64 {
+        self.config.align.offset(object).saturating_add(offset)
+    }
+
+    /// Where an array of references has an element.
+    fn element(&self, array: Ref, index: u32) -> u64 {
+        let length = self.array_length(array);
+        assert!(index < length, "element {index} of {length}");
+        u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index)
     }
 
     /// What compiled code does after each store of anything into an object, while the plan [monitors].
@@ -101,8 +107,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
     #[inline(always)]
     fn note_write(&self, object: Ref) {
         if P::SEVERAL && self.monitors {
-            let header = self.tables.memory.header(object);
-            self.tables.memory.set_header(object, header.written());
+            let memory = &self.tables.memory;
+            let word = memory.checked_long(memory.offset(object));
+            word.store(Header(word.load(Relaxed)).written().0, Relaxed);
         }
     }
 }

@@ -174,7 +174,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
     #[inline(always)]
     fn begin_object(&self, at: u64, header: u64) -> Ref {
         let memory = &self.tables.memory;
-        memory.long(at).store(header, Relaxed);
+        memory.checked_long(at).store(header, Relaxed);
         memory.reference(at)
     }
 
@@ -221,9 +221,8 @@ impl<P: Places, O: Observer> Heap<P, O> {
         }
         // It is born outside of the nursery and will hold references into it before anybody logs it: it is
         // remembered from the beginning.
-        self.tables
-            .memory
-            .set_header(r, Header(header).with(LARGE | self.mark));
+        let word = self.tables.memory.checked_long(run.at);
+        word.store(Header(header).with(LARGE | self.mark).0, Relaxed);
         mutator.remember(Remembered::Object(r));
         if O::WATCHES {
             let address = self.tables.memory.base_address() + run.at;

@@ -262,7 +262,8 @@ impl<P: Places, O: Observer> Heap<P, O> {
         }
     }
 
-    /// An object is about to become hot while it lives: its owner is going to set that in its header.
+    /// An object is about to become hot while it lives: its owner is going to set that in its header. Panics outside of
+    /// the heap.
     pub fn heats(&mut self, object: Ref) {
         let durable = self.config.durable && object.is_durable();
         let young =
@@ -270,7 +271,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         if durable || young || self.tier_of(object) == Tier::FAST {
             return;
         }
-        if self.tables.memory.header(object).temperature() & HOT == 0 {
+        if self.header(object).temperature() & HOT == 0 {
             self.hot += self.object_size(object);
         }
     }
@@ -321,7 +322,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         }
     }
 
-    /// The memory that an object is in.
+    /// The memory that an object is in. Panics outside of the heap.
     pub fn tier_of(&self, object: Ref) -> Tier {
         let plan = self.plan.plan();
         let young = self.config.young_range(self.observed.size());

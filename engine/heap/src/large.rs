@@ -131,7 +131,7 @@ impl Large {
             .iter()
             .filter(|&(&page, _)| {
                 let object = tables.memory.reference(u64::from(page) * PAGE_SIZE);
-                !tables.memory.header(object).is_marked(mark)
+                !tables.memory.checked_header(object).is_marked(mark)
             })
             .map(|(&page, &pages)| (page, pages))
             .collect();
@@ -233,8 +233,8 @@ mod tests {
 
         // The first and the last live.
         for at in [objects[0], objects[4]] {
-            let r = tables.memory.reference(at);
-            tables.memory.set_header(r, Header(0).marked(MARK_B));
+            let header = Header(0).marked(MARK_B);
+            tables.memory.write(at, &header.0.to_ne_bytes());
         }
         space.sweep(&tables, MARK_B, false);
         assert_eq!(

@@ -115,7 +115,7 @@
 //! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, what it found, and when the next one comes |
 //! | `heap`, `alloc`, `access`, `stats`, `verify` | what others call |
 //!
-//! `unsafe` is in `arch`, `memory`, `lines`, `mutator`, `remembered`, and one call in `trace`.
+//! `unsafe` is in `arch`, `memory`, `lines`, `mutator`, `remembered`, and in `trace`, whose steps check nothing.
 
 mod access;
 mod ahead;

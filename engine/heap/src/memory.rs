@@ -1,5 +1,7 @@
 //! The heap's bytes: one reserved address range, and the few ways in which anybody touches it.
 //!
+//! A [`View`] checks nothing: the collector's steps use it, and say why they may. A [`Memory`] checks what hosts ask for.
+//!
 //! Every reference lies in the range by construction (32 bits times half of the alignment), so that a wrong one faults or reads a
 //! wrong object, but never reaches memory of somebody else.
 
@@ -101,55 +103,84 @@ impl<A: Aligned> View<A> {
         self.align().reference(offset)
     }
 
+    /// The address of an offset.
+    ///
+    /// # Safety
+    /// The offset is inside of the extent and behind the null guard, or in the durable range.
     #[inline(always)]
-    fn at(&self, offset: u64) -> *mut u8 {
+    unsafe fn at(&self, offset: u64) -> *mut u8 {
         #[cfg(debug_assertions)]
         assert!(
             (NULL_GUARD..self.extent).contains(&offset)
                 || (self.align().durable_start()..self.align().durable_end()).contains(&offset),
             "offset {offset:#x} is outside of the heap"
         );
-        // SAFETY: all offsets come from references or from ranges inside of the extent, and the range reserved
-        // covers all references.
+        // SAFETY: the caller's promise; the range reserved covers all that it allows.
         unsafe { self.base.add(offset as usize) }
     }
 
     /// The header word of the object at `r`.
+    ///
+    /// # Safety
+    /// There is an object.
     #[inline(always)]
-    pub fn header_word(&self, r: Ref) -> &AtomicU64 {
-        // SAFETY: objects are 8-byte aligned and headers are only accessed as atomics while several threads run.
-        unsafe { AtomicU64::from_ptr(self.at(self.offset(r)).cast()) }
+    pub unsafe fn header_word(&self, r: Ref) -> &AtomicU64 {
+        // SAFETY: the caller's promise; objects are 8-byte aligned.
+        unsafe { self.long(self.offset(r)) }
     }
 
+    /// The header of the object at `r`.
+    ///
+    /// # Safety
+    /// There is an object.
     #[inline(always)]
-    pub fn header(&self, r: Ref) -> Header {
-        Header(self.header_word(r).load(Relaxed))
+    pub unsafe fn header(&self, r: Ref) -> Header {
+        // SAFETY: the caller's promise.
+        Header(unsafe { self.header_word(r) }.load(Relaxed))
     }
 
+    /// Writes the header of the object at `r`.
+    ///
+    /// # Safety
+    /// There is an object, or room for one.
     #[inline(always)]
-    pub fn set_header(&self, r: Ref, header: Header) {
-        self.header_word(r).store(header.0, Relaxed);
+    pub unsafe fn set_header(&self, r: Ref, header: Header) {
+        // SAFETY: the caller's promise.
+        unsafe { self.header_word(r) }.store(header.0, Relaxed);
     }
 
-    /// The 8 bytes at `offset`, which is a multiple of 8.
+    /// The 8 bytes at `offset`.
+    ///
+    /// # Safety
+    /// The offset is a multiple of 8, and its bytes can be used. They are only accessed as atomics while several threads
+    /// run.
     #[inline(always)]
-    pub fn long(&self, offset: u64) -> &AtomicU64 {
-        // SAFETY: in the range as `at` says, aligned as the caller says.
+    pub unsafe fn long(&self, offset: u64) -> &AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8));
+        // SAFETY: the caller's promise.
         unsafe { AtomicU64::from_ptr(self.at(offset).cast()) }
     }
 
-    /// The 4 bytes at `offset`, which is a multiple of 4.
+    /// The 4 bytes at `offset`.
+    ///
+    /// # Safety
+    /// The offset is a multiple of 4, and its bytes can be used. They are only accessed as atomics while several threads
+    /// run.
     #[inline(always)]
-    pub fn word(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: in the range as `at` says, aligned as the caller says.
+    pub unsafe fn word(&self, offset: u64) -> &AtomicU32 {
+        debug_assert!(offset.is_multiple_of(4));
+        // SAFETY: the caller's promise.
         unsafe { AtomicU32::from_ptr(self.at(offset).cast()) }
     }
 
     /// The length of the array at `r`.
+    ///
+    /// # Safety
+    /// There is an array.
     #[inline(always)]
-    pub fn array_length(&self, r: Ref) -> u32 {
-        self.word(self.offset(r) + ARRAY_LENGTH as u64)
-            .load(Relaxed)
+    pub unsafe fn array_length(&self, r: Ref) -> u32 {
+        // SAFETY: the caller's promise; an array has its length there.
+        unsafe { self.word(self.offset(r) + ARRAY_LENGTH as u64) }.load(Relaxed)
     }
 
     /// Tells the processor that the object at `r` will be looked at soon.
@@ -161,11 +192,11 @@ impl<A: Aligned> View<A> {
     /// Has the system give memory for a range of whole pages now. What it holds stays; other threads may use it.
     pub fn populate(&self, offset: u64, bytes: u64) {
         #[cfg(all(target_os = "linux", not(miri)))]
-        // SAFETY: the range is the heap's own; the call changes no byte of it. A system that does not know the advice
-        // gives memory when it is touched.
-        unsafe {
-            let start = self.at(offset);
-            libc::madvise(start.cast(), bytes as usize, libc::MADV_POPULATE_WRITE);
+        {
+            let start = self.base.wrapping_add(offset as usize);
+            // SAFETY: the call changes no byte of what is mapped, and is refused where nothing is. A system that does
+            // not know the advice gives memory when it is touched.
+            unsafe { libc::madvise(start.cast(), bytes as usize, libc::MADV_POPULATE_WRITE) };
         }
         #[cfg(not(all(target_os = "linux", not(miri))))]
         let _ = (offset, bytes);
@@ -177,10 +208,10 @@ impl<A: Aligned> View<A> {
     /// The calling thread owns both objects but for their headers, they do not overlap, and both have `bytes` bytes.
     #[inline(always)]
     pub unsafe fn copy_payload(&self, from: Ref, to: Ref, bytes: u64) {
-        let from = self.at(self.offset(from)).cast::<u64>();
-        let to = self.at(self.offset(to)).cast::<u64>();
         // SAFETY: the caller's promise. The small sizes are spelled out because a call would cost more than the copy.
         unsafe {
+            let from = self.at(self.offset(from)).cast::<u64>();
+            let to = self.at(self.offset(to)).cast::<u64>();
             match bytes {
                 8 => {}
                 16 => to.add(1).write(from.add(1).read()),
@@ -212,7 +243,37 @@ impl Memory {
         self.view
     }
 
-    /// The handle of the host object at `r`.
+    /// The 8 bytes at `offset`. Panics if they are not inside, or not aligned.
+    #[inline]
+    pub fn checked_long(&self, offset: u64) -> &AtomicU64 {
+        self.check_aligned(offset, 8);
+        // SAFETY: checked to be inside and aligned.
+        unsafe { self.long(offset) }
+    }
+
+    /// The 4 bytes at `offset`. Panics if they are not inside, or not aligned.
+    #[inline]
+    pub fn checked_word(&self, offset: u64) -> &AtomicU32 {
+        self.check_aligned(offset, 4);
+        // SAFETY: checked to be inside and aligned.
+        unsafe { self.word(offset) }
+    }
+
+    /// What is where an object at `r` has its header. Panics outside of the extent.
+    #[inline]
+    pub fn checked_header(&self, r: Ref) -> Header {
+        Header(self.checked_long(self.offset(r)).load(Relaxed))
+    }
+
+    /// What is where an array at `r` has its length. Panics outside of the extent.
+    #[inline]
+    pub fn checked_array_length(&self, r: Ref) -> u32 {
+        let at = self.offset(r);
+        self.check_aligned(at, 8);
+        self.checked_word(at + ARRAY_LENGTH as u64).load(Relaxed)
+    }
+
+    /// The handle of the host object at `r`. Panics outside of the extent.
     pub fn host_handle(&self, r: Ref) -> u64 {
         let mut bytes = [0; 8];
         self.read(self.offset(r) + HOST_HANDLE as u64, &mut bytes);
@@ -235,7 +296,7 @@ impl Memory {
     pub fn poison(&self, offset: u64, bytes: u64) {
         self.check(offset, bytes);
         for offset in (offset..offset + bytes).step_by(4) {
-            self.word(offset).store(POISON, Relaxed);
+            self.checked_word(offset).store(POISON, Relaxed);
         }
     }
 
@@ -281,16 +342,31 @@ impl Memory {
         }
     }
 
-    fn check(&self, offset: u64, bytes: u64) {
-        let inside = offset >= NULL_GUARD
-            && offset
-                .checked_add(bytes)
-                .is_some_and(|end| end <= self.extent);
-        assert!(
-            inside,
-            "{bytes} bytes at offset {offset:#x} are outside of the heap"
-        );
+    #[inline]
+    fn check_aligned(&self, offset: u64, bytes: u64) {
+        self.check(offset, bytes);
+        if !offset.is_multiple_of(bytes) {
+            crooked(offset, bytes);
+        }
     }
+
+    #[inline]
+    fn check(&self, offset: u64, bytes: u64) {
+        let end = offset.saturating_add(bytes);
+        if offset < NULL_GUARD || end > self.extent {
+            outside(offset, bytes);
+        }
+    }
+}
+
+#[cold]
+fn outside(offset: u64, bytes: u64) -> ! {
+    panic!("{bytes} bytes at offset {offset:#x} are outside of the heap")
+}
+
+#[cold]
+fn crooked(offset: u64, bytes: u64) -> ! {
+    panic!("offset {offset:#x} is no multiple of {bytes}")
 }
 
 /// What old copies are overwritten with: as a reference it is the last object of the span, which is never mapped.
@@ -393,8 +469,9 @@ mod tests {
             memory.reference(NULL_GUARD),
             memory.reference(2 * CHUNK_SIZE - 64),
         );
-        assert_eq!(memory.header(a), Header(0));
-        memory.set_header(a, Header(new_header(1, 2, 3)));
+        assert_eq!(memory.checked_header(a), Header(0));
+        let header = new_header(1, 2, 3);
+        memory.write(memory.offset(a), &header.to_ne_bytes());
         for field in 1..8u64 {
             memory.write(memory.offset(a) + 8 * field, &field.to_ne_bytes());
         }
@@ -411,11 +488,18 @@ mod tests {
                 );
             }
         }
-        assert_eq!(memory.header(b), Header(0), "headers are not copied");
+        assert_eq!(
+            memory.checked_header(b),
+            Header(0),
+            "headers are not copied"
+        );
         memory.poison(memory.offset(b), 64);
-        assert_eq!(memory.word(memory.offset(b) + 60).load(Relaxed), POISON);
+        assert_eq!(
+            memory.checked_word(memory.offset(b) + 60).load(Relaxed),
+            POISON
+        );
         memory.discard(CHUNK_SIZE, CHUNK_SIZE);
-        assert_eq!(memory.word(memory.offset(b) + 60).load(Relaxed), 0);
+        assert_eq!(memory.checked_word(memory.offset(b) + 60).load(Relaxed), 0);
     }
 
     #[test]

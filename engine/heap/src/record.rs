@@ -129,7 +129,7 @@ impl Recorder {
         self.counters.base_address().wrapping_sub(heap_base) as i64
     }
 
-    /// Counts accesses to an object of more than 8 bytes, at [`READS`] or [`WRITES`].
+    /// Counts accesses to an object of more than 8 bytes, at [`READS`] or [`WRITES`]. Panics outside of the heap.
     pub fn count(&self, object: Ref, at: u64, accesses: u64) {
         self.word(object, at).fetch_add(accesses, Relaxed);
     }
@@ -179,7 +179,8 @@ impl Recorder {
     }
 
     fn word(&self, r: Ref, at: u64) -> &AtomicU64 {
-        self.counters.long(self.counters.offset(r) + at)
+        self.counters
+            .checked_long(self.counters.offset(r).saturating_add(at))
     }
 
     /// What was counted of an object: reads and writes.

@@ -6,6 +6,9 @@
 //!
 //! Order of work: references that are found wait in a short ring while the processor fetches the headers behind
 //! them; objects that were reached are scanned last in, first out, while their lines are still in the cache.
+//!
+//! Nothing that is followed is checked: roots, slots and the remembered set hold references that the heap gave. Compilers
+//! and hosts see to that, and [`Heap::verify`](crate::Heap::verify) finds what is wrong.
 
 mod room;
 mod work;
@@ -133,7 +136,7 @@ impl<P, O> Trace<'_, P, O> {
         if !r.is_object() || self.is_durable(r) {
             return Some(r);
         }
-        let header = self.tables.memory.header(r);
+        let header = self.tables.memory.checked_header(r);
         if header.has(FORWARDED) {
             return Some(header.forwarded_to());
         }
@@ -258,7 +261,8 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
             return; // It is sorted in this collection, if anything still refers to it.
         }
         let memory = self.memory;
-        memory.set_header(r, memory.header(r).with(UNLOGGED));
+        // SAFETY: what is remembered is an object.
+        unsafe { memory.set_header(r, memory.header(r).with(UNLOGGED)) };
         self.stack.push(Entry::from(r.0));
     }
 
@@ -290,7 +294,9 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         let array = self.trace.large[tier].around(offset);
         let array = array.expect("lines are noted of large arrays alone");
         let first = slot_at(array + u64::from(ARRAY_NARROW_BASE));
-        first..first + self.memory.array_length(self.memory.reference(array))
+        // SAFETY: the space has an object there, and lines are noted of arrays alone.
+        let length = unsafe { self.memory.array_length(self.memory.reference(array)) };
+        first..first + length
     }
 
     /// Works until nobody has anything left. `busy` is called now and then once this thread has had much to do.
@@ -352,7 +358,8 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
             self.trace.observer.execute(work::FOLLOW);
             let new = self.reach(old);
             if new != old {
-                let word = self.memory.word(place(oldest));
+                // SAFETY: slots in the ring are of objects.
+                let word = unsafe { self.memory.word(place(oldest)) };
                 word.store(new.0, Ordering::Relaxed);
                 self.note_write(place(oldest), 4);
             }
@@ -369,12 +376,15 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         let memory = self.memory;
         let r = Ref(entry as u32);
         let at = memory.offset(r);
-        let info = self.info(memory.header(r));
+        // SAFETY: entries are of objects that were reached.
+        let info = self.info(unsafe { memory.header(r) });
         if info.is_array() {
             if !info.has_refs {
                 return;
             }
-            let (length, first) = (u64::from(memory.array_length(r)), (entry >> 32) * SEGMENT);
+            // SAFETY: its shape says that it is an array.
+            let length = u64::from(unsafe { memory.array_length(r) });
+            let first = (entry >> 32) * SEGMENT;
             let end = length.min(first + SEGMENT);
             if end < length {
                 self.stack.push(entry + (1 << 32));
@@ -412,7 +422,8 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
     #[inline(always)]
     fn slot(&mut self, slot: u32) {
         let memory = self.memory;
-        let child = Ref(memory.word(place(slot)).load(Ordering::Relaxed));
+        // SAFETY: slots are of objects, by their shapes or as they were noted.
+        let child = Ref(unsafe { memory.word(place(slot)) }.load(Ordering::Relaxed));
         if self.is_interesting(child) {
             memory.prefetch(child);
             self.exchange(slot, child);
@@ -441,7 +452,8 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
     #[inline(always)]
     fn reach(&mut self, r: Ref) -> Ref {
         let trace = self.trace;
-        let header = Header(self.memory.header_word(r).load(Ordering::Acquire));
+        // SAFETY: references that are followed are of objects.
+        let header = Header(unsafe { self.memory.header_word(r) }.load(Ordering::Acquire));
         if FULL && header.is_marked(self.mark) {
             return r;
         }
@@ -474,8 +486,9 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
     /// object, which is rare and costs less than to exclude each other from every object.
     #[inline(always)]
     fn mark(&mut self, r: Ref, header: Header) -> Ref {
-        self.memory
-            .set_header(r, self.seen(header).marked(self.mark));
+        let marked = self.seen(header).marked(self.mark);
+        // SAFETY: the header was read from there.
+        unsafe { self.memory.set_header(r, marked) };
         self.note_write(self.memory.offset(r), u64::from(HEADER_SIZE));
         let info = self.info(header);
         let bytes = self.object_size(r, info);
@@ -531,8 +544,9 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
     /// Copies an object to the space that the plan chooses, unless another thread does.
     fn copy(&mut self, r: Ref, mut header: Header, from: Origin) -> Ref {
         let memory = self.memory;
+        // SAFETY: the header was read from there.
+        let word = unsafe { memory.header_word(r) };
         if PAR {
-            let word = memory.header_word(r);
             loop {
                 if header.has(FORWARDED) {
                     let to = header.forwarded_to();
@@ -562,20 +576,18 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         let info = self.info(header);
         let bytes = self.object_size(r, info);
         let Some((to, bits)) = self.room(header, bytes, from) else {
-            memory
-                .header_word(r)
-                .store(self.seen(header).marked(self.mark).0, Ordering::Release);
+            word.store(self.seen(header).marked(self.mark).0, Ordering::Release);
             self.keep_in_place(r, header, info, bytes);
             return r;
         };
         // SAFETY: the header says that this thread copies `r`; `to` was just allocated by it; both have `bytes`
         // bytes.
-        unsafe { memory.copy_payload(r, to, bytes) };
+        unsafe {
+            memory.copy_payload(r, to, bytes);
+            memory.set_header(to, self.seen(header).survived(bits));
+        }
         self.trace.observer.execute(work::COPY);
-        memory.set_header(to, self.seen(header).survived(bits));
-        memory
-            .header_word(r)
-            .store(Header::forwarded(to).0, Ordering::Release);
+        word.store(Header::forwarded(to).0, Ordering::Release);
         self.note_read(memory.offset(r), bytes);
         self.note_write(memory.offset(to), bytes);
         self.note_write(memory.offset(r), u64::from(HEADER_SIZE));
@@ -616,7 +628,8 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
     #[inline(always)]
     fn object_size(&self, r: Ref, info: &Info) -> u64 {
         if info.is_array() {
-            let length = self.memory.array_length(r);
+            // SAFETY: its shape says that it is an array.
+            let length = unsafe { self.memory.array_length(r) };
             self.memory.align().array_size(info.element_size, length)
         } else {
             u64::from(info.size)

@@ -39,13 +39,14 @@ impl<'a> Traced<'a> {
     }
 
     /// Where an object is that was at `r` before; `None` if it died. A minor collection takes old objects for alive.
+    /// Panics outside of the heap.
     pub fn place(&self, r: Ref) -> Option<Ref> {
         (self.resolve)(r)
     }
 
-    /// The header of an object that is, or died, at `r`: of one that moved, at its new place.
+    /// The header of an object that is, or died, at `r`: of one that moved, at its new place. Panics outside of the heap.
     pub fn header(&self, r: Ref) -> Header {
-        self.tables.memory.header(r)
+        self.tables.memory.checked_header(r)
     }
 
     /// Calls `f` with every object that was in the nursery: where it was, its header, its bytes, and where it is now
@@ -58,7 +59,7 @@ impl<'a> Traced<'a> {
             let whole = now.unwrap_or(r);
             let header = self.header(whole);
             let length = match self.shapes.info(header.type_index()).is_array() {
-                true => self.tables.memory.array_length(whole),
+                true => self.tables.memory.checked_array_length(whole),
                 false => 0,
             };
             let bytes = self.shapes.object_size(header.type_index(), length);

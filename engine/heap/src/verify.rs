@@ -52,10 +52,6 @@ impl<P: Places, O: Observer> Heap<P, O> {
             if !r.is_object() || seen.contains_key(&r) || self.is_in_durable_range(r) {
                 continue;
             }
-            let header = self.header(r);
-            if header.has(FORWARDED) && header.has(DURABLE) {
-                continue; // Its durable copy counts, and is not the heap's.
-            }
             let damaged = |what: String| {
                 let from = from.map_or("a root".into(), |from: Ref| self.describe(from));
                 Damage {
@@ -64,9 +60,13 @@ impl<P: Places, O: Observer> Heap<P, O> {
                     from,
                 }
             };
+            self.check_place(mutator, r).map_err(&damaged)?;
+            let header = self.header(r);
+            if header.has(FORWARDED) && header.has(DURABLE) {
+                continue; // Its durable copy counts, and is not the heap's.
+            }
             let bytes = self
-                .check_place(mutator, r)
-                .and_then(|()| self.check_object(mutator, r, &remembered))
+                .check_object(mutator, r, &remembered)
                 .map_err(&damaged)?;
             seen.insert(r, bytes);
             verified.objects += 1;
@@ -209,7 +209,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         format!("{r:?}, a {name}")
     }
 
-    /// Calls `f` with every reference in an object, and its offset in it.
+    /// Calls `f` with every reference in an object, and its offset in it. Panics outside of the heap.
     pub fn each_ref<E>(
         &self,
         object: Ref,

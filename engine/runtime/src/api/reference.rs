@@ -168,7 +168,8 @@ impl Rooted {
                 a.len
             )));
         }
-        let bits = vm.read_any(a.address(index), a.storage);
+        // SAFETY: it has such an element.
+        let bits = unsafe { vm.read_any(a.address(index), a.storage) };
         Ok(Val::from_bits(vm, a.storage.unpacked(), bits))
     }
 
@@ -185,7 +186,8 @@ impl Rooted {
             return Err(Error::usage("the array has no 16-bit elements"));
         }
         Ok((0..a.len)
-            .map(|i| vm.read(a.address(i), a.storage) as u16)
+            // SAFETY: the array has these elements.
+            .map(|i| unsafe { vm.read(a.address(i), a.storage) } as u16)
             .collect())
     }
 

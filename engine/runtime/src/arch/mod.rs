@@ -13,7 +13,6 @@
 //! | `signals.rs` | `Interrupted` | reads the registers of an interrupted thread, and has it go on elsewhere |
 //! | `counters.rs` | `varve_count_target` | counts the target of a call, and changes no register |
 //! | `onepass/` | `OnePass`, `Piece` | machine code in one pass; a port may say of each function that it has none, and Cranelift makes it |
-//! | `jumps/` | `place_jumps`, `Finished`, `Placed`, `avoids_boundaries`, `BOUNDARY` | moves the jumps of finished code; a port may say that it understands none. What pieces of code are aligned to |
 //! | `relocate.rs` | `relocate`, `width`, `RELOCATIONS` | fills the address of a function into machine code; how long that field is; the kinds of fields |
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -132,19 +132,6 @@ impl Relocation {
         Relocation::with(at, kind, target_of(name, names)?, addend)
     }
 
-    /// The same field after code moved: `byte` says where a byte is now.
-    pub fn moved(self, byte: impl Fn(u32) -> u32) -> Relocation {
-        let target = match self.target {
-            Target::Own(offset) => Target::Own(byte(offset)),
-            other => other,
-        };
-        Relocation {
-            at: byte(self.at),
-            target,
-            ..self
-        }
-    }
-
     fn with(at: u32, kind: Reloc, target: Target, addend: i64) -> Result<Relocation> {
         let known = arch::RELOCATIONS.iter().position(|&k| k == kind);
         let kind = known.ok_or_else(|| failed(format!("relocation {kind:?}")))?;

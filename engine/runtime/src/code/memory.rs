@@ -1,12 +1,13 @@
 //! Memory for machine code: one range that is written through one mapping and run through another, so that no page is
 //! writable and executable at once.
 
-use crate::arch;
 use crate::error::{Error, Result};
 use std::ptr;
 
 /// Bytes of code that a store can hold. Within this, all calls between code reach.
 const CODE_BYTES: usize = 256 << 20;
+/// Pieces of code start at multiples of this: as many bytes as the longest constant in them.
+const ALIGN: usize = 32;
 
 pub(crate) struct CodeMemory {
     write: *mut u8,
@@ -88,8 +89,7 @@ impl CodeMemory {
 
     /// Where the next code will run.
     pub fn next(&self) -> *const u8 {
-        self.run
-            .wrapping_add(self.used.next_multiple_of(arch::BOUNDARY as usize))
+        self.run.wrapping_add(self.used.next_multiple_of(ALIGN))
     }
 
     /// The bytes of a piece of code, from the address that it runs at.
@@ -104,7 +104,7 @@ impl CodeMemory {
 
     /// Copies code in; the result is where it runs, [`CodeMemory::next`] as it was before.
     pub fn add(&mut self, code: &[u8]) -> Result<*const u8> {
-        let at = self.used.next_multiple_of(arch::BOUNDARY as usize);
+        let at = self.used.next_multiple_of(ALIGN);
         if at + code.len() > CODE_BYTES {
             return Err(Error::System(
                 "no memory for code: the store's code is larger than 256 MiB".into(),

@@ -38,8 +38,6 @@ pub(crate) fn isa(level: Level) -> Result<OwnedTargetIsa> {
         // The heap's base, see `store::region`.
         ("enable_pinned_reg", "true"),
         ("unwind_info", "false"),
-        // Where blocks start: without it jumps cannot be placed, see `arch`.
-        ("machine_code_cfg_info", "true"),
         // Functions with more results than registers.
         ("enable_multi_ret_implicit_sret", "true"),
         // The prologue compares with the stack's limit instead.

@@ -5,7 +5,7 @@ use super::safepoints::Safepoints;
 use super::shared;
 use super::translate::{Maps, Translated};
 use super::traps;
-use crate::arch::{self, Finished, OnePass, Piece, Placed};
+use crate::arch::{OnePass, Piece};
 use crate::code::link::{Relocation, link};
 use crate::code::map::{CodeInfo, Handler, Inlined, StackMap};
 use crate::code::memory::CodeMemory;
@@ -80,8 +80,6 @@ pub(crate) struct Unit {
 pub(crate) struct Generated {
     pub code: Vec<u8>,
     pub info: CodeInfo,
-    /// Whether its jumps were to be placed, and stay: the engine could not read the code.
-    pub is_unread: bool,
 }
 
 fn failed(what: String) -> Error {
@@ -133,10 +131,6 @@ impl Unit {
         let traps = compiled.buffer.traps().iter();
         let traps = traps.map(|t| (t.offset, t.code));
         generated.info.left_out = left_out(traps, &self.left_out);
-        // What is not run often is not worth the time, nor the tables that are made when code is read for the first time.
-        if is_optimizing(isa) {
-            generated.place_jumps(&compiled);
-        }
         std::mem::swap(&mut context.func, &mut self.function);
         scratch.recycle(self.function);
         Ok(generated)
@@ -172,7 +166,6 @@ impl Unit {
         Ok(Generated {
             code: piece.code,
             info,
-            is_unread: false,
         })
     }
 }
@@ -269,55 +262,13 @@ fn generated(
         inlined,
         relocations,
     };
-    Ok(Generated {
-        code,
-        info,
-        is_unread: false,
-    })
+    Ok(Generated { code, info })
 }
 
 impl Generated {
-    /// Puts jumps where they are quick.
-    fn place_jumps(&mut self, compiled: &CompiledCode) {
-        let fields: Vec<u32> = compiled.buffer.relocs().iter().map(|r| r.offset).collect();
-        let traps: Vec<u32> = compiled.buffer.traps().iter().map(|t| t.offset).collect();
-        let finished = Finished {
-            code: &self.code,
-            blocks: &compiled.bb_starts,
-            fields: &fields,
-            traps: &traps,
-        };
-        match arch::place_jumps(&finished, arch::avoids_boundaries()) {
-            Some(placed) => self.moved(placed),
-            None => self.is_unread = true,
-        }
-    }
-
-    /// Replaces the code by what became of it, and has all that is known of it follow.
-    fn moved(&mut self, placed: Placed) {
-        let info = &mut self.info;
-        let byte = |at: &mut u32| *at = placed.byte(*at);
-        let end = |at: &mut u32| *at = placed.end(*at);
-        info.traps.iter_mut().for_each(|(at, _)| byte(at));
-        info.left_out.iter_mut().for_each(|(at, _)| byte(at));
-        info.stack_maps.iter_mut().for_each(|(at, _)| end(at));
-        info.offsets.iter_mut().for_each(|(at, _)| byte(at));
-        for (at, handler) in &mut info.handlers {
-            end(at);
-            byte(&mut handler.code);
-        }
-        for relocation in &mut info.relocations {
-            *relocation = relocation.moved(|at| placed.byte(at));
-        }
-        self.code = placed.code;
-        info.len = self.code.len();
-    }
-
     /// Puts the code into memory.
     pub fn place(self, memory: &mut CodeMemory, helpers: &[*const u8]) -> Result<CodeInfo> {
-        let Generated {
-            mut code, mut info, ..
-        } = self;
+        let Generated { mut code, mut info } = self;
         info.start = memory.next() as usize;
         link(&mut code, info.start, &info.relocations, helpers)?;
         let start = memory.add(&code)? as usize;

@@ -92,7 +92,8 @@ helper! {
             });
         }
         for i in start..start + len {
-            vm.write(a.address(i), a.storage, value);
+            // SAFETY: the bounds were checked.
+            unsafe { vm.write(a.address(i), a.storage, value) };
         }
         vm.observe(Kind::Write, a.address(start), bytes_of(&a, len));
         vm.note_write(reference);
@@ -110,7 +111,8 @@ helper! {
         check(start, len, a.len as u64, TrapKind::ArrayOutOfBounds)?;
         let value = u128::from(high) << 64 | u128::from(low);
         for i in start..start + len {
-            vm.write(a.address(i), a.storage, value);
+            // SAFETY: the bounds were checked.
+            unsafe { vm.write(a.address(i), a.storage, value) };
         }
         vm.observe(Kind::Write, a.address(start), bytes_of(&a, len));
         vm.note_write(reference);
@@ -127,7 +129,8 @@ helper! {
         check(from_start, len, f.len as u64, TrapKind::ArrayOutOfBounds)?;
         if let Some(object) = vm.durable_offset(to) {
             return durable(vm, object, &t, to_start, len, |vm, storage| {
-                let read = |vm: &Vm, i| vm.read(f.address(from_start + i), storage);
+                // SAFETY: the bounds were checked, and elements of both arrays are stored alike.
+                let read = |vm: &Vm, i| unsafe { vm.read(f.address(from_start + i), storage) };
                 let values = (0..len).map(|i| match storage.is_managed() {
                     true => vm.persist(read(vm, i) as u32).map(u64::from),
                     false => Ok(read(vm, i)),
@@ -166,7 +169,8 @@ fn durable(
     let at = u64::from(array_base(a.storage.bytes())) + u64::from(start) * width;
     vm.before_durable(object, at, u64::from(len) * width)?;
     for (i, &bits) in values.iter().enumerate() {
-        vm.write(a.address(start + i as u32), a.storage, bits);
+        // SAFETY: the caller checked the bounds, and gave as many values.
+        unsafe { vm.write(a.address(start + i as u32), a.storage, bits) };
     }
     vm.after_durable(object, at, u64::from(len) * width)
 }
@@ -241,7 +245,8 @@ helper! {
         let a = vm.array(reference);
         for i in 0..len {
             let v = vm.elements(instance, segment)[(offset + i) as usize];
-            vm.write(a.address(i), a.storage, v as u64);
+            // SAFETY: the array was made with these elements.
+            unsafe { vm.write(a.address(i), a.storage, v as u64) };
         }
         vm.observe_birth(reference);
         vm.observe(Kind::Write, a.address(0), bytes_of(&a, len));
@@ -270,7 +275,8 @@ helper! {
         }
         for i in 0..len {
             let v = vm.elements(instance, segment)[(offset + i) as usize];
-            vm.write(a.address(start + i), a.storage, v as u64);
+            // SAFETY: the bounds were checked.
+            unsafe { vm.write(a.address(start + i), a.storage, v as u64) };
         }
         vm.observe(Kind::Write, a.address(start), bytes_of(&a, len));
         vm.note_write(reference);

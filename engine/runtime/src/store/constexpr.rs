@@ -173,7 +173,8 @@ impl Vm {
         let raw = self.alloc_array(ty, len, site)?;
         let a = self.array(raw);
         for i in 0..len {
-            self.write(a.address(i), a.storage, bits(self, i));
+            // SAFETY: the array was made with these elements.
+            unsafe { self.write(a.address(i), a.storage, bits(self, i)) };
         }
         if matches!(a.storage, Storage::Val(v) if v.is_managed()) && len > 0 {
             self.barrier(raw);

@@ -68,9 +68,12 @@ impl Vm {
     }
 
     /// Writes the low bytes of `bits` as `storage` says. No barrier.
-    pub(crate) fn write(&self, address: *mut u8, storage: Storage, bits: impl Into<u128>) {
+    ///
+    /// # Safety
+    /// The address is that of a field or element of that storage type in a live object.
+    pub(crate) unsafe fn write(&self, address: *mut u8, storage: Storage, bits: impl Into<u128>) {
         let bits = bits.into();
-        // SAFETY: callers pass addresses of fields or elements of that storage type in live objects.
+        // SAFETY: the caller's promise.
         unsafe {
             match storage.bytes() {
                 1 => address.write(bits as u8),
@@ -83,8 +86,11 @@ impl Vm {
     }
 
     /// Reads a field or element, zero-extended.
-    pub(crate) fn read(&self, address: *const u8, storage: Storage) -> u64 {
-        // SAFETY: as `write`.
+    ///
+    /// # Safety
+    /// As [`Vm::write`].
+    pub(crate) unsafe fn read(&self, address: *const u8, storage: Storage) -> u64 {
+        // SAFETY: the caller's promise.
         unsafe {
             match storage.bytes() {
                 1 => address.read() as u64,
@@ -96,11 +102,16 @@ impl Vm {
     }
 
     /// The same of any value, vectors too.
-    pub(crate) fn read_any(&self, address: *const u8, storage: Storage) -> u128 {
-        match storage {
-            // SAFETY: as `write`.
-            Storage::Val(ValType::V128) => unsafe { address.cast::<u128>().read_unaligned() },
-            _ => self.read(address, storage).into(),
+    ///
+    /// # Safety
+    /// As [`Vm::write`].
+    pub(crate) unsafe fn read_any(&self, address: *const u8, storage: Storage) -> u128 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match storage {
+                Storage::Val(ValType::V128) => address.cast::<u128>().read_unaligned(),
+                _ => self.read(address, storage).into(),
+            }
         }
     }
 
@@ -173,11 +184,9 @@ impl Vm {
         };
         let object = self.object(reference);
         for (i, (offset, field)) in offsets.into_iter().zip(fields).enumerate() {
-            self.write(
-                object.wrapping_add(offset as usize),
-                field.storage,
-                bits(self, i),
-            );
+            let address = object.wrapping_add(offset as usize);
+            // SAFETY: a field of the object just made; the type says where it is and what it holds.
+            unsafe { self.write(address, field.storage, bits(self, i)) };
         }
         self.barrier(reference);
         Ok(reference)
@@ -194,12 +203,9 @@ impl Vm {
                 types.fields(ty)[index].storage,
             )
         };
-        (
-            self.read_any(
-                self.object(reference).wrapping_add(offset as usize),
-                storage,
-            ),
-            storage.unpacked(),
-        )
+        let address = self.object(reference).wrapping_add(offset as usize);
+        // SAFETY: a field of a live object; its type says where it is and what it holds.
+        let bits = unsafe { self.read_any(address, storage) };
+        (bits, storage.unpacked())
     }
 }

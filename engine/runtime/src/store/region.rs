@@ -256,8 +256,9 @@ impl Region {
         self.address(CONTEXT)
     }
 
-    /// Writes the row of a type.
+    /// Writes the row of a type. Panics if there can be none of that number.
     pub fn write_type_row(&self, index: usize, kind: u32, display: &[u32]) {
+        assert!(index < MAX_TYPES, "type {index} has no row");
         let row: *mut u32 = self.address(TYPE_ROWS + (index * TYPE_ROW) as Place);
         for i in 0..=ROW_DEPTH {
             let word = if i == 0 {
@@ -265,7 +266,7 @@ impl Region {
             } else {
                 display.get(i - 1).copied().unwrap_or(u32::MAX)
             };
-            // SAFETY: `index` is below MAX_TYPES (checked by the caller), so the row is mapped and ours.
+            // SAFETY: `index` is below MAX_TYPES, so the row is mapped and ours.
             unsafe { row.add(i).write(word) };
         }
     }

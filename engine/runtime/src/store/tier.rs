@@ -64,8 +64,6 @@ pub struct CompilerStats {
     pub ahead: u64,
     /// Functions, and rests of functions, whose optimized code is or was in use.
     pub optimized: u64,
-    /// Pieces of optimized code whose jumps stay where the code generator put them, as the engine could not read the code: they run, but slower.
-    pub unplaced: u64,
     /// Activations that went on in optimized code while they ran in a loop.
     pub hot_loops: u64,
     /// Activations that went on in baseline code because a guard failed.
@@ -223,7 +221,6 @@ impl Vm {
             Level::Baseline => c.tiers.stats.baseline += 1,
             Level::Optimizing => c.tiers.stats.optimized += 1,
         }
-        c.tiers.stats.unplaced += u64::from(code.is_unread);
         let info = code.place(&mut c.memory, &c.helpers)?;
         c.tiers.keeping.grew();
         self.tell_perf(&info, level);

@@ -91,7 +91,8 @@ fn give_divided(thread: &Thread, group: usize, wish: Wish, room: i64) -> *mut c_
     let at = object as usize;
     let divided = sys::keeping_errno(|| {
         let map = map()?;
-        divided::divide(map, at, usable, group, room)
+        // SAFETY: a block of mimalloc's with these bytes, which is not given out yet.
+        unsafe { divided::divide(map, at, usable, group, room) }
     });
     if wish.zero {
         // What follows the fast part, which is zeros already; all if there is none, or if it is locked.
@@ -113,7 +114,9 @@ fn give_divided(thread: &Thread, group: usize, wish: Wish, room: i64) -> *mut c_
 /// Makes a new block of pages zeros: by letting go of them, as far as they are whole.
 unsafe fn zero(at: usize, bytes: usize) {
     let whole = bytes / PAGE * PAGE;
-    let dropped = at.is_multiple_of(PAGE) && sys::keeping_errno(|| sys::drop_pages(at, whole));
+    // SAFETY: the caller's block.
+    let drop = || unsafe { sys::drop_pages(at, whole) };
+    let dropped = at.is_multiple_of(PAGE) && sys::keeping_errno(drop);
     let from = if dropped { whole } else { 0 };
     // SAFETY: the caller's block.
     unsafe { std::ptr::write_bytes((at + from) as *mut u8, 0, bytes - from) };
@@ -197,7 +200,8 @@ unsafe fn let_go(object: *mut c_void, taken: Option<Block>) {
         && taken.is_divided()
         && let Some(map) = map()
     {
-        sys::keeping_errno(|| divided::join(map, taken.start));
+        // SAFETY: the caller's block, which is freed.
+        sys::keeping_errno(|| unsafe { divided::join(map, taken.start) });
     }
     // SAFETY: the caller's block, which is mimalloc's.
     unsafe { mi::mi_free(object) };

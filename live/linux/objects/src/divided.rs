@@ -156,14 +156,23 @@ const MOST: usize = 4096;
 static OBJECTS: Blocks<MOST> = Blocks::new();
 
 /// Divides a new object of slow memory. What it holds is lost, if that is not refused. None: it stays as it is.
-pub fn divide(map: &Map, object: usize, bytes: usize, group: usize, room: i64) -> Option<Block> {
+///
+/// # Safety
+/// The object has these bytes, and what it holds is not needed.
+pub unsafe fn divide(
+    map: &Map,
+    object: usize,
+    bytes: usize,
+    group: usize,
+    room: i64,
+) -> Option<Block> {
     let fast = fast_part(object, bytes, room).min(bytes / PAGE * PAGE);
     if fast == 0 || !object.is_multiple_of(PAGE) {
         return None;
     }
     let entry = OBJECTS.claim()?;
-    // What the allocator kept there is of slow memory.
-    sys::drop_pages(object, fast);
+    // What the allocator kept there is of slow memory. SAFETY: a part of the caller's object.
+    unsafe { sys::drop_pages(object, fast) };
     if !sys::bind(object, fast, map.nodes_of(FAST), MPOL_MF_MOVE) {
         OBJECTS.free(entry);
         return None;
@@ -185,13 +194,17 @@ pub fn of(object: usize) -> Option<Block> {
 }
 
 /// Gives an object that is about to be freed back to slow memory, with all that it holds lost.
+///
+/// # Safety
+/// What it holds is not needed.
 #[cold]
-pub fn join(map: &Map, object: usize) {
+pub unsafe fn join(map: &Map, object: usize) {
     let Some(entry) = memory::take_divided(object) else {
         return;
     };
     let fast = OBJECTS.get(entry).fast;
-    sys::drop_pages(object, fast);
+    // SAFETY: a part of the caller's object.
+    unsafe { sys::drop_pages(object, fast) };
     sys::bind(object, fast, map.nodes_of(SLOW), MPOL_MF_MOVE);
     OBJECTS.free(entry);
 }

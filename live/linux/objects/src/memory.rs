@@ -52,7 +52,8 @@ pub fn reserve() {
         return;
     }
     let base = at.next_multiple_of(ALIGN);
-    if sys::open_up(base, EACH) && manage(base, EACH, false).is_some() {
+    // SAFETY: just reserved.
+    if unsafe { sys::open_up(base, EACH) } && manage(base, EACH, false).is_some() {
         // SAFETY: sets a number.
         unsafe { mi::mi_option_set(DISALLOW_OS_ALLOC, 1) };
         BASE.store(base, Relaxed);
@@ -123,7 +124,8 @@ pub fn begin(map: &Map) -> Result<(), &'static str> {
     }
     for tier in [FAST, SLOW] {
         let start = base + EACH * (tier as usize + 1);
-        if !sys::open_up(start, EACH) {
+        // SAFETY: a tier's part of what was reserved.
+        if unsafe { !sys::open_up(start, EACH) } {
             return Err("the reserved addresses cannot be used (mprotect)");
         }
         if !sys::bind(start, EACH, map.nodes_of(tier), 0) {

@@ -38,8 +38,11 @@ fn map(bytes: usize, protection: c_int) -> usize {
 }
 
 /// Lets reserved addresses be used.
-pub fn open_up(at: usize, bytes: usize) -> bool {
-    // SAFETY: the caller reserved these addresses for itself.
+///
+/// # Safety
+/// The caller reserved these addresses for itself.
+pub unsafe fn open_up(at: usize, bytes: usize) -> bool {
+    // SAFETY: the caller's promise.
     unsafe { libc::mprotect(at as *mut c_void, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
@@ -62,8 +65,11 @@ pub unsafe fn unmap(at: usize, bytes: usize) {
 
 /// Lets go of what a range of ours holds: its pages are zeros when they are touched again. False if that is refused, as of
 /// memory that is locked.
-pub fn drop_pages(at: usize, bytes: usize) -> bool {
-    // SAFETY: the caller says that nobody needs what is there.
+///
+/// # Safety
+/// What is there is not needed.
+pub unsafe fn drop_pages(at: usize, bytes: usize) -> bool {
+    // SAFETY: the caller's promise.
     unsafe { libc::madvise(at as *mut c_void, bytes, libc::MADV_DONTNEED) == 0 }
 }
 

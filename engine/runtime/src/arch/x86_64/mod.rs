@@ -3,7 +3,6 @@
 mod counters;
 mod enter;
 mod frames;
-mod jumps;
 mod onepass;
 mod relocate;
 mod signals;
@@ -15,7 +14,6 @@ pub(crate) use enter::{varve_enter, varve_leave, varve_resume};
 pub(crate) const ELF_MACHINE: u32 = 62;
 
 pub(crate) use frames::{caller, return_address, return_slot};
-pub(crate) use jumps::{BOUNDARY, Finished, Placed, avoids_boundaries, place_jumps};
 pub(crate) use onepass::{OnePass, Piece};
 pub(crate) use relocate::{RELOCATIONS, relocate, width};
 pub(crate) use signals::Interrupted;

@@ -249,7 +249,8 @@ impl Vm {
                 false => bits,
             };
             let word = self.constants().word(late.offset + offset).cast::<u8>();
-            self.write(word, field.storage, bits);
+            // SAFETY: a field of class data, as its type says.
+            unsafe { self.write(word, field.storage, bits) };
         }
         if let Some((base, at)) = late.link {
             self.known_class(base)?;
@@ -349,7 +350,8 @@ impl Vm {
         let hashed = self.identity_of_class(ty);
         let held = fields.map(|(field, &offset)| {
             let word = constants.word(at + offset).cast::<u8>();
-            let bits = self.read(word, field.storage);
+            // SAFETY: a field of class data, as its type says.
+            let bits = unsafe { self.read(word, field.storage) };
             match field.storage {
                 Storage::Val(ValType::Ref(r)) if !r.heap.is_managed() => match bits {
                     0 => Held::Null,

@@ -201,7 +201,6 @@ impl Vm {
         let generated = Generated {
             code: body.code.to_vec(),
             info: body.info,
-            is_unread: false,
         };
         let Ok(info) = generated.place(&mut c.memory, &c.helpers) else {
             return Ok(None);

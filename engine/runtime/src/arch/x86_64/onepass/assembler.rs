@@ -1,8 +1,5 @@
 //! Encodes instructions.
 
-use super::super::jumps;
-use std::ops::Range;
-
 /// Registers: general ones are 0 to 15, and those for floats 16 to 31.
 pub(super) type Reg = u8;
 
@@ -104,45 +101,17 @@ pub(super) enum Size {
 /// Code as it grows.
 pub(super) struct Assembler {
     pub code: Vec<u8>,
-    /// The last comparison of registers and constants, from where to where: a jump that follows is fused with it.
-    compared: Range<u32>,
-    avoid_boundaries: bool,
 }
 
 impl Assembler {
     /// Writes into this memory, whatever is in it.
     pub fn new(mut code: Vec<u8>) -> Assembler {
         code.clear();
-        Assembler {
-            code,
-            compared: 0..0,
-            avoid_boundaries: jumps::avoids_boundaries(),
-        }
+        Assembler { code }
     }
 
     pub fn at(&self) -> u32 {
         self.code.len() as u32
-    }
-
-    /// Makes room for a jump of so many bytes, and what is fused with it. What was noted to be at this place is before that room.
-    fn room(&mut self, len: u32) {
-        let at = self.at();
-        let start = match self.compared.end == at {
-            true => self.compared.start,
-            false => at,
-        };
-        let gap = jumps::gap(start, at - start + len);
-        if self.avoid_boundaries && gap != 0 {
-            jumps::fill(&mut self.code, gap as usize);
-            self.code[start as usize..].rotate_right(gap as usize);
-        }
-    }
-
-    /// Notes what a jump behind it is fused with.
-    fn compares(&mut self, start: u32, place: Place) {
-        if matches!(place, Place::Reg(_)) {
-            self.compared = start..self.at();
-        }
     }
 
     fn byte(&mut self, byte: u8) {
@@ -363,13 +332,10 @@ impl Assembler {
 
     /// `to = to op from`, or a comparison.
     pub fn alu(&mut self, op: Alu, size: Size, to: Reg, from: Place) {
-        let start = self.at();
         self.sized(size, (op as u32) << 3 | 3, to, from);
-        self.compares(start, from);
     }
 
     pub fn alu_constant(&mut self, op: Alu, size: Size, to: Place, value: i32) {
-        let start = self.at();
         match i8::try_from(value) {
             Ok(short) if size != Size::Byte => {
                 self.sized(size, 0x83, op as u8, to);
@@ -384,24 +350,19 @@ impl Assembler {
                 }
             }
         }
-        self.compares(start, to);
     }
 
     pub fn test(&mut self, size: Size, a: Reg, b: Reg) {
-        let start = self.at();
         self.sized(size, 0x85, b, Place::Reg(a));
-        self.compares(start, Place::Reg(a));
     }
 
     pub fn test_constant(&mut self, size: Size, a: Reg, value: i32) {
-        let start = self.at();
         self.sized(size, 0xF7, 0, Place::Reg(a));
         match size {
             Size::Byte => self.byte(value as u8),
             Size::Half => self.code.extend_from_slice(&(value as i16).to_le_bytes()),
             _ => self.word(value),
         }
-        self.compares(start, Place::Reg(a));
     }
 
     pub fn multiply(&mut self, wide: bool, to: Reg, from: Reg) {
@@ -511,14 +472,12 @@ impl Assembler {
 
     /// A jump; where the field of its distance is.
     pub fn jump(&mut self) -> u32 {
-        self.room(5);
         self.byte(0xE9);
         self.word(0);
         self.at() - 4
     }
 
     pub fn jump_if(&mut self, cond: Cond) -> u32 {
-        self.room(6);
         self.byte(0x0F);
         self.byte(0x80 | cond.0);
         self.word(0);
@@ -526,18 +485,15 @@ impl Assembler {
     }
 
     pub fn jump_to(&mut self, place: Place) {
-        self.room(3);
         self.emit(0, false, 0xFF, 4, place, false);
     }
 
     pub fn call_to(&mut self, place: Place) {
-        self.room(3);
         self.emit(0, false, 0xFF, 2, place, false);
     }
 
     /// A call of what is linked; where the field of its distance is.
     pub fn call_field(&mut self) -> u32 {
-        self.room(5);
         self.byte(0xE8);
         self.word(0);
         self.at() - 4
@@ -575,7 +531,6 @@ impl Assembler {
 
     /// Returns, and takes so many bytes from the caller's stack.
     pub fn ret(&mut self, bytes: u16) {
-        self.room(3);
         match bytes {
             0 => self.byte(0xC3),
             _ => {
@@ -583,43 +538,5 @@ impl Assembler {
                 self.code.extend_from_slice(&bytes.to_le_bytes());
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
-
-    /// Jumps of each kind at all distances from a boundary, read again.
-    #[test]
-    fn no_jump_crosses_a_boundary_nor_leaves_its_comparison() {
-        let mut asm = Assembler::new(Vec::new());
-        asm.avoid_boundaries = true;
-        for filled in 0..64 {
-            jumps::fill(&mut asm.code, filled % 7 + 1);
-            asm.alu_constant(Alu::Cmp, Size::Double, Place::Reg(R12), 1 << 20);
-            asm.jump_if(Cond::NOT_EQUAL);
-            asm.jump();
-            asm.call_to(Place::Reg(R10));
-            asm.call_field();
-            asm.ret(0);
-        }
-        let mut compared = None;
-        let mut seen = 0;
-        for i in Decoder::new(64, &asm.code, DecoderOptions::NONE).iter() {
-            let kinds = [Mnemonic::Jne, Mnemonic::Jmp, Mnemonic::Call, Mnemonic::Ret];
-            if kinds.contains(&i.mnemonic()) {
-                let start = match i.mnemonic() {
-                    Mnemonic::Jne => compared.expect("a comparison right before it"),
-                    _ => i.ip(),
-                };
-                let boundary = u64::from(jumps::BOUNDARY);
-                assert_eq!(start / boundary, i.next_ip() / boundary, "at {start}");
-                seen += 1;
-            }
-            compared = (i.mnemonic() == Mnemonic::Cmp).then_some(i.ip());
-        }
-        assert_eq!(seen, 64 * 5);
     }
 }
