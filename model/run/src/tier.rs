@@ -1,12 +1,16 @@
 //! Page policies for programs that run on this machine: the policy and its frames are those of the model, what is seen and moved
 //! is `varve_live::tier`'s.
 //!
-//! A frame stands for room in fast or in slow memory. Which of the kernel's frames a page is in is the kernel's choice.
+//! Where nodes are chosen, a frame stands for room in fast or in slow memory, and which of the kernel's frames a page is in is the
+//! kernel's choice. Where frames are chosen ([`crate::tier_frames`]), they are the machine's own.
 
+use crate::tier_frames::Dimms;
+use crate::tier_seen::TierEye;
+use varve_live::tier::{Decide, FrameState, Page, Remap, Room};
 use varve_access::{Fault, Move, Pager, Sample, Source};
-use varve_live::tier::{Decide, Page, Pages, Room, Wish};
-use varve_pages::policies::{Live, entry};
-use varve_pages::{NodeFrames, Placement, Topology};
+use varve_pages::policies::{Live, Observed, TraySettings, entry};
+use varve_pages::trays::Colour;
+use varve_pages::{Conflicts, NodeFrames, Placement, Topology};
 
 /// Time between two intervals of a live policy that says nothing else. On the model it is 10 ms; looks at the pages of a live
 /// program cost more than that leaves.
@@ -71,16 +75,57 @@ pub fn live_spec(spec: &str) -> Result<String, String> {
     Ok(spec)
 }
 
+/// What a policy wants of a program of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wants {
+    /// Nanoseconds between two intervals, if the policy says it.
+    pub period: Option<u64>,
+    /// What is in use.
+    pub uses: bool,
+    /// The bandwidth of the machine.
+    pub traffic: bool,
+}
+
+/// What the policy of a specification that [`live_spec`] made wants. `named`: names of mappings say which pages are hot.
+///
+/// # Errors
+/// As [`live_spec`].
+pub fn wants(spec: &str, named: bool) -> Result<Wants, String> {
+    let of = || -> Result<Wants, varve_pages::Error> {
+        let entry = entry(spec)?;
+        let (_, given) = varve_spec::split(spec);
+        let period = entry.wakes(given)?;
+        // Which pages are hot is told on the model, and seen here.
+        if entry.observes.contains(&Observed::Traffic) {
+            let settings = TraySettings::of_policy(given)?;
+            return Ok(Wants {
+                period,
+                uses: !named,
+                traffic: settings.model.is_some(),
+            });
+        }
+        Ok(Wants {
+            period,
+            uses: entry.goes_by_use(given)?,
+            traffic: false,
+        })
+    };
+    of().map_err(|e| e.to_string())
+}
+
 /// A page policy that decides for programs of this machine.
 pub struct PagePolicy {
-    placement: Placement,
-    frames: Pages<u32>,
-    moves: Pages<Move>,
+    pub(crate) placement: Placement,
+    /// Whether frames are chosen, which others give out, rather than nodes.
+    frames: bool,
+    /// DIMMs, where frames are chosen by them.
+    pub(crate) dimms: Option<Dimms>,
     asked: Vec<Move>,
+    eye: Option<TierEye>,
 }
 
 impl PagePolicy {
-    /// The policy of a specification that [`live_spec`] made.
+    /// The policy of a specification that [`live_spec`] made, for nodes.
     ///
     /// # Errors
     /// A policy that does not go with so much memory.
@@ -101,30 +146,35 @@ impl PagePolicy {
         Ok(PagePolicy::of(placement))
     }
 
-    /// One that was made elsewhere.
+    /// One that was made elsewhere, for nodes.
     pub fn of(placement: Placement) -> PagePolicy {
         PagePolicy {
             placement,
-            frames: Pages::default(),
-            moves: Pages::default(),
+            frames: false,
+            dimms: None,
             asked: Vec::new(),
+            eye: None,
         }
     }
 
-    /// Nanoseconds between two intervals, if the policy says it.
-    pub fn period(&self) -> Option<u64> {
-        Some(self.placement.daemons().period).filter(|period| *period > 0)
+    /// One that was made elsewhere, for frames, by DIMMs or not. Somebody else gives the frames out from now on.
+    pub(crate) fn in_frames(mut placement: Placement, dimms: Option<Dimms>) -> PagePolicy {
+        placement.withhold();
+        PagePolicy {
+            frames: true,
+            dimms,
+            ..PagePolicy::of(placement)
+        }
     }
 
-    /// Whether it decides by what is in use.
-    pub fn goes_by_use(&self) -> bool {
-        let daemons = self.placement.daemons();
-        daemons.period > 0 && daemons.sample_period > 0
+    /// The same, whose eye sees what it is told.
+    pub fn seen_by(self, eye: Option<TierEye>) -> PagePolicy {
+        PagePolicy { eye, ..self }
     }
 }
 
 impl Decide for PagePolicy {
-    fn appeared(&mut self, page: Page, _: bool) -> Option<bool> {
+    fn found(&mut self, page: Page, frame: Option<u32>, hot: bool) -> Option<u32> {
         let fault = Fault {
             vpn: page.key(),
             thread: 0,
@@ -132,69 +182,169 @@ impl Decide for PagePolicy {
             write: true,
             now: 0,
         };
-        let frame = self.placement.fault(&fault).ok()?;
-        self.frames.insert(page, frame);
-        Some(self.placement.frames().is_fast(frame))
+        let Some(frame) = frame else {
+            return self.placement.fault(&fault).ok();
+        };
+        if let Some(dimms) = &self.dimms {
+            dimms.finds(hot);
+        }
+        self.placement.found(&fault, frame).then_some(frame)
     }
 
-    fn gone(&mut self, page: Page) {
-        if let Some(frame) = self.frames.remove(&page) {
-            self.moves.remove(&page);
-            self.placement.unmap(page.key(), frame);
+    fn gone(&mut self, frame: u32) {
+        if let Some(heat) = self.heat_of_dimms() {
+            heat.clear(frame);
+        }
+        if self.frames {
+            self.placement.lost(frame);
+        } else if let Some(vpn) = self.placement.page_in(frame) {
+            self.placement.unmap(vpn, frame);
         }
     }
 
-    fn used(&mut self, page: Page, writes: bool, fast: bool) {
-        let Some(&frame) = self.frames.get(&page) else {
+    fn used(&mut self, frame: u32, writes: bool, fast: bool) {
+        let source = match (writes, fast) {
+            (true, _) => Source::Store,
+            (false, true) => Source::Fast,
+            (false, false) => Source::Slow,
+        };
+        if let Some(heat) = self.heat_of_dimms() {
+            let change = heat.add(frame, source);
+            if change.overheated {
+                heat.cool();
+            }
+            if change.became_hot {
+                self.placement.recolour(frame, Colour::Hot);
+            }
+            return;
+        }
+        let Some(page) = self.page_in(frame) else {
             return;
         };
+        if let Some(eye) = &self.eye {
+            eye.used(page);
+        }
         self.placement.sample(&Sample {
             vpn: page.key(),
             frame,
-            source: match (writes, fast) {
-                (true, _) => Source::Store,
-                (false, true) => Source::Fast,
-                (false, false) => Source::Slow,
-            },
+            source,
             thread: 0,
             now: 0,
         });
     }
 
-    fn decide(&mut self, wishes: &mut Vec<Wish>) {
-        self.moves.clear();
-        self.asked.clear();
-        if self.period().is_none() {
+    fn decide(&mut self, remaps: &mut Vec<Remap>) {
+        if let Some(eye) = &self.eye {
+            eye.interval_ends();
+        }
+        if !self.frames && self.placement.daemons().period == 0 {
             return;
         }
+        self.asked.clear();
         self.placement.tick(0, &mut self.asked);
-        for &one in &self.asked {
-            let page = Page::of_key(one.vpn);
-            self.moves.insert(page, one);
-            wishes.push(Wish {
-                page,
-                fast: self.placement.frames().is_fast(one.to),
-                after: self.placement.page_in(one.to).map(Page::of_key),
-            });
+        remaps.extend(self.asked.iter().map(|one| Remap {
+            from: one.from,
+            to: one.to,
+        }));
+    }
+
+    fn moved(&mut self, done: Remap) {
+        let Some(vpn) = self.placement.page_in(done.from) else {
+            return;
+        };
+        let Remap { from, to } = done;
+        if let Some(heat) = self.heat_of_dimms() {
+            heat.shift(from, to);
+        }
+        self.placement.moved(&Move { vpn, from, to });
+        if self.frames {
+            self.placement.withdraw(from);
         }
     }
 
-    fn moved(&mut self, wish: &Wish) {
-        if let Some(done) = self.moves.remove(&wish.page) {
-            self.placement.moved(&done);
-            self.frames.insert(wish.page, done.to);
-        }
+    fn page_in(&self, frame: u32) -> Option<Page> {
+        self.placement.page_in(frame).map(Page::of_key)
     }
 
-    fn is_hot(&self, page: Page) -> bool {
-        let heat = self.placement.policy().heat();
-        let frame = self.frames.get(&page);
-        heat.zip(frame)
-            .is_some_and(|(heat, &frame)| heat.is_hot(frame))
+    fn is_fast(&self, frame: u32) -> bool {
+        self.placement.frames().is_fast(frame)
+    }
+
+    fn is_hot(&self, frame: u32) -> bool {
+        let policy = self.placement.policy();
+        policy.heat().is_some_and(|heat| heat.is_hot(frame)) || policy.is_hot(frame)
     }
 
     fn wants_uses(&self) -> bool {
-        self.goes_by_use()
+        if let Some(dimms) = &self.dimms {
+            return dimms.goes_by_use();
+        }
+        let daemons = self.placement.daemons();
+        daemons.period > 0 && daemons.sample_period > 0
+    }
+
+    fn is_at(&mut self, page: Page, fast: Option<bool>) {
+        if let Some(eye) = &self.eye {
+            eye.is_at(page, fast);
+        }
+    }
+
+    fn strayed(&mut self, from: u32, to: u32) {
+        if let Some(heat) = self.heat_of_dimms() {
+            heat.shift(from, to);
+        }
+        self.placement.strayed(from, to);
+    }
+
+    fn offered(&mut self, frame: u32) {
+        self.placement.offer(frame);
+    }
+
+    fn withdrawn(&mut self, frame: u32) {
+        self.placement.withdraw(frame);
+    }
+
+    fn fixed(&mut self, frame: u32) {
+        self.placement.fixed(frame);
+    }
+
+    fn review(&mut self) {
+        self.cool_down();
+        self.placement.review();
+    }
+
+    fn traffic(&mut self, now: u64, bytes: u64) {
+        self.placement.traffic(now, bytes);
+        // What frames of the reserve are good for changes with it.
+        if let (Some(dimms), Some(trays)) = (&self.dimms, self.placement.policy().trays()) {
+            dimms.are_hot(trays.hot);
+        }
+    }
+
+    fn class(&self, frame: u32) -> u8 {
+        match &self.dimms {
+            None => {
+                let mut mates = self.placement.frames().bin_mates(frame);
+                u8::from(!mates.any(|mate| self.is_hot(mate)))
+            }
+            Some(dimms) => dimms.class(frame),
+        }
+    }
+
+    fn state(&self) -> FrameState {
+        if self.dimms.is_some() {
+            return self.on_dimms();
+        }
+        let pages = self.placement.mapping();
+        let pages = pages.map(|(frame, _)| (frame, self.is_hot(frame)));
+        let all = Conflicts::count(self.placement.topology(), pages);
+        FrameState {
+            pages: all.pages,
+            hot: all.hot,
+            misplaced: all.hot_in_conflict,
+            to_move: all.hot_to_move,
+            ..FrameState::default()
+        }
     }
 }
 
@@ -218,7 +368,9 @@ mod tests {
             match (entry.live, live_spec(&format!("{}{given}", entry.name))) {
                 (Live::Nodes, Ok(spec)) => {
                     let policy = PagePolicy::new(&spec, &ROOM).unwrap();
-                    assert!(policy.period().is_none_or(|ns| ns == 1_000_000_000));
+                    let wants = wants(&spec, false).unwrap();
+                    assert!(wants.period.is_none_or(|ns| ns == 1_000_000_000));
+                    assert_eq!(policy.wants_uses(), wants.uses);
                 }
                 (Live::Frames, Ok(_)) => {}
                 (Live::Cache, Err(why)) => assert!(why.contains("run --live"), "{why}"),
@@ -246,29 +398,32 @@ mod tests {
     fn a_hot_page_takes_the_place_of_a_cold_one() {
         let mut policy = PagePolicy::new(&live_spec("hotset").unwrap(), &ROOM).unwrap();
         let page = |number| Page::new(3, number);
-        let placed: Vec<_> = (0..8).map(|n| policy.appeared(page(n), false)).collect();
-        assert_eq!(placed.iter().filter(|p| **p == Some(true)).count(), 4);
+        let frames: Vec<u32> = (0..8)
+            .map(|n| policy.found(page(n), None, false).unwrap())
+            .collect();
+        assert_eq!(frames.iter().filter(|f| policy.is_fast(**f)).count(), 4);
         for _ in 0..8 {
             for number in [5, 6] {
-                policy.used(page(number), false, false);
+                policy.used(frames[number], false, false);
             }
         }
-        assert!(policy.is_hot(page(5)) && !policy.is_hot(page(0)));
-        let mut wishes = Vec::new();
-        policy.decide(&mut wishes);
-        let up: Vec<&Wish> = wishes.iter().filter(|w| w.fast).collect();
+        assert!(policy.is_hot(frames[5]) && !policy.is_hot(frames[0]));
+        let mut remaps = Vec::new();
+        policy.decide(&mut remaps);
+        let up: Vec<&Remap> = remaps.iter().filter(|r| policy.is_fast(r.to)).collect();
         assert_eq!(up.len(), 2);
-        for wish in up {
-            let after = wish.after.expect("fast memory is full");
-            assert!(wishes.iter().any(|w| w.page == after && !w.fast));
+        for remap in &up {
+            assert!(policy.page_in(remap.to).is_some(), "fast memory is full");
+            assert!(remaps.iter().any(|other| other.from == remap.to));
         }
-        for wish in wishes.clone() {
-            policy.moved(&wish);
+        let at = up.iter().find(|r| r.from == frames[5]).unwrap().to;
+        for remap in remaps.drain(..) {
+            policy.moved(remap);
         }
-        wishes.clear();
-        policy.decide(&mut wishes);
-        assert!(wishes.is_empty(), "{wishes:?}");
-        policy.gone(page(5));
-        assert_eq!(policy.appeared(page(9), false), Some(true), "room again");
+        policy.decide(&mut remaps);
+        assert!(remaps.is_empty(), "{remaps:?}");
+        policy.gone(at);
+        let again = policy.found(page(9), None, false).unwrap();
+        assert!(policy.is_fast(again), "room again");
     }
 }

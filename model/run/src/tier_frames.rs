@@ -1,16 +1,17 @@
-//! Page policies that choose frames, for programs that run on this machine: the policy and its frames are those of the model, and the
-//! frames are the machine's own. What is seen and exchanged is `varve_live::tier`'s.
+//! Page policies that choose frames, by bins of a DRAM cache or by DIMMs: what [`PagePolicy`] is for those. The frames are the
+//! machine's own.
 
+use crate::tier::PagePolicy;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use varve_access::{Fault, Move, Pager, Sample, Source};
-use varve_live::tier::{DecideFrames, DimmFrames, FrameState, Page, Remap, Span, Spans};
+use varve_live::tier::{DimmFrames, FrameState, Span, Spans};
+use varve_access::Fault;
 use varve_pages::governor::Decision;
 use varve_pages::heat::{Heat, Thresholds};
 use varve_pages::policies::{TrayPolicy, TraySettings};
 use varve_pages::trays::{Colour, Dimm, DimmMap};
-use varve_pages::{Conflicts, Frames, NodeFrames, Placement, Topology};
+use varve_pages::{Frames, NodeFrames, Placement, Topology};
 
 /// Pages of a bin that can be told apart (`varve_pages::bins`).
 const DEEPEST: u64 = 1 << 15;
@@ -24,13 +25,6 @@ pub struct CacheOfNodes {
     pub ways: u32,
 }
 
-/// A page policy that decides about frames of this machine.
-pub struct FramePolicy {
-    placement: Placement,
-    asked: Vec<Move>,
-    dimms: Option<Dimms>,
-}
-
 /// Frames of a DIMM, and which one of its node it is.
 struct DimmPlace {
     first: u32,
@@ -39,7 +33,7 @@ struct DimmPlace {
 }
 
 /// DIMMs, and who says which pages are hot.
-struct Dimms {
+pub(crate) struct Dimms {
     frames: Vec<DimmPlace>,
     /// Hot DIMMs of each node, when it was looked last.
     hot: Cell<usize>,
@@ -47,11 +41,35 @@ struct Dimms {
     heat: Option<Heat>,
     /// The colour of the page that is being told of.
     colour: Arc<AtomicBool>,
-    period: u64,
     /// There are no cold pages: they are spread over all DIMMs.
     all_hot: bool,
-    /// A governor chooses how many DIMMs are hot, by bandwidth.
-    governed: bool,
+}
+
+impl Dimms {
+    /// A page is found next, and its owner calls it hot or not.
+    pub(crate) fn finds(&self, hot: bool) {
+        self.colour.store(hot || self.all_hot, Ordering::Relaxed);
+    }
+
+    pub(crate) fn goes_by_use(&self) -> bool {
+        self.heat.is_some()
+    }
+
+    /// What a frame of the reserve would be good for: 1 for hot pages, 2 for cold ones.
+    pub(crate) fn class(&self, frame: u32) -> u8 {
+        let mut dimms = self.frames.iter();
+        let at = dimms.find(|d| frame.wrapping_sub(d.first) < d.frames);
+        // Of each node the first ones are hot.
+        at.map_or(0, |dimm| match dimm.place < self.hot.get() {
+            true => 1,
+            false => 2,
+        })
+    }
+
+    /// So many are hot now, of each node.
+    pub(crate) fn are_hot(&self, hot: usize) {
+        self.hot.set(hot);
+    }
 }
 
 /// When a page is hot by use: as for the other policies that go by it.
@@ -61,7 +79,7 @@ const HOT: Thresholds = Thresholds {
     cool: 16,
 };
 
-impl FramePolicy {
+impl PagePolicy {
     /// The policy of a specification that [`crate::tier::live_spec`] made, about bins of a cache.
     ///
     /// # Errors
@@ -71,7 +89,7 @@ impl FramePolicy {
         spans: &Spans,
         page_bytes: u64,
         cache: CacheOfNodes,
-    ) -> Result<FramePolicy, String> {
+    ) -> Result<PagePolicy, String> {
         let unit = page_bytes * u64::from(cache.ways.max(1));
         if cache.bytes == 0 || !cache.bytes.is_multiple_of(unit) {
             return Err(format!(
@@ -104,17 +122,7 @@ impl FramePolicy {
             nodes: nodes.map(node).collect(),
         };
         let placement = Placement::on(spec, topology).map_err(|e| e.to_string())?;
-        Ok(FramePolicy::of(placement))
-    }
-
-    /// One that was made elsewhere. The frames are given out by somebody else from now on.
-    pub fn of(mut placement: Placement) -> FramePolicy {
-        placement.withhold();
-        FramePolicy {
-            placement,
-            asked: Vec::new(),
-            dimms: None,
-        }
+        Ok(PagePolicy::in_frames(placement, None))
     }
 
     /// The policy of a specification that [`crate::tier::live_spec`] made, about DIMMs. `by_use`: pages are hot that are in use, and
@@ -128,7 +136,7 @@ impl FramePolicy {
         dimms: &[DimmFrames],
         page_bytes: u64,
         by_use: bool,
-    ) -> Result<FramePolicy, String> {
+    ) -> Result<PagePolicy, String> {
         let (entry, _) = varve_pages::policies::parse(spec).map_err(|e| e.to_string())?;
         let has_cold = entry.params.iter().any(|param| param.key == "hot");
         let settings = match has_cold {
@@ -171,38 +179,36 @@ impl FramePolicy {
             true => (Colour::Hot, fault.socket),
             false => (Colour::Cold, fault.socket),
         });
-        let (period, governed) = (settings.tick_ns, settings.model.is_some());
         let policy = TrayPolicy::with_settings(&map, settings, page_bytes, colour);
         let policy = policy.map_err(|e| e.to_string())?;
         let frames = Frames::in_order(&topology);
         let heat = (by_use && has_cold).then(|| Heat::new(frames.len(), HOT));
         let placement = Placement::with(spec, topology, frames, Box::new(policy));
-        let mut all = FramePolicy::of(placement);
         let place = |(at, dimm): (usize, &DimmFrames)| DimmPlace {
             first: dimm.first,
             frames: dimm.frames,
             place: dimms[..at].iter().filter(|d| d.node == dimm.node).count(),
         };
-        all.dimms = Some(Dimms {
+        let dimms = Dimms {
             hot: Cell::new(1),
             frames: dimms.iter().enumerate().map(place).collect(),
             heat,
             colour: hot,
-            period,
             all_hot: !has_cold,
-            governed,
-        });
-        Ok(all)
+        };
+        Ok(PagePolicy::in_frames(placement, Some(dimms)))
     }
 
-    fn heat(&mut self) -> Option<&mut Heat> {
+    /// Heat of pages, where DIMMs are chosen by use.
+    pub(crate) fn heat_of_dimms(&mut self) -> Option<&mut Heat> {
         self.dimms.as_mut()?.heat.as_mut()
     }
 
-    fn on_dimms(&self) -> FrameState {
+    /// How things are on DIMMs.
+    pub(crate) fn on_dimms(&self) -> FrameState {
         let trays = self.placement.policy().trays().unwrap_or_default();
         if let Some(dimms) = &self.dimms {
-            dimms.hot.set(trays.hot);
+            dimms.are_hot(trays.hot);
         }
         // Pages in frames that are on no DIMM of the map have no colour.
         let decision = |&(at, decision): &(u64, Decision)| match decision {
@@ -235,7 +241,7 @@ impl FramePolicy {
     }
 
     /// Hot pages that have not been in use for a while are cold again.
-    fn cool_down(&mut self) {
+    pub(crate) fn cool_down(&mut self) {
         let Some(heat) = self.dimms.as_ref().and_then(|dimms| dimms.heat.as_ref()) else {
             return;
         };
@@ -248,177 +254,13 @@ impl FramePolicy {
             self.placement.recolour(frame, Colour::Cold);
         }
     }
-
-    /// Nanoseconds between two intervals, if the policy says it.
-    pub fn period(&self) -> Option<u64> {
-        if let Some(dimms) = &self.dimms {
-            return Some(dimms.period);
-        }
-        Some(self.placement.daemons().period).filter(|period| *period > 0)
-    }
-
-    fn fault(page: Page) -> Fault {
-        Fault {
-            vpn: page.key(),
-            thread: 0,
-            socket: 0,
-            write: true,
-            now: 0,
-        }
-    }
-}
-
-impl DecideFrames for FramePolicy {
-    fn found(&mut self, frame: u32, page: Page, hot: bool) {
-        if let Some(dimms) = &self.dimms {
-            dimms.colour.store(hot || dimms.all_hot, Ordering::Relaxed);
-        }
-        self.placement.found(&FramePolicy::fault(page), frame);
-    }
-
-    fn gone(&mut self, frame: u32) {
-        if let Some(heat) = self.heat() {
-            heat.clear(frame);
-        }
-        self.placement.lost(frame);
-    }
-
-    fn strayed(&mut self, from: u32, to: u32) {
-        if let Some(heat) = self.heat() {
-            heat.shift(from, to);
-        }
-        self.placement.strayed(from, to);
-    }
-
-    fn used(&mut self, frame: u32, writes: bool) {
-        if let Some(heat) = self.heat() {
-            let change = heat.add(frame, if writes { Source::Store } else { Source::Slow });
-            if change.overheated {
-                heat.cool();
-            }
-            if change.became_hot {
-                self.placement.recolour(frame, Colour::Hot);
-            }
-            return;
-        }
-        let Some(vpn) = self.placement.page_in(frame) else {
-            return;
-        };
-        self.placement.sample(&Sample {
-            vpn,
-            frame,
-            source: match writes {
-                true => Source::Store,
-                false => Source::Slow,
-            },
-            thread: 0,
-            now: 0,
-        });
-    }
-
-    fn offered(&mut self, frame: u32) {
-        self.placement.offer(frame);
-    }
-
-    fn withdrawn(&mut self, frame: u32) {
-        self.placement.withdraw(frame);
-    }
-
-    fn decide(&mut self, remaps: &mut Vec<Remap>) {
-        self.asked.clear();
-        self.placement.tick(0, &mut self.asked);
-        remaps.extend(self.asked.iter().map(|one| Remap {
-            from: one.from,
-            to: one.to,
-        }));
-    }
-
-    fn moved(&mut self, done: Remap) {
-        if let Some(vpn) = self.placement.page_in(done.from) {
-            let Remap { from, to } = done;
-            if let Some(heat) = self.heat() {
-                heat.shift(from, to);
-            }
-            self.placement.moved(&Move { vpn, from, to });
-            self.placement.withdraw(from);
-        }
-    }
-
-    fn fixed(&mut self, frame: u32) {
-        self.placement.fixed(frame);
-    }
-
-    fn review(&mut self) {
-        self.cool_down();
-        self.placement.review();
-    }
-
-    fn is_hot(&self, frame: u32) -> bool {
-        let policy = self.placement.policy();
-        policy.heat().is_some_and(|heat| heat.is_hot(frame)) || policy.is_hot(frame)
-    }
-
-    fn wants_uses(&self) -> bool {
-        if let Some(dimms) = &self.dimms {
-            return dimms.heat.is_some();
-        }
-        let daemons = self.placement.daemons();
-        daemons.period > 0 && daemons.sample_period > 0
-    }
-
-    fn wants_traffic(&self) -> bool {
-        self.dimms.as_ref().is_some_and(|dimms| dimms.governed)
-    }
-
-    fn traffic(&mut self, now: u64, bytes: u64) {
-        self.placement.traffic(now, bytes);
-        // What frames of the reserve are good for changes with it.
-        if let (Some(dimms), Some(trays)) = (&self.dimms, self.placement.policy().trays()) {
-            dimms.hot.set(trays.hot);
-        }
-    }
-
-    fn class(&self, frame: u32) -> u8 {
-        match &self.dimms {
-            None => {
-                let mut mates = self.placement.frames().bin_mates(frame);
-                u8::from(!mates.any(|mate| self.is_hot(mate)))
-            }
-            Some(dimms) => {
-                let at = dimms
-                    .frames
-                    .iter()
-                    .find(|d| frame.wrapping_sub(d.first) < d.frames);
-                // Of each node the first ones are hot.
-                at.map_or(0, |dimm| match dimm.place < dimms.hot.get() {
-                    true => 1,
-                    false => 2,
-                })
-            }
-        }
-    }
-
-    fn state(&self) -> FrameState {
-        if self.dimms.is_some() {
-            return self.on_dimms();
-        }
-        let pages = self.placement.mapping();
-        let pages = pages.map(|(frame, _)| (frame, self.is_hot(frame)));
-        let all = Conflicts::count(self.placement.topology(), pages);
-        FrameState {
-            pages: all.pages,
-            hot: all.hot,
-            misplaced: all.hot_in_conflict,
-            to_move: all.hot_to_move,
-            ..FrameState::default()
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tier::live_spec;
+    use crate::tier::{live_spec, wants};
+    use varve_live::tier::{Decide, Page, Remap};
 
     fn spans() -> Spans {
         Spans::parse("Node 0, zone Normal\n spanned 64\n start_pfn: 0\n", 4096).unwrap()
@@ -436,14 +278,14 @@ mod tests {
             ways: 1,
         };
         let spec = live_spec("dynamic").unwrap();
-        let mut policy = FramePolicy::of_bins(&spec, &spans(), 4096, cache).unwrap();
+        let mut policy = PagePolicy::of_bins(&spec, &spans(), 4096, cache).unwrap();
         for (number, frame) in [3, 11, 4, 21].into_iter().enumerate() {
-            policy.found(frame, page(number as u64), false);
+            policy.found(page(number as u64), Some(frame), false);
         }
         for _ in 0..4 {
             [3, 11, 4]
                 .into_iter()
-                .for_each(|frame| policy.used(frame, true));
+                .for_each(|frame| policy.used(frame, true, false));
         }
         assert_eq!((policy.state().hot, policy.state().misplaced), (3, 2));
         let mut remaps = Vec::new();
@@ -468,9 +310,9 @@ mod tests {
         policy.gone(30);
         assert_eq!(policy.state().pages, 3);
         // A page that cannot be moved stays, and the other one goes.
-        policy.found(19, page(9), false);
-        (0..6).for_each(|_| policy.used(19, true));
-        (0..9).for_each(|_| policy.used(11, true));
+        policy.found(page(9), Some(19), false);
+        (0..6).for_each(|_| policy.used(19, true, false));
+        (0..9).for_each(|_| policy.used(11, true, false));
         policy.fixed(19);
         policy.offered(30);
         remaps.clear();
@@ -488,14 +330,14 @@ mod tests {
             frames: 32,
         };
         let dimms = [dimm(0), dimm(32)];
-        let mut policy = FramePolicy::of_dimms(&spec, &spans(), &dimms, 4096, true).unwrap();
+        let mut policy = PagePolicy::of_dimms(&spec, &spans(), &dimms, 4096, true).unwrap();
         for frame in [1, 2, 40, 41] {
-            policy.found(frame, page(frame.into()), false);
+            policy.found(page(frame.into()), Some(frame), false);
         }
         [5, 6, 50, 51]
             .into_iter()
             .for_each(|frame| policy.offered(frame));
-        (0..4).for_each(|_| policy.used(40, true));
+        (0..4).for_each(|_| policy.used(40, true, false));
         assert_eq!(policy.state().dimms, [(0, 2), (1, 1)]);
         let mut remaps = Vec::new();
         policy.decide(&mut remaps);
@@ -505,18 +347,20 @@ mod tests {
         assert_eq!(policy.state().dimms, [(1, 0), (0, 3)]);
         assert_eq!(policy.state().to_move, 0);
         // What is not in use any more is cold again.
-        (0..200).for_each(|_| policy.used(50, true));
+        (0..200).for_each(|_| policy.used(50, true, false));
         policy.review();
         assert_eq!(policy.state().dimms, [(0, 1), (1, 2)]);
         // By name instead.
-        let mut policy = FramePolicy::of_dimms(&spec, &spans(), &dimms, 4096, false).unwrap();
-        policy.found(1, page(1), true);
-        policy.found(40, page(2), false);
+        let mut policy = PagePolicy::of_dimms(&spec, &spans(), &dimms, 4096, false).unwrap();
+        policy.found(page(1), Some(1), true);
+        policy.found(page(2), Some(40), false);
         assert_eq!(policy.state().dimms, [(1, 0), (0, 1)]);
         assert!(!policy.wants_uses());
         let spec = live_spec("channels").unwrap();
-        let mut policy = FramePolicy::of_dimms(&spec, &spans(), &dimms, 4096, true).unwrap();
-        (1..5).for_each(|frame| policy.found(frame, page(frame.into()), false));
+        let mut policy = PagePolicy::of_dimms(&spec, &spans(), &dimms, 4096, true).unwrap();
+        for frame in 1..5 {
+            policy.found(page(frame.into()), Some(frame), false);
+        }
         policy.offered(33);
         policy.offered(34);
         policy.decide(&mut remaps);
@@ -534,10 +378,10 @@ mod tests {
             first,
             frames: 32,
         });
-        let make = |spec: &str| FramePolicy::of_dimms(spec, &spans(), &dimms, 4096, false).unwrap();
-        assert!(make(&spec).wants_traffic());
-        assert!(!make(&live_spec("trays").unwrap()).wants_traffic());
-        let told = |policy: &mut FramePolicy, gbps: &[u64]| {
+        let make = |spec: &str| PagePolicy::of_dimms(spec, &spans(), &dimms, 4096, false).unwrap();
+        assert!(wants(&spec, false).unwrap().traffic);
+        assert!(!wants(&live_spec("trays").unwrap(), false).unwrap().traffic);
+        let told = |policy: &mut PagePolicy, gbps: &[u64]| {
             let mut remaps = Vec::new();
             let mut bytes = 0;
             for (second, gbps) in (1u64..).zip(gbps) {
@@ -550,7 +394,9 @@ mod tests {
         };
         let begin = || {
             let mut policy = make(&spec);
-            (0..4).for_each(|frame| policy.found(frame, page(frame.into()), true));
+            for frame in 0..4 {
+                policy.found(page(frame.into()), Some(frame), true);
+            }
             (8..12)
                 .chain(40..44)
                 .for_each(|frame| policy.offered(frame));
@@ -575,7 +421,7 @@ mod tests {
     fn what_does_not_go_with_the_machine_is_refused_in_a_line() {
         let bins = |bytes, ways| {
             let cache = CacheOfNodes { bytes, ways };
-            FramePolicy::of_bins("dynamic:period=1s", &spans(), 4096, cache)
+            PagePolicy::of_bins("dynamic:period=1s", &spans(), 4096, cache)
                 .err()
                 .unwrap()
         };
@@ -595,7 +441,7 @@ mod tests {
             first: 0,
             frames: 64,
         };
-        let why = FramePolicy::of_dimms(&spec, &spans(), &[one], 4096, true)
+        let why = PagePolicy::of_dimms(&spec, &spans(), &[one], 4096, true)
             .err()
             .unwrap();
         assert!(why.starts_with("3 hot DIMMs"), "{why}");

@@ -1,10 +1,10 @@
 //! What is seen of programs of this machine while a page policy moves their pages, for those who draw it: the same data as of a run
-//! on a model. Whoever decides is listened to, and decides as ever.
+//! on a model.
 
 use crate::seen::{Grid, Lane, LaneSpan, Rate, RateKind, Seen};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use varve_live::tier::{Decide, Page, Pages, Wish};
+use varve_live::tier::{Page, Pages};
 use varve_machine::model::ADDRESS_BITS;
 
 /// Intervals that are told apart at most: beyond, neighbours become one.
@@ -56,6 +56,18 @@ impl TierEye {
     /// What was seen until now.
     pub fn seen(&self) -> Seen {
         self.with(|seeing, now| seeing.seen(now))
+    }
+
+    pub(crate) fn used(&self, page: Page) {
+        self.with(|seeing, now| seeing.used(now, page));
+    }
+
+    pub(crate) fn is_at(&self, page: Page, fast: Option<bool>) {
+        self.with(|seeing, now| seeing.is_at(now, page, fast));
+    }
+
+    pub(crate) fn interval_ends(&self) {
+        self.with(|seeing, now| seeing.ends(now));
     }
 
     fn with<T>(&self, what: impl FnOnce(&mut Seeing, u64) -> T) -> T {
@@ -191,62 +203,6 @@ impl Seeing {
         ];
         rates.retain(|rate| rate.points.iter().any(|point| point.1 > 0.0));
         rates
-    }
-}
-
-/// Whoever decides, and who sees what is told to it, if somebody wants to see it.
-pub struct Witness<D> {
-    decide: D,
-    eye: Option<TierEye>,
-}
-
-impl<D> Witness<D> {
-    /// Tells an eye what whoever decides is told.
-    pub fn new(decide: D, eye: Option<TierEye>) -> Witness<D> {
-        Witness { decide, eye }
-    }
-}
-
-impl<D: Decide> Decide for Witness<D> {
-    fn appeared(&mut self, page: Page, fast: bool) -> Option<bool> {
-        self.decide.appeared(page, fast)
-    }
-
-    fn gone(&mut self, page: Page) {
-        self.decide.gone(page);
-    }
-
-    fn used(&mut self, page: Page, writes: bool, fast: bool) {
-        if let Some(eye) = &self.eye {
-            eye.with(|seeing, now| seeing.used(now, page));
-        }
-        self.decide.used(page, writes, fast);
-    }
-
-    fn decide(&mut self, wishes: &mut Vec<Wish>) {
-        if let Some(eye) = &self.eye {
-            eye.with(|seeing, now| seeing.ends(now));
-        }
-        self.decide.decide(wishes);
-    }
-
-    fn moved(&mut self, wish: &Wish) {
-        self.decide.moved(wish);
-    }
-
-    fn is_hot(&self, page: Page) -> bool {
-        self.decide.is_hot(page)
-    }
-
-    fn wants_uses(&self) -> bool {
-        self.decide.wants_uses()
-    }
-
-    fn is_at(&mut self, page: Page, fast: Option<bool>) {
-        if let Some(eye) = &self.eye {
-            eye.with(|seeing, now| seeing.is_at(now, page, fast));
-        }
-        self.decide.is_at(page, fast);
     }
 }
 

@@ -7,11 +7,10 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 use varve_live::tier::{
-    Allowance, Decide, Limits, Memory, Nodes, Observer, Outcome, Refusal, Room, Steering, Tiered,
-    Use,
+    Allowance, Limits, Memory, Nodes, Observer, OnNodes, Outcome, Refusal, Room, Steering, Use,
 };
 use varve_run::tier::{PagePolicy, live_spec};
-use varve_run::tier_seen::{TierEye, Witness};
+use varve_run::tier_seen::TierEye;
 
 const PAGE: u64 = 4096;
 const FAST: u32 = 0;
@@ -121,7 +120,9 @@ impl Nodes for TwoNodes {
     fn went(&mut self, _: u32, _: u32, _: u64) {}
 }
 
-fn steering(world: &Shared, spec: &str, fast_pages: u64, hold: u64) -> Steering<PagePolicy> {
+type OfNodes = Steering<PagePolicy, OnNodes>;
+
+fn steering(world: &Shared, spec: &str, fast_pages: u64, hold: u64) -> OfNodes {
     let policy = policy(spec, fast_pages);
     steered(world, policy, fast_pages, hold)
 }
@@ -135,20 +136,19 @@ fn policy(spec: &str, fast_pages: u64) -> PagePolicy {
     PagePolicy::new(&live_spec(spec).unwrap(), &room).unwrap()
 }
 
-fn steered<D: Decide>(world: &Shared, decide: D, fast_pages: u64, hold: u64) -> Steering<D> {
+fn steered(world: &Shared, decide: PagePolicy, fast_pages: u64, hold: u64) -> OfNodes {
     let limits = Limits {
         page_bytes: PAGE,
-        fast_pages,
         hold,
     };
-    let mut steering = Steering::new(decide, limits, Box::new(TwoNodes(world.clone())));
+    let places = OnNodes::new(Box::new(TwoNodes(world.clone())), fast_pages);
+    let mut steering = Steering::new(decide, limits, places);
     let (memory, observer) = (Table(world.clone()), Seen(world.clone()));
-    let process = Tiered::new(0, Box::new(memory), Box::new(observer));
-    steering.processes.push(process);
+    steering.add(0, 0, Box::new(memory), Box::new(observer));
     steering
 }
 
-fn interval<D: Decide>(steering: &mut Steering<D>, world: &Shared, bytes: u64) {
+fn interval(steering: &mut OfNodes, world: &Shared, bytes: u64) {
     world.borrow_mut().interval += 1;
     assert!(steering.look().is_empty());
     let allowed = Allowance {
@@ -283,8 +283,8 @@ proptest! {
         }
         world.borrow_mut().pinned = pinned;
         let eye = TierEye::new(PAGE);
-        let witness = Witness::new(policy("hotset", budget), Some(eye.clone()));
-        let mut steering = steered(&world, witness, budget, hold);
+        let policy = policy("hotset", budget).seen_by(Some(eye.clone()));
+        let mut steering = steered(&world, policy, budget, hold);
         for (start, count, gone) in steps {
             {
                 let mut world = world.borrow_mut();
@@ -349,12 +349,8 @@ fn what_the_system_refuses_is_counted_and_told() {
     assert_eq!((left[0].0, why), (0, Some(EPERM)));
     assert!(steering.look().is_empty());
     // One that has ended needs no reason.
-    let process = Tiered::new(
-        1,
-        Box::new(Table(world.clone())),
-        Box::new(Seen(world.clone())),
-    );
-    steering.processes.push(process);
+    let (memory, observer) = (Table(world.clone()), Seen(world.clone()));
+    steering.add(1, 1, Box::new(memory), Box::new(observer));
     world.borrow_mut().look_fails = Some(ESRCH);
     let left = steering.look();
     assert!(left.len() == 1 && left[0].1.is_none(), "{left:?}");

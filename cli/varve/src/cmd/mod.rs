@@ -55,7 +55,6 @@ pub mod table;
 pub mod tier;
 mod tier_drawn;
 mod tier_frames;
-mod tier_frames_said;
 mod tier_said;
 mod tier_way;
 mod timeout;

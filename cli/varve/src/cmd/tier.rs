@@ -1,7 +1,7 @@
 //! `varve tier`: pages of programs that run already, between fast and slow memory, as a page policy decides.
 
 use super::tier_said::{beginning, nodes_line};
-use super::tier_way::{options, period, stop_flag_unless_command, told, way};
+use super::tier_way::{options, stop_flag_unless_command, told};
 use super::{tier_drawn, tier_frames};
 use crate::args::tier::TierArgs;
 use crate::ui::{self, Done, Failure, wrong};
@@ -10,9 +10,9 @@ use std::path::Path;
 use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
 use varve_live::tier::{Target, TierOptions, group, rivals, tier as run};
-use varve_pages::policies::Live;
-use varve_run::tier::{PagePolicy, live_spec};
-use varve_run::tier_seen::{TierEye, Witness};
+use varve_pages::policies::{Entry, Live, Needs};
+use varve_run::tier::{PagePolicy, Wants, live_spec, wants};
+use varve_run::tier_seen::TierEye;
 
 pub fn tier(a: &TierArgs) -> Done {
     let target = target(a)?;
@@ -20,31 +20,55 @@ pub fn tier(a: &TierArgs) -> Done {
     ui::programs_elsewhere(None, a.json)?;
     let spec = live_spec(&a.policy).map_err(wrong)?;
     let entry = varve_pages::policies::entry(&spec).map_err(wrong)?;
-    if entry.live == Live::Frames {
-        if a.out.is_some() {
+    refuse_what_does_nothing(a, entry)?;
+    let wants = wants(&spec, !a.hot.is_empty()).map_err(wrong)?;
+    match entry.live {
+        Live::Frames => tier_frames::tier(a, &target, entry, &spec, &wants),
+        _ => nodes(a, &target, &spec, &wants),
+    }
+}
+
+/// Refuses options that are of policies of another kind.
+fn refuse_what_does_nothing(a: &TierArgs, entry: &Entry) -> Result<(), Failure> {
+    let frames = entry.live == Live::Frames;
+    let bins = frames && entry.needs == Needs::MemoryMode;
+    let dimms = frames && !bins;
+    let what = match (frames, bins) {
+        (false, _) => "chooses nodes, and no frames",
+        (true, true) => "is about bins of a cache, and no DIMMs",
+        (true, false) => "is about DIMMs, and no bins of a cache",
+    };
+    let of_nodes = "chooses frames, whatever their node";
+    let of_pictures = "chooses frames, and pictures are of nodes";
+    for (given, option, goes, why) in [
+        (a.out.is_some(), "--out", !frames, of_pictures),
+        (a.fast.is_some(), "--fast", !frames, of_nodes),
+        (a.nodes.is_some(), "--nodes", !frames, of_nodes),
+        (a.cache.is_some(), "--cache", bins, what),
+        (a.ways != 1, "--ways", bins, what),
+        (a.reserve.is_some(), "--reserve", frames, what),
+        (a.dimm_map.is_some(), "--dimm-map", dimms, what),
+        (!a.hot.is_empty(), "--hot", dimms, what),
+    ] {
+        if given && !goes {
+            let name = entry.name;
+            let or = if option == "--out" {
+                ", or take another policy"
+            } else {
+                ""
+            };
             return Err(wrong(format!(
-                "--out: page policy {} chooses frames, and pictures are of nodes: leave it out, or take another policy",
-                entry.name
+                "{option}: page policy {name} {why}: leave it out{or}"
             )));
         }
-        return tier_frames::tier(a, &target, entry, &spec);
     }
+    Ok(())
+}
+
+/// With a policy that chooses nodes.
+fn nodes(a: &TierArgs, target: &Target, spec: &str, wants: &Wants) -> Done {
     if let Some(folder) = &a.out {
         ui::can_hold_results(folder, "--out")?;
-    }
-    for (given, option) in [
-        (a.cache.is_some(), "--cache"),
-        (a.ways != 1, "--ways"),
-        (a.reserve.is_some(), "--reserve"),
-        (a.dimm_map.is_some(), "--dimm-map"),
-        (!a.hot.is_empty(), "--hot"),
-    ] {
-        if given {
-            return Err(wrong(format!(
-                "{option}: page policy {} chooses nodes, and no frames: leave it out",
-                entry.name
-            )));
-        }
     }
     let kinds = kinds(a)?;
     let mut notes = Vec::new();
@@ -64,45 +88,32 @@ pub fn tier(a: &TierArgs) -> Done {
             false => notes.push(rival.line),
         }
     }
-    let (_, given) = varve_spec::split(&spec);
-    let period = period(&spec, entry.wakes(given).map_err(wrong)?)?;
-    let way = match entry.goes_by_use(given).map_err(wrong)? {
-        true => Some(way(a)?),
-        false => None,
-    };
-    if way.is_none() && a.observe.is_some() {
-        return Err(wrong(format!(
-            "--observe: page policy {spec} does not go by what is in use: leave --observe out"
-        )));
-    }
-    let stop = stop_flag_unless_command(&target);
+    let stop = stop_flag_unless_command(target);
     let options = TierOptions {
         kinds,
         fast_bytes: a.fast.map(|bytes| bytes.0),
-        ..options(a, &spec, way, period, &stop)
+        ..options(a, spec, wants, &stop)?
     };
     let eye = OnceCell::new();
     let report = run(
-        &target,
+        target,
         &options,
         |room| {
             let eye = a
                 .out
                 .is_some()
                 .then(|| eye.get_or_init(|| TierEye::new(room.page_bytes)).clone());
-            Ok(Witness::new(PagePolicy::new(&spec, room)?, eye))
+            Ok(PagePolicy::new(spec, room)?.seen_by(eye))
         },
         |begun| {
-            let first = nodes_line(&spec, &options, begun);
-            beginning(&first, &options, begun, &notes)
-                .iter()
-                .for_each(|line| eprintln!("varve: {line}"));
+            let first = nodes_line(spec, &options, begun);
+            beginning(first, &options, begun, &notes);
         },
     );
     if let (Some(folder), Some(eye), Ok(report)) = (&a.out, eye.get(), &report) {
-        tier_drawn::draw(folder, &spec, report, eye)?;
+        tier_drawn::draw(folder, spec, report, eye)?;
     }
-    told(a, &spec, report)
+    told(a, spec, report)
 }
 
 fn target(a: &TierArgs) -> Result<Target, Failure> {

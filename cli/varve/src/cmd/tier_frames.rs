@@ -1,29 +1,19 @@
 //! `varve tier` with a policy that chooses frames.
 
-use super::tier_frames_said::size;
-use super::tier_said::{beginning, names};
-use super::tier_way::{options, period, stop_flag_unless_command, told, way};
+use super::tier_said::{beginning, names, size};
+use super::tier_way::{options, stop_flag_unless_command, told};
 use crate::args::tier::TierArgs;
 use crate::ui::{Done, Failure, wrong};
 use std::path::Path;
 use varve_live::probe::{Topology, dimm_places};
-use varve_live::tier::{
-    DecideFrames, DimmFrames, DimmRange, Energy, FrameOptions, Spans, Target, tier_frames,
-};
+use varve_live::tier::{DimmFrames, DimmRange, Energy, FrameOptions, Spans, Target, tier_frames};
 use varve_live::traffic::MachineTraffic;
 use varve_pages::policies::{Entry, Needs};
 use varve_run::dimm_map;
-use varve_run::tier_frames::{CacheOfNodes, FramePolicy};
+use varve_run::tier::{PagePolicy, Wants};
+use varve_run::tier_frames::CacheOfNodes;
 
-pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str) -> Done {
-    for (given, option) in [(a.fast.is_some(), "--fast"), (a.nodes.is_some(), "--nodes")] {
-        if given {
-            return Err(wrong(format!(
-                "{option}: page policy {} chooses frames, whatever their node: leave it out",
-                entry.name
-            )));
-        }
-    }
+pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str, wants: &Wants) -> Done {
     if let Some(page) = a.page.filter(|page| ![4096, 2 << 20].contains(&page.0)) {
         return Err(wrong(format!(
             "--page: {} bytes: frames have 4KiB or 2MiB",
@@ -31,18 +21,9 @@ pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str) -> Done {
         )));
     }
     let about = About::of(a, entry)?;
-    let trial = about.trial(spec).map_err(wrong)?;
-    let period = period(spec, trial.period())?;
-    let way = match trial.wants_uses() {
-        true => Some(way(a)?),
-        false => None,
-    };
-    if way.is_none() && a.observe.is_some() {
-        return Err(wrong(format!(
-            "--observe: page policy {spec} does not go by what is in use here: leave --observe out"
-        )));
-    }
-    let traffic = match trial.wants_traffic() {
+    let stop = stop_flag_unless_command(target);
+    let options = options(a, spec, wants, &stop)?;
+    let traffic = match wants.traffic {
         true => Some(MachineTraffic::at(Path::new("/")).map_err(|why| {
             wrong(format!(
                 "--policy {spec}: model= goes by the bandwidth of the machine, and that cannot be seen: {why}; or leave model= out"
@@ -50,8 +31,6 @@ pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str) -> Done {
         })?),
         false => None,
     };
-    let stop = stop_flag_unless_command(target);
-    let options = options(a, spec, way, period, &stop);
     let frames = FrameOptions {
         reserve: a.reserve.map_or(about.reserve(), |bytes| bytes.0),
         reserve_given: a.reserve.is_some(),
@@ -81,9 +60,7 @@ pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str) -> Done {
                 names(begun),
                 about.words(begun.room.page_bytes)
             );
-            beginning(&first, &options, begun, &notes)
-                .iter()
-                .for_each(|line| eprintln!("varve: {line}"));
+            beginning(first, &options, begun, &notes);
         },
     );
     told(a, spec, report)
@@ -99,27 +76,7 @@ enum About {
 
 impl About {
     fn of(a: &TierArgs, entry: &Entry) -> Result<About, Failure> {
-        let of_bins = entry.needs == Needs::MemoryMode;
-        let (wrong_ones, what) = match of_bins {
-            true => (
-                [
-                    (a.dimm_map.is_some(), "--dimm-map"),
-                    (!a.hot.is_empty(), "--hot"),
-                ],
-                "bins of a cache, and no DIMMs",
-            ),
-            false => (
-                [(a.cache.is_some(), "--cache"), (a.ways != 1, "--ways")],
-                "DIMMs, and no bins of a cache",
-            ),
-        };
-        if let Some((_, option)) = wrong_ones.into_iter().find(|(given, _)| *given) {
-            return Err(wrong(format!(
-                "{option}: page policy {} is about {what}: leave it out",
-                entry.name
-            )));
-        }
-        if of_bins {
+        if entry.needs == Needs::MemoryMode {
             return cache(a).map(About::Bins);
         }
         let map = match &a.dimm_map {
@@ -136,42 +93,17 @@ impl About {
         })
     }
 
-    /// A policy on a machine of a few frames, to see what it wants.
-    fn trial(&self, spec: &str) -> Result<FramePolicy, String> {
-        let zones = "Node 0, zone Normal\n spanned 512\n start_pfn: 0\n";
-        let spans = Spans::parse(zones, 4096)?;
-        match self {
-            About::Bins(cache) => {
-                let small = CacheOfNodes {
-                    bytes: 64 * 4096 * u64::from(cache.ways),
-                    ..*cache
-                };
-                FramePolicy::of_bins(spec, &spans, 4096, small)
-            }
-            About::Dimms { map, by_use } => {
-                let dimm = |(first, dimm): (u32, &DimmRange)| DimmFrames {
-                    name: dimm.name.clone(),
-                    node: 0,
-                    first,
-                    frames: 1,
-                };
-                let dimms: Vec<DimmFrames> = (0..).zip(map).map(dimm).collect();
-                FramePolicy::of_dimms(spec, &spans, &dimms, 4096, *by_use)
-            }
-        }
-    }
-
     fn policy(
         &self,
         spec: &str,
         spans: &Spans,
         dimms: &[DimmFrames],
         page_bytes: u64,
-    ) -> Result<FramePolicy, String> {
+    ) -> Result<PagePolicy, String> {
         match self {
-            About::Bins(cache) => FramePolicy::of_bins(spec, spans, page_bytes, *cache),
+            About::Bins(cache) => PagePolicy::of_bins(spec, spans, page_bytes, *cache),
             About::Dimms { by_use, .. } => {
-                FramePolicy::of_dimms(spec, spans, dimms, page_bytes, *by_use)
+                PagePolicy::of_dimms(spec, spans, dimms, page_bytes, *by_use)
             }
         }
     }

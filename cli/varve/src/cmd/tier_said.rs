@@ -1,9 +1,13 @@
 //! What `varve tier` says at its beginning and at its end.
 
-use super::tier_frames_said::size;
 use serde_json::{Value, json};
 use varve_live::nodes::Kinds;
-use varve_live::tier::{Begun, TierOptions, TierReport};
+use varve_live::tier::{Begun, FrameReport, TierOptions, TierReport};
+use varve_report::fmt::bytes;
+
+pub(super) fn size(number: u64) -> String {
+    bytes(number as f64)
+}
 
 /// The processes to begin with.
 pub fn names(begun: &Begun) -> String {
@@ -29,9 +33,9 @@ pub fn nodes_line(spec: &str, o: &TierOptions, begun: &Begun) -> String {
     )
 }
 
-/// Lines for the beginning.
-pub fn beginning(first: &str, o: &TierOptions, begun: &Begun, notes: &[String]) -> Vec<String> {
-    let mut lines = vec![first.to_string()];
+/// Says what begins.
+pub fn beginning(first: String, o: &TierOptions, begun: &Begun, notes: &[String]) {
+    let mut lines = vec![first];
     match o.way {
         None => lines.push("observed: nothing; the policy does not go by what is in use".into()),
         Some(way) => {
@@ -55,7 +59,12 @@ pub fn beginning(first: &str, o: &TierOptions, begun: &Begun, notes: &[String]) 
     ));
     let all = notes.iter().chain(&begun.notes);
     lines.extend(all.map(|note| format!("note: {note}")));
-    lines
+    say(&lines);
+}
+
+/// A program's own output is on standard output; ours goes beside it.
+pub fn say(lines: &[String]) {
+    lines.iter().for_each(|line| eprintln!("varve: {line}"));
 }
 
 fn round(number: f64) -> f64 {
@@ -64,10 +73,38 @@ fn round(number: f64) -> f64 {
 
 /// Lines for the end.
 pub fn end(r: &TierReport) -> Vec<String> {
+    let c = &r.counts;
     let mut lines = match &r.frames {
-        Some(frames) => super::tier_frames_said::end(r, frames),
+        Some(frames) => of_frames(r, frames),
         None => of_nodes(r),
     };
+    let refused = c.refused.iter().map(|(why, bytes)| (why.words(), *bytes));
+    lines.extend(listed("not moved: ", amounts(refused)));
+    lines.extend(match r.frames {
+        Some(_) => (c.over_rate > 0).then(|| {
+            format!(
+                "exchanges waited {} times because that interval's bytes or time were used up",
+                c.over_rate
+            )
+        }),
+        None => {
+            let waited = c.waited().into_iter().filter(|(times, _)| *times > 0);
+            let waited = waited.map(|(times, why)| format!("{times} times because {why}"));
+            listed("pages waited: ", waited.collect())
+        }
+    });
+    if c.without_place > 0 {
+        lines.push(format!(
+            "{} pages stayed where they were: the policy had no place for them",
+            c.without_place
+        ));
+    }
+    if c.by_others > 0 && r.frames.is_none() {
+        lines.push(format!(
+            "others moved {} between fast and slow memory",
+            size(c.by_others)
+        ));
+    }
     let share = |seconds: f64| 100.0 * seconds / r.seconds.max(1e-9);
     let monitor = match r.monitor_seconds > 0.0 {
         true => format!(
@@ -88,6 +125,19 @@ pub fn end(r: &TierReport) -> Vec<String> {
     });
     lines.extend(r.notes.iter().map(|note| format!("note: {note}")));
     lines
+}
+
+/// Sizes, and what they are of.
+fn amounts(all: impl IntoIterator<Item = (impl AsRef<str>, u64)>) -> Vec<String> {
+    let of = |(what, bytes): (_, u64)| (size(bytes), what);
+    let all = all.into_iter().map(of);
+    all.map(|(size, what)| format!("{size} {}", what.as_ref()))
+        .collect()
+}
+
+/// A line of several things, if there are any.
+fn listed(first: &str, all: Vec<String>) -> Option<String> {
+    (!all.is_empty()).then(|| format!("{first}{}", all.join(", ")))
 }
 
 /// What came of nodes.
@@ -124,38 +174,76 @@ fn of_nodes(r: &TierReport) -> Vec<String> {
             size(r.hot.1)
         ));
     }
-    let not: Vec<String> = c
-        .refused
-        .iter()
-        .map(|(why, bytes)| format!("{} {}", size(*bytes), why.words()))
-        .collect();
-    if !not.is_empty() {
-        lines.push(format!("not moved: {}", not.join(", ")));
+    lines
+}
+
+/// What came of frames.
+fn of_frames(r: &TierReport, f: &FrameReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    let pages = |pages: u64| size(pages * r.page_bytes);
+    let kinds = f.kinds.iter();
+    let kinds = kinds.map(|(kind, bytes)| format!("{} of {}", size(*bytes), kind.words()));
+    lines.extend(listed("in the account: ", kinds.collect()));
+    let not = f.unplaced.iter().map(|(why, bytes)| (why.words(), *bytes));
+    lines.extend(listed("in no account: ", amounts(not)));
+    lines.push(format!(
+        "hot: {}, of which {} {}; the most at a time were {}",
+        pages(f.state.hot),
+        pages(f.state.misplaced),
+        match f.state.dimms.is_empty() {
+            true => "conflict with hot pages of their bins",
+            false => "are on DIMMs for cold pages",
+        },
+        pages(f.most_misplaced)
+    ));
+    if !f.state.dimms.is_empty() {
+        lines.extend(of_dimms(r, f));
     }
-    let waited: Vec<String> = [
-        (c.over_budget, "the budget of fast memory was used up"),
-        (c.full, "the node was full"),
-        (c.over_rate, "that second's bytes were moved"),
-    ]
-    .iter()
-    .filter(|(times, _)| *times > 0)
-    .map(|(times, why)| format!("{times} times because {why}"))
-    .collect();
-    if !waited.is_empty() {
-        lines.push(format!("pages waited: {}", waited.join(", ")));
-    }
-    if c.without_place > 0 {
+    lines.push(format!(
+        "exchanged the frames of {} in {} intervals; the policy asked for {} exchanges; the reserve is {}",
+        size(r.counts.exchanged),
+        r.counts.intervals,
+        r.counts.wishes,
+        size(f.reserve)
+    ));
+    let besides = [
+        ("came into other frames than the chosen ones", f.elsewhere),
+        ("were moved by others", r.counts.by_others),
+        ("were on another node for a while", f.brought_home),
+        ("are on another node still", f.away),
+    ];
+    let besides = besides.into_iter().filter(|(_, bytes)| *bytes > 0);
+    lines.extend(listed("besides: ", amounts(besides)));
+    lines
+}
+
+/// What came of DIMMs.
+fn of_dimms(r: &TierReport, f: &FrameReport) -> Vec<String> {
+    let of = |(at, (hot, cold)): (usize, &(u64, u64))| {
+        let [hot, cold] = [hot, cold].map(|pages| size(pages * r.page_bytes));
+        format!("{}. {hot} hot, {cold} cold", at + 1)
+    };
+    let all: Vec<String> = f.state.dimms.iter().enumerate().map(of).collect();
+    let mut lines = vec![format!("on the DIMMs: {}", all.join("; "))];
+    if !f.state.governed.is_empty() {
+        let one = |&(at, hot, undone): &(u64, usize, bool)| {
+            let back = match undone {
+                true => ", since the last remap did not raise the bandwidth",
+                false => "",
+            };
+            format!("{hot} from {:.0} s on{back}", at as f64 / 1e9)
+        };
+        let all: Vec<String> = f.state.governed.iter().map(one).collect();
         lines.push(format!(
-            "{} pages stayed where they were: the policy had no place for them",
-            c.without_place
+            "hot DIMMs of each node, by bandwidth: {}",
+            all.join("; ")
         ));
     }
-    if c.by_others > 0 {
-        lines.push(format!(
-            "others moved {} between fast and slow memory",
-            size(c.by_others)
-        ));
-    }
+    lines.extend(f.watts.map(|(before, after)| {
+        format!(
+            "power of the DRAM: {before:.2} W before the first exchange, {after:.2} W after the last one (RAPL)"
+        )
+    }));
     lines
 }
 
@@ -195,7 +283,36 @@ pub fn as_json(spec: &str, r: &TierReport) -> Value {
         "hot_in_fast_bytes": r.hot.1,
         "core_share": r.cpu_seconds / r.seconds.max(1e-9),
         "monitor_core_share": r.monitor_seconds / r.seconds.max(1e-9),
-        "frames": r.frames.as_ref().map(super::tier_frames_said::as_json),
+        "frames": r.frames.as_ref().map(frames_as_json),
         "notes": r.notes,
+    })
+}
+
+/// What there is of frames alone.
+fn frames_as_json(f: &FrameReport) -> Value {
+    let kinds = f.kinds.iter();
+    let kinds = kinds.map(|(kind, bytes)| json!({"what": kind.words(), "bytes": bytes}));
+    let unplaced = f.unplaced.iter();
+    let unplaced = unplaced.map(|(why, bytes)| json!({"what": why.words(), "bytes": bytes}));
+    let dimms = f.state.dimms.iter();
+    let dimms = dimms.map(|(hot, cold)| json!({"hot_pages": hot, "cold_pages": cold}));
+    let governed = f.state.governed.iter();
+    let governed = governed.map(|(at, hot, undone)| json!({"seconds": *at as f64 / 1e9, "hot_dimms": hot, "undone": undone}));
+    json!({
+        "elsewhere_bytes": f.elsewhere,
+        "brought_home_bytes": f.brought_home,
+        "away_bytes": f.away,
+        "reserve_bytes": f.reserve,
+        "in_account": kinds.collect::<Vec<_>>(),
+        "in_no_account": unplaced.collect::<Vec<_>>(),
+        "pages": f.state.pages,
+        "hot_pages": f.state.hot,
+        "misplaced_hot_pages": f.state.misplaced,
+        "most_misplaced_hot_pages": f.most_misplaced,
+        "pages_to_move": f.state.to_move,
+        "dimms": dimms.collect::<Vec<_>>(),
+        "hot_dimms": f.state.hot_dimms,
+        "governed": governed.collect::<Vec<_>>(),
+        "dram_watts": f.watts.map(|(before, after)| json!({"before": before, "after": after})),
     })
 }

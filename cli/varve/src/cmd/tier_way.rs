@@ -1,7 +1,7 @@
 //! What `varve tier` does alike for nodes and for frames: how uses are seen, how often, and what is told at the end.
 
 use super::live::ended;
-use super::tier_said::{as_json, end};
+use super::tier_said::{as_json, end, say};
 use crate::args::tier::TierArgs;
 use crate::ui::{Done, Failure, failed, print, stop_flag, wrong};
 use std::process::ExitCode;
@@ -9,13 +9,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use varve_live::nodes::Kinds;
 use varve_live::tier::{Target, TierError, TierOptions, TierReport, Way, first_way};
+use varve_run::tier::Wants;
 
 /// Between two intervals of a policy that has no daemon: new pages are placed.
 const PERIOD: Duration = Duration::from_secs(1);
 /// The shortest interval: the kernel's monitor tells no sooner, and looks at more of them would find nothing new.
 const SHORTEST: Duration = Duration::from_millis(10);
+
 /// The time between two intervals, of which a policy says something or not.
-pub(super) fn period(spec: &str, said: Option<u64>) -> Result<Duration, Failure> {
+fn period(spec: &str, said: Option<u64>) -> Result<Duration, Failure> {
     match said.map_or(PERIOD, Duration::from_nanos) {
         period if period < SHORTEST => Err(wrong(format!(
             "--policy {spec}: the shortest period of a live policy is 10ms"
@@ -28,11 +30,20 @@ pub(super) fn period(spec: &str, said: Option<u64>) -> Result<Duration, Failure>
 pub(super) fn options<'a>(
     a: &TierArgs,
     policy: &'a str,
-    way: Option<Way>,
-    period: Duration,
+    wants: &Wants,
     stop: &'a AtomicBool,
-) -> TierOptions<'a> {
-    TierOptions {
+) -> Result<TierOptions<'a>, Failure> {
+    let period = period(policy, wants.period)?;
+    let way = match (wants.uses, a.observe) {
+        (true, _) => Some(way(a)?),
+        (false, None) => None,
+        (false, Some(_)) => {
+            return Err(wrong(format!(
+                "--observe: page policy {policy} does not go by what is in use: leave --observe out"
+            )));
+        }
+    };
+    Ok(TierOptions {
         policy,
         kinds: Kinds {
             fast: Vec::new(),
@@ -47,7 +58,7 @@ pub(super) fn options<'a>(
         hold: a.hold,
         time: a.time,
         stop,
-    }
+    })
 }
 
 /// Tells what it came to.
@@ -60,10 +71,7 @@ pub(super) fn told(a: &TierArgs, spec: &str, report: Result<TierReport, TierErro
     })?;
     match a.json {
         true => print(serde_json::to_string_pretty(&as_json(spec, &report)).unwrap_or_default()),
-        // The program's own output is on standard output; ours goes beside it.
-        false => end(&report)
-            .iter()
-            .for_each(|line| eprintln!("varve: {line}")),
+        false => say(&end(&report)),
     }
     match report.status {
         Some(status) => ended(&status),
@@ -82,7 +90,7 @@ pub(super) fn stop_flag_unless_command(
 }
 
 /// The way to see what is in use: the one that was asked for, or the first that there is.
-pub(super) fn way(a: &TierArgs) -> Result<Way, Failure> {
+fn way(a: &TierArgs) -> Result<Way, Failure> {
     let Some(way) = a.observe else {
         return first_way().map_err(|why| failed(format!("nothing sees what is in use: {why}")));
     };

@@ -60,42 +60,90 @@ impl Hasher for PageHasher {
     }
 }
 
-/// A page that is to be moved.
+/// A page that is to go from one frame to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
-    /// Which one.
-    pub page: Page,
-    /// To fast memory, or to slow memory.
-    pub fast: bool,
-    /// The page whose place it takes: that one has to be moved first.
-    pub after: Option<Page>,
+pub struct Remap {
+    /// Where it is.
+    pub from: u32,
+    /// Where it is to be. If another page is there, that one has to go first.
+    pub to: u32,
 }
 
-/// Whoever decides in which memory pages are. It is told what is seen, and never sees a process or a node.
+/// How things are where frames are chosen, in pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrameState {
+    /// Pages that are known.
+    pub pages: u64,
+    /// Hot pages.
+    pub hot: u64,
+    /// Hot pages where they should not be: in a bin with more hot pages than it holds at once, or on a DIMM for cold ones.
+    pub misplaced: u64,
+    /// How many pages would have to move to end that.
+    pub to_move: u64,
+    /// Hot and cold pages of each DIMM, where DIMMs are what it is about.
+    pub dimms: Vec<(u64, u64)>,
+    /// Hot DIMMs of each node, where DIMMs are what it is about.
+    pub hot_dimms: usize,
+    /// What bandwidth led to: when, in ns, how many DIMMs were to be hot from then on, and whether that took back the last time.
+    pub governed: Vec<(u64, usize, bool)>,
+}
+
+/// Whoever decides in which frame a page is to be. It is told what is seen, and never sees a process or a node. Where nodes are
+/// chosen, a frame stands for room in fast or in slow memory. Where frames are, they are numbers of [`super::Spans`].
 pub trait Decide {
-    /// A page was found, in fast memory or not. The answer is whether it is to be in fast memory; `None`: nothing is known of it from
-    /// now on, and it stays where it is.
-    fn appeared(&mut self, page: Page, fast: bool) -> Option<bool>;
+    /// A page was found, in this frame if frames are chosen. `hot`: its owner says so. The answer is the frame that it is to be in.
+    /// `None`: nothing is known of it from now on, and it stays where it is.
+    fn found(&mut self, page: Page, frame: Option<u32>, hot: bool) -> Option<u32>;
 
-    /// A page is no more.
-    fn gone(&mut self, page: Page);
+    /// The page in this frame is no more, or is another one's.
+    fn gone(&mut self, frame: u32);
 
-    /// A page was seen in use. `fast` is where it is.
-    fn used(&mut self, page: Page, writes: bool, fast: bool);
+    /// The page in this frame was seen in use. `fast`: it is in fast memory now, wherever it is to be.
+    fn used(&mut self, frame: u32, writes: bool, fast: bool);
 
-    /// Appends what is to be moved, in order. Those that were not moved since the last time are forgotten.
-    fn decide(&mut self, wishes: &mut Vec<Wish>);
+    /// Appends what is to be moved, in order. What is not moved until the next time is forgotten.
+    fn decide(&mut self, remaps: &mut Vec<Remap>);
 
-    /// A wish of the last [`Decide::decide`] was carried out.
-    fn moved(&mut self, wish: &Wish);
+    /// One of the last [`Decide::decide`] was carried out. Where frames are chosen, the one that was left is not in the reserve.
+    fn moved(&mut self, done: Remap);
 
-    /// Where a page is now, whoever moved it: in fast memory or in slow memory; `None`: it is no more. Told of those too of which nothing
-    /// is decided. Decisions need it not, but who shows where pages are does.
-    fn is_at(&mut self, _page: Page, _fast: Option<bool>) {}
+    /// The page in a frame, if it is known.
+    fn page_in(&self, frame: u32) -> Option<Page>;
 
-    /// Whether a page is thought to be hot.
-    fn is_hot(&self, page: Page) -> bool;
+    /// Whether a frame is one of fast memory.
+    fn is_fast(&self, frame: u32) -> bool;
+
+    /// Whether the page in this frame is thought to be hot.
+    fn is_hot(&self, frame: u32) -> bool;
 
     /// Whether it wants to be told what is in use.
     fn wants_uses(&self) -> bool;
+
+    /// Where a page is now, whoever moved it: in fast memory or in slow memory; `None`: it is no more. Told of those too of which
+    /// nothing is decided. Decisions need it not, but who shows where pages are does.
+    fn is_at(&mut self, _page: Page, _fast: Option<bool>) {}
+
+    /// The page in `from` is in `to` now, without having been asked to. This and what follows is told where frames are chosen.
+    fn strayed(&mut self, from: u32, to: u32);
+
+    /// This frame is in the reserve from now on.
+    fn offered(&mut self, frame: u32);
+
+    /// It is not any more.
+    fn withdrawn(&mut self, frame: u32);
+
+    /// The page in this frame cannot be moved, for now.
+    fn fixed(&mut self, frame: u32);
+
+    /// What was forgotten is to be looked at again.
+    fn review(&mut self);
+
+    /// So many bytes have gone to memory and back since the beginning, by now, in ns.
+    fn traffic(&mut self, _now: u64, _bytes: u64) {}
+
+    /// What a frame of the reserve would be good for: 0 for nothing, 1 and more for one of several things.
+    fn class(&self, frame: u32) -> u8;
+
+    /// How things are.
+    fn state(&self) -> FrameState;
 }

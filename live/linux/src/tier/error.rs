@@ -63,3 +63,15 @@ pub enum TierError {
     #[error("{0}")]
     Policy(String),
 }
+
+impl TierError {
+    /// Why a process whose memory cannot be looked at is not taken in.
+    pub(super) fn of_memory(process: u32, error: io::Error) -> TierError {
+        match error.kind() {
+            io::ErrorKind::NotFound => TierError::Gone(process),
+            io::ErrorKind::PermissionDenied => TierError::Foreign(process),
+            _ if error.raw_os_error() == Some(libc::ESRCH) => TierError::NoMemory(process),
+            _ => TierError::Refused { process, error },
+        }
+    }
+}

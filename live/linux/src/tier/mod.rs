@@ -3,8 +3,8 @@
 //! ```text
 //! decide.rs   what is told to whoever decides, and what comes back: the policies of `pages` are joined in `run`
 //! steer.rs    one interval after the other, within budgets; without any system call
-//! frames/     the same, of chosen frames rather than nodes
-//! steers.rs   what the loop needs of either
+//! nodes.rs    what steering is of nodes of fast and slow memory
+//! frames/     what it is of chosen frames
 //! observe/    how it is seen which pages are in use
 //! memory.rs   which pages of a process are there, on which nodes; moving them
 //! room.rs     the nodes, and how much room each has
@@ -24,6 +24,7 @@ mod decide;
 mod error;
 mod frames;
 mod memory;
+mod nodes;
 mod observe;
 mod options;
 mod report;
@@ -33,21 +34,20 @@ mod run;
 mod sizes;
 mod state;
 mod steer;
-mod steers;
 mod who;
 
-pub use decide::{Decide, Page, PageHasher, Pages, Wish};
+pub use decide::{Decide, FrameState, Page, PageHasher, Pages, Remap};
 pub use error::TierError;
 pub use frames::{
-    DecideFrames, DimmFrames, DimmRange, Energy, FrameOptions, FrameReport, FrameState, Kind,
-    Remap, Span, Spans, Unplaced,
+    DimmFrames, DimmRange, Energy, FrameOptions, FrameReport, Kind, Span, Spans, Unplaced,
 };
 pub use memory::{Memory, Outcome, Refusal, by_node};
+pub use nodes::{Nodes, OnNodes};
 pub use observe::{Observer, Use, Way, first as first_way};
 pub use options::{Begun, Room, Target, TierOptions};
 pub use report::{Counts, TierReport, TieredProcess};
 pub use rivals::{Rival, rivals};
 pub use run::{tier, tier_frames};
 pub use state::{HeatOf, Part, TierState, states};
-pub use steer::{Allowance, Limits, Nodes, Steering, Tiered};
+pub use steer::{Allowance, Limits, Steering, Tiered};
 pub use who::group;

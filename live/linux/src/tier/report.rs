@@ -36,6 +36,15 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Times that pages waited, and why.
+    pub fn waited(&self) -> [(u64, &'static str); 3] {
+        [
+            (self.over_budget, "the budget of fast memory was used up"),
+            (self.full, "the node was full"),
+            (self.over_rate, "that second's bytes were moved"),
+        ]
+    }
+
     /// Adds what became of a page.
     pub fn add(&mut self, fast: bool, outcome: &Outcome) {
         match fast {

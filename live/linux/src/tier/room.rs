@@ -1,6 +1,6 @@
 //! The nodes of this machine, and how much room each has.
 
-use super::steer::Nodes;
+use super::nodes::Nodes;
 use crate::nodes::Kinds;
 use crate::probe::Topology;
 use crate::probe::sysfs::{bytes_of, meminfo};

@@ -2,20 +2,19 @@
 
 use super::decide::Decide;
 use super::error::TierError;
-use super::frames::Energy;
 use super::frames::{
-    DecideFrames, DimmFrames, FrameLimits, FrameOptions, FrameSteering, Spans, Unplaced,
-    frame_bytes, ready,
+    DimmFrames, Energy, FrameOptions, InFrames, LiveFrames, Power, Spans, Unplaced, frame_bytes,
+    ready,
 };
 use super::memory::by_node;
+use super::nodes::{OnNodes, can_tier, open};
 use super::observe::Observers;
 use super::options::{Begun, Room, Target, TierOptions};
 use super::report::{TierReport, TieredProcess};
 use super::room::MachineNodes;
 use super::sizes::room;
 use super::state::{HeatOf, PARTS, Teller, TierState};
-use super::steer::{Allowance, Limits, Steering};
-use super::steers::{Bandwidth, FrameSteer, NodeSteer, Power, Steer, can_tier};
+use super::steer::{Allowance, Limits, Migrate, Places, Steering};
 use super::who;
 use crate::error::LiveError;
 use crate::launch::{self, Interrupts, Running};
@@ -54,16 +53,11 @@ pub fn tier<D: Decide>(
     let nodes = MachineNodes::new(options.kinds.clone(), &topology);
     let room = room(&roots, options, &topology, &nodes);
     let decide = make(&room).map_err(TierError::Policy)?;
-    let limits = Limits {
-        page_bytes: room.page_bytes,
-        fast_pages: room.fast_pages,
-        hold: holds(options),
-    };
-    let steering = NodeSteer {
-        steering: Steering::new(decide, limits, Box::new(nodes)),
-        kinds: &options.kinds,
-    };
-    go(target, options, steering, room, roots, Vec::new(), begun)
+    let limits = limits(options, room.page_bytes);
+    let places = OnNodes::new(Box::new(nodes), room.fast_pages);
+    let steering = Steering::new(decide, limits, places);
+    let open = |process| open(process, room.page_bytes, &options.kinds);
+    Tiering::of(target, options, steering, &open, room).go(roots, Vec::new(), begun)
 }
 
 /// Exchanges frames: `make` makes whoever decides, for the frames that there are and pages of so many bytes; `begun` is told once it
@@ -71,7 +65,7 @@ pub fn tier<D: Decide>(
 ///
 /// # Errors
 /// As [`tier`]; [`TierError::Frames`] where frames cannot be exchanged.
-pub fn tier_frames<D: DecideFrames>(
+pub fn tier_frames<D: Decide>(
     target: &Target,
     options: &TierOptions,
     frames: &FrameOptions,
@@ -84,30 +78,19 @@ pub fn tier_frames<D: DecideFrames>(
     let page_bytes = frame_bytes(&roots, options);
     let ready = ready(frames, page_bytes).map_err(TierError::Frames)?;
     let decide = make(&ready.spans, &ready.dimms, page_bytes).map_err(TierError::Policy)?;
-    let limits = FrameLimits {
-        page_bytes,
-        hold: holds(options),
-    };
-    let exchanger = Box::new(ready.exchanger);
-    let steering = FrameSteer {
-        steering: FrameSteering::new(decide, limits, ready.spans, exchanger),
-        page_bytes,
-        hot: frames.hot.clone(),
-        power: Power::of(match frames.dimms.is_empty() {
-            true => None,
-            false => Energy::open(Path::new("/")),
-        }),
-        bandwidth: traffic.map(|traffic| Bandwidth {
-            traffic,
-            begun: Instant::now(),
-        }),
-    };
+    let power = Power::of(match frames.dimms.is_empty() {
+        true => None,
+        false => Energy::open(Path::new("/")),
+    });
+    let places = InFrames::new(ready.spans, Box::new(ready.exchanger), power, traffic);
+    let steering = Steering::new(decide, limits(options, page_bytes), places);
+    let open = |process| LiveFrames::open(process, page_bytes, &frames.hot);
     let room = Room {
         page_bytes,
         fast_pages: 0,
         slow_pages: 0,
     };
-    go(target, options, steering, room, roots, ready.notes, begun)
+    Tiering::of(target, options, steering, &open, room).go(roots, ready.notes, begun)
 }
 
 fn find_command(target: &Target) -> Result<(), TierError> {
@@ -117,65 +100,16 @@ fn find_command(target: &Target) -> Result<(), TierError> {
     Ok(())
 }
 
-/// Intervals for which a page that was moved stays.
-fn holds(options: &TierOptions) -> u64 {
+fn limits(options: &TierOptions, page_bytes: u64) -> Limits {
     let hold = options.hold.as_secs_f64() / options.period.as_secs_f64().max(1e-3);
-    hold.ceil() as u64
+    Limits {
+        page_bytes,
+        hold: hold.ceil() as u64,
+    }
 }
 
-fn go<S: Steer>(
-    target: &Target,
-    options: &TierOptions,
-    steering: S,
-    room: Room,
-    roots: BTreeSet<u32>,
-    notes: Vec<String>,
-    begun: impl FnOnce(&Begun),
-) -> Result<TierReport, TierError> {
-    let mut all = Tiering {
-        target,
-        options,
-        steering,
-        observers: Observers::new(options.way, S::SCOPE, room.page_bytes),
-        known: BTreeMap::new(),
-        locks: BTreeMap::new(),
-        reports: Vec::new(),
-        notes: Vec::new(),
-        hot: (0, 0),
-        child: None,
-    };
-    let mut roots = roots;
-    if let Target::Command(words) = target {
-        let interrupts = Interrupts::left_to_the_program();
-        let child = Running::start(launch::command(words)?, Some(interrupts))?;
-        roots.insert(child.id());
-        all.child = Some(child);
-    }
-    let mut last = None;
-    for &process in &roots {
-        if let Err(error) = all.join(process, false) {
-            match (target, error) {
-                // It has ended already, which is its own matter; a group's others are there.
-                (_, TierError::Gone(_) | TierError::NoMemory(_)) if all.child.is_some() => {}
-                (Target::Group(_), error) => {
-                    all.note(error.to_string());
-                    last = Some(error);
-                }
-                (_, error) => {
-                    all.wait_for_the_command();
-                    return Err(error);
-                }
-            }
-        }
-    }
-    if let (Some(error), true) = (last, all.steering.watched().is_empty()) {
-        return Err(error);
-    }
-    let mut first = all.begun(room);
-    first.notes.extend(notes);
-    begun(&first);
-    Ok(all.run(room))
-}
+/// Opens the memory of a process, if it may be steered.
+type Open<'a, P> = &'a dyn Fn(u32) -> Result<Box<<P as Places>::Memory>, TierError>;
 
 /// The processes to begin with; none for a command.
 fn who_is_there(target: &Target) -> Result<BTreeSet<u32>, TierError> {
@@ -207,10 +141,12 @@ fn without_us(mut all: BTreeSet<u32>) -> BTreeSet<u32> {
     all
 }
 
-struct Tiering<'a, S> {
+struct Tiering<'a, D, P: Places> {
     target: &'a Target,
     options: &'a TierOptions<'a>,
-    steering: S,
+    steering: Steering<D, P>,
+    open: Open<'a, P>,
+    room: Room,
     observers: Observers,
     /// Numbers in this run, by process; those of processes that cannot be tiered have none.
     known: BTreeMap<u32, Option<u32>>,
@@ -223,7 +159,73 @@ struct Tiering<'a, S> {
     child: Option<Running>,
 }
 
-impl<S: Steer> Tiering<'_, S> {
+impl<'a, D: Decide, P: Places> Tiering<'a, D, P>
+where
+    Steering<D, P>: Migrate<P>,
+{
+    /// Nothing is taken in yet.
+    fn of(
+        target: &'a Target,
+        options: &'a TierOptions<'a>,
+        steering: Steering<D, P>,
+        open: Open<'a, P>,
+        room: Room,
+    ) -> Self {
+        Tiering {
+            target,
+            options,
+            steering,
+            open,
+            room,
+            observers: Observers::new(options.way, P::SCOPE, room.page_bytes),
+            known: BTreeMap::new(),
+            locks: BTreeMap::new(),
+            reports: Vec::new(),
+            notes: Vec::new(),
+            hot: (0, 0),
+            child: None,
+        }
+    }
+
+    /// Takes in who is there, and steers until it is over.
+    fn go(
+        mut self,
+        mut roots: BTreeSet<u32>,
+        notes: Vec<String>,
+        begun: impl FnOnce(&Begun),
+    ) -> Result<TierReport, TierError> {
+        if let Target::Command(words) = self.target {
+            let interrupts = Interrupts::left_to_the_program();
+            let child = Running::start(launch::command(words)?, Some(interrupts))?;
+            roots.insert(child.id());
+            self.child = Some(child);
+        }
+        let mut last = None;
+        for &process in &roots {
+            if let Err(error) = self.join(process, false) {
+                match (self.target, error) {
+                    // It has ended already, which is its own matter; a group's others are there.
+                    (_, TierError::Gone(_) | TierError::NoMemory(_)) if self.child.is_some() => {}
+                    (Target::Group(_), error) => {
+                        self.note(error.to_string());
+                        last = Some(error);
+                    }
+                    (_, error) => {
+                        self.wait_for_the_command();
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        if let (Some(error), true) = (last, self.steering.watched().is_empty()) {
+            return Err(error);
+        }
+        let mut first = self.begun();
+        first.notes.extend(notes);
+        begun(&first);
+        Ok(self.run())
+    }
+
     /// Takes a process in.
     fn join(&mut self, process: u32, inherited: bool) -> Result<(), TierError> {
         self.known.insert(process, None);
@@ -231,7 +233,7 @@ impl<S: Steer> Tiering<'_, S> {
         let lock = Lock::named(&format!("varve-tier-{process}"));
         let lock = lock.map_err(|error| TierError::Refused { process, error })?;
         let lock = lock.ok_or(TierError::Taken(process))?;
-        let memory = self.steering.open(process)?;
+        let memory = (self.open)(process)?;
         let observed = self.observers.of(process, inherited);
         let (observer, way) = observed.map_err(|why| TierError::Unseen { process, why })?;
         let number = self.reports.len() as u32;
@@ -248,7 +250,8 @@ impl<S: Steer> Tiering<'_, S> {
         Ok(())
     }
 
-    fn begun(&self, room: Room) -> Begun {
+    fn begun(&self) -> Begun {
+        let room = self.room;
         let of =
             |(report, _): &(TieredProcess, f64)| (report.pid, report.name.clone(), report.observer);
         let mut notes = self.notes.clone();
@@ -303,7 +306,7 @@ impl<S: Steer> Tiering<'_, S> {
         }
     }
 
-    fn run(mut self, room: Room) -> TierReport {
+    fn run(mut self) -> TierReport {
         let begun = Instant::now();
         let mut teller = Teller::new().map_err(|why| self.note(why)).ok();
         let mut status;
@@ -335,9 +338,9 @@ impl<S: Steer> Tiering<'_, S> {
             self.see(interval.is_multiple_of(SEEN));
             if let Some(teller) = &mut teller {
                 let seconds = begun.elapsed().as_secs_f64();
-                teller.note(seconds, self.steering.counts());
+                teller.note(seconds, &self.steering.counts);
                 if teller.is_due() {
-                    teller.tell(self.state(room, seconds));
+                    teller.tell(self.state(seconds));
                 }
             }
             interval += 1;
@@ -371,12 +374,12 @@ impl<S: Steer> Tiering<'_, S> {
                 }
             }
         }
-        let bytes = |pages: u64| pages * room.page_bytes;
+        let bytes = |pages: u64| pages * self.room.page_bytes;
         let (hot, hot_fast) = self.hot;
         let mut report = TierReport {
-            page_bytes: room.page_bytes,
-            fast_bytes: bytes(room.fast_pages),
-            counts: self.steering.counts().clone(),
+            page_bytes: self.room.page_bytes,
+            fast_bytes: bytes(self.room.fast_pages),
+            counts: self.steering.counts.clone(),
             hot: (bytes(hot), bytes(hot_fast)),
             seconds: begun.elapsed().as_secs_f64(),
             // All that this thread did, what came before the first look too.
@@ -393,7 +396,7 @@ impl<S: Steer> Tiering<'_, S> {
     }
 
     /// What is told while it is at work.
-    fn state(&self, room: Room, seconds: f64) -> TierState {
+    fn state(&self, seconds: f64) -> TierState {
         let of = |(number, parts): (u32, Vec<_>)| {
             let (report, _) = &self.reports[number as usize];
             HeatOf {
@@ -408,12 +411,12 @@ impl<S: Steer> Tiering<'_, S> {
             policy: self.options.policy.into(),
             seconds,
             cpu_seconds: processor_time().as_secs_f64(),
-            fast_bytes: room.fast_pages * room.page_bytes,
-            to_fast: self.steering.counts().to_fast,
-            to_slow: self.steering.counts().to_slow,
-            exchanged: S::HAS_FRAMES.then_some(self.steering.counts().exchanged),
-            hot: hot * room.page_bytes,
-            hot_in_fast: hot_in_fast * room.page_bytes,
+            fast_bytes: self.room.fast_pages * self.room.page_bytes,
+            to_fast: self.steering.counts.to_fast,
+            to_slow: self.steering.counts.to_slow,
+            exchanged: P::HAS_FRAMES.then_some(self.steering.counts.exchanged),
+            hot: hot * self.room.page_bytes,
+            hot_in_fast: hot_in_fast * self.room.page_bytes,
             processes: self.steering.heat(PARTS).into_iter().map(of).collect(),
             ..TierState::default()
         }
@@ -463,7 +466,7 @@ impl<S: Steer> Tiering<'_, S> {
 
     fn wait_for_the_command(&mut self) -> Option<std::process::ExitStatus> {
         // What it was watched by ends first.
-        self.steering.clear();
+        self.steering.processes.clear();
         self.child.as_mut().and_then(|child| child.wait().ok())
     }
 }

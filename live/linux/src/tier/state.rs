@@ -237,19 +237,7 @@ fn decision(before: &Counts, now: &Counts) -> Option<String> {
             size(now.exchanged - before.exchanged)
         ));
     }
-    for (now, before, why) in [
-        (
-            now.over_budget,
-            before.over_budget,
-            "the budget of fast memory was used up",
-        ),
-        (now.full, before.full, "the node was full"),
-        (
-            now.over_rate,
-            before.over_rate,
-            "that second's bytes were moved",
-        ),
-    ] {
+    for ((now, why), (before, _)) in now.waited().into_iter().zip(before.waited()) {
         if now > before {
             words.push(format!("pages waited since {why}"));
         }

@@ -63,6 +63,50 @@ fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
+/// Power of the DRAM before the first exchange and after the last one.
+pub struct Power {
+    energy: Option<Energy>,
+    /// Joules and seconds when the first exchange was made, and after the last one.
+    first: Option<(f64, f64)>,
+    last: (f64, f64),
+    exchanged: u64,
+}
+
+impl Power {
+    /// Nothing was exchanged yet.
+    pub fn of(energy: Option<Energy>) -> Power {
+        Power {
+            energy,
+            first: None,
+            last: (0.0, 0.0),
+            exchanged: 0,
+        }
+    }
+
+    /// So much has been exchanged by now.
+    pub fn note(&mut self, exchanged: u64) {
+        let Some(energy) = &mut self.energy else {
+            return;
+        };
+        let now = energy.so_far();
+        if exchanged > self.exchanged {
+            self.exchanged = exchanged;
+            self.first.get_or_insert(self.last);
+            self.last = now;
+        } else if self.first.is_none() {
+            self.last = now;
+        }
+    }
+
+    /// Both, if there was time enough to tell them.
+    pub fn watts(&mut self) -> Option<(f64, f64)> {
+        let (joules, seconds) = self.energy.as_mut()?.so_far();
+        let (first, last) = (self.first?, self.last);
+        let long = first.1 > 0.5 && seconds - last.1 > 0.5;
+        long.then(|| (first.0 / first.1, (joules - last.0) / (seconds - last.1)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,13 +2,12 @@
 //! frame of a page for one of a reserve.
 //!
 //! ```text
-//! decide.rs    what is told to whoever decides, and what comes back
 //! spans.rs     the frames of each node, as numbers without gaps between nodes
 //! pages.rs     which pages of a process are there, in which frames, of which kind
 //! ready.rs     what there is to be before anything is exchanged
 //! held.rs      the reserve: frames that are ours
 //! exchange.rs  a page goes to another node and comes back into a frame of the reserve
-//! steer.rs     one interval after the other, without any system call
+//! steer.rs     what steering is of frames, without any system call
 //! energy.rs    what the DRAM took, by RAPL
 //! report.rs    what was seen and done
 //! ```
@@ -16,7 +15,6 @@
 //! The kernel moves each page, twice, with `move_pages`. So a program is never stopped and loses no write, whatever it does
 //! meanwhile, and memory that several processes share is moved like any other.
 
-mod decide;
 mod energy;
 mod exchange;
 mod held;
@@ -26,10 +24,9 @@ mod report;
 mod spans;
 mod steer;
 
-pub use decide::{DecideFrames, FrameState, Remap};
-pub use energy::Energy;
-pub use pages::{FrameMemory, Kind, LiveFrames, Unplaced};
+pub use energy::{Energy, Power};
+pub use pages::{Kind, LiveFrames, Unplaced};
 pub use ready::{FrameOptions, frame_bytes, ready};
 pub use report::FrameReport;
 pub use spans::{DimmFrames, DimmRange, Span, Spans};
-pub use steer::{FrameLimits, FrameSteering};
+pub use steer::InFrames;

@@ -5,6 +5,7 @@ use crate::place::huge;
 use crate::place::pagemap::{Entry, Pagemap};
 use crate::place::scan;
 use crate::sampled::used::Mapping;
+use crate::tier::error::TierError;
 use crate::tier::memory::{BASE, maps, of_place};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -115,6 +116,18 @@ pub struct LiveFrames {
 type Class = Result<Kind, Unplaced>;
 
 impl LiveFrames {
+    /// That of a process, if it may be steered.
+    pub(in crate::tier) fn open(
+        process: u32,
+        page_bytes: u64,
+        hot: &[String],
+    ) -> Result<Box<dyn FrameMemory>, TierError> {
+        let why = |e| TierError::of_memory(process, e);
+        let mut memory = LiveFrames::of(process, page_bytes, hot).map_err(why)?;
+        memory.look().map_err(why)?;
+        Ok(Box::new(memory))
+    }
+
     /// `hot`: names of mappings, as `/proc/PID/maps` has them or a part of them, whose pages are called hot.
     ///
     /// # Errors

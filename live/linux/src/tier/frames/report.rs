@@ -1,7 +1,7 @@
 //! What was seen and done about frames, beside what [`crate::tier::Counts`] has.
 
-use super::decide::FrameState;
 use super::pages::{Kind, Unplaced};
+use crate::tier::decide::FrameState;
 use std::collections::BTreeMap;
 
 /// Sums over a run, in bytes unless something else is said.

@@ -2,9 +2,10 @@
 //! once, and is told of nothing that cannot be.
 
 use super::*;
-use crate::tier::frames::decide::FrameState;
+use crate::tier::decide::FrameState;
 use crate::tier::frames::pages::Unplaced;
 use crate::tier::observe::Blind;
+use crate::tier::steer::Limits;
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -138,13 +139,12 @@ struct Mirror {
     offered: BTreeSet<u32>,
 }
 
-impl DecideFrames for Mirror {
-    fn found(&mut self, frame: u32, page: Page, _: bool) {
-        self.offered.remove(&frame);
-        assert!(
-            self.pages.insert(frame, page).is_none(),
-            "{frame} has a page"
-        );
+impl Decide for Mirror {
+    fn found(&mut self, page: Page, frame: Option<u32>, _: bool) -> Option<u32> {
+        let at = frame.expect("frames are chosen");
+        self.offered.remove(&at);
+        assert!(self.pages.insert(at, page).is_none(), "{at} has a page");
+        frame
     }
 
     fn gone(&mut self, frame: u32) {
@@ -157,7 +157,7 @@ impl DecideFrames for Mirror {
         assert!(self.pages.insert(to, page).is_none(), "{to} has a page");
     }
 
-    fn used(&mut self, frame: u32, _: bool) {
+    fn used(&mut self, frame: u32, _: bool, _: bool) {
         assert!(self.pages.contains_key(&frame));
     }
 
@@ -187,6 +187,14 @@ impl DecideFrames for Mirror {
 
     fn review(&mut self) {}
 
+    fn page_in(&self, frame: u32) -> Option<Page> {
+        self.pages.get(&frame).copied()
+    }
+
+    fn is_fast(&self, _: u32) -> bool {
+        false
+    }
+
     fn is_hot(&self, _: u32) -> bool {
         false
     }
@@ -204,15 +212,16 @@ impl DecideFrames for Mirror {
     }
 }
 
-fn steering(world: &Shared, processes: u32) -> FrameSteering<Mirror> {
+fn steering(world: &Shared, processes: u32) -> Steering<Mirror, InFrames> {
     let zones = format!("Node 0, zone Normal\n spanned {FRAMES}\n start_pfn: 1\n");
     let spans = Spans::parse(&zones, 4096).unwrap();
-    let limits = FrameLimits {
+    let limits = Limits {
         page_bytes: 4096,
         hold: 0,
     };
     let hands = Box::new(Hands(world.clone()));
-    let mut all = FrameSteering::new(Mirror::default(), limits, spans, hands);
+    let places = InFrames::new(spans, hands, Power::of(None), None);
+    let mut all = Steering::new(Mirror::default(), limits, places);
     for process in 0..processes {
         all.add(
             process,
@@ -284,13 +293,13 @@ proptest! {
                 let now = world.borrow();
                 let expected: BTreeSet<u64> = now.pages.values().copied().collect();
                 let known: BTreeSet<u64> =
-                    all.decide.pages.keys().map(|f| all.spans.kernel(*f).unwrap()).collect();
+                    all.decide.pages.keys().map(|f| all.places.spans.kernel(*f).unwrap()).collect();
                 prop_assert_eq!(&known, &expected);
                 let offered: BTreeSet<u64> =
-                    all.decide.offered.iter().map(|f| all.spans.kernel(*f).unwrap()).collect();
+                    all.decide.offered.iter().map(|f| all.places.spans.kernel(*f).unwrap()).collect();
                 prop_assert_eq!(offered, now.reserve.iter().copied().collect::<BTreeSet<u64>>());
-                for (frame, owner) in &all.owners {
-                    let frame = all.spans.kernel(*frame).unwrap();
+                for (frame, owner) in &all.places.owners {
+                    let frame = all.places.spans.kernel(*frame).unwrap();
                     let key = (owner.page.process(), owner.page.number());
                     prop_assert_eq!(now.pages.get(&key), Some(&frame), "whose it is");
                     let maps = now.pages.values().filter(|f| **f == frame).count();

@@ -1,0 +1,525 @@
+//! Pages on nodes of fast and slow memory. Which of a node's frames a page is in is the kernel's choice.
+
+use super::decide::{Decide, Page, Pages, Remap};
+use super::error::TierError;
+use super::memory::{BASE, Memory, Outcome, ProcessMemory, Refusal};
+use super::observe::Scope;
+use super::steer::{Allowance, Migrate, Places, Residency, Steering, Tiered, is_gone};
+use super::who;
+use crate::nodes::Kinds;
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+/// Pages that are moved between two looks at what is left of the budgets.
+const CHUNK: usize = 64;
+/// A page that the kernel refused to move so many times is left alone for [`REST`] intervals.
+const TRIES: u8 = 3;
+const REST: u64 = 64;
+/// Each so many intervals it is asked where all pages are: others may have moved them.
+const VERIFY: u64 = 10;
+/// Where uses count, pages that were found stay where they were for so many intervals, until it is known which are hot: a page
+/// counts as hot after 8 uses where a policy says nothing else.
+const SETTLE: u64 = 10;
+
+/// Room on nodes, and which one of a kind a page goes to.
+pub trait Nodes {
+    /// Is this node one of fast memory, or one of the others?
+    fn is_of(&self, fast: bool, node: u32) -> bool;
+
+    /// Looks anew how much room there is.
+    fn refresh(&mut self);
+
+    /// The node of fast or slow memory nearest to `from` that has room for so many bytes; `None` if none has.
+    fn choose(&self, fast: bool, from: u32, bytes: u64) -> Option<u32>;
+
+    /// So many bytes went from one node to another.
+    fn went(&mut self, from: u32, to: u32, bytes: u64);
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    node: u32,
+    fast: bool,
+    /// Its frame, for whoever decides; `None` while nothing is decided for it.
+    frame: Option<u32>,
+    /// The interval in which it was moved last.
+    moved: Option<u64>,
+    refused: u8,
+    /// Left alone until then.
+    rests: Option<u64>,
+}
+
+/// Nodes, and the pages that are on them.
+pub struct OnNodes {
+    nodes: Box<dyn Nodes>,
+    /// Pages of all processes together that may be in fast memory.
+    most_fast: u64,
+    known: Pages<Known>,
+    /// Pages that are not where they were to be when they were found.
+    unsettled: Vec<Page>,
+    /// Pages in fast memory.
+    fast: u64,
+}
+
+impl OnNodes {
+    /// No page yet. Of all processes together so many may be in fast memory.
+    pub fn new(nodes: Box<dyn Nodes>, most_fast: u64) -> OnNodes {
+        OnNodes {
+            nodes,
+            most_fast,
+            known: Pages::default(),
+            unsettled: Vec::new(),
+            fast: 0,
+        }
+    }
+}
+
+impl Places for OnNodes {
+    type Memory = dyn Memory;
+    const SCOPE: Scope = Scope::Own;
+    const HAS_FRAMES: bool = false;
+
+    fn has_ended(memory: &dyn Memory) -> bool {
+        memory.has_ended()
+    }
+
+    fn huge_left(memory: &dyn Memory) -> u64 {
+        memory.huge_left()
+    }
+}
+
+/// A page that is to go to fast or to slow memory.
+#[derive(Clone, Copy)]
+struct Wish {
+    page: Page,
+    fast: bool,
+    /// Who decides has asked for it, and not since it was found.
+    asked: Option<Remap>,
+}
+
+/// Budgets of an interval as they are used up.
+struct Left<'a> {
+    bytes: u64,
+    spent: &'a dyn Fn() -> Duration,
+    until: Duration,
+}
+
+impl Left<'_> {
+    fn is_over(&self) -> bool {
+        self.bytes == 0 || (self.spent)() >= self.until
+    }
+}
+
+impl<D: Decide> Migrate<OnNodes> for Steering<D, OnNodes> {
+    fn begin(&mut self) {
+        self.places.nodes.refresh();
+    }
+
+    fn residency(&self, process: &Tiered<OnNodes>, at: usize) -> Residency {
+        let page = Page::new(process.number, process.pages[at]);
+        let known = self.places.known.get(&page);
+        Residency {
+            frame: known.and_then(|known| known.frame),
+            fast: known.is_some_and(|known| known.fast),
+        }
+    }
+
+    fn scan(&mut self, process: &mut Tiered<OnNodes>) -> io::Result<()> {
+        let pages = process.memory.pages()?;
+        let (new, gone) = differences(&process.pages, &pages);
+        for page in gone {
+            self.forget(Page::new(process.number, page));
+        }
+        process.pages = pages;
+        let all = self.interval.is_multiple_of(VERIFY);
+        let asked = if all { &process.pages } else { &new };
+        let nodes = process.memory.nodes(asked)?;
+        let mut found: Vec<(Page, u32)> = Vec::new();
+        for (&number, node) in asked.iter().zip(nodes) {
+            let page = Page::new(process.number, number);
+            match (node, self.places.known.contains_key(&page)) {
+                (Some(node), true) => self.is_on(page, node),
+                (Some(node), false) => found.push((page, node)),
+                (None, _) => {}
+            }
+        }
+        // Those in fast memory first, so that whoever fills fast memory first leaves them there.
+        found.sort_by_key(|&(page, node)| (!self.places.nodes.is_of(true, node), page));
+        for (page, node) in found {
+            self.appeared(page, node);
+        }
+        // What nobody knows yet, such as the page of zeros, is asked about again.
+        let known = &self.places.known;
+        process
+            .pages
+            .retain(|&number| known.contains_key(&Page::new(process.number, number)));
+        Ok(())
+    }
+
+    fn scanned(&mut self, left: &[Tiered<OnNodes>]) {
+        for process in left {
+            for &page in &process.pages {
+                self.forget(Page::new(process.number, page));
+            }
+        }
+    }
+
+    fn migrate(&mut self, allowed: &Allowance, spent: &dyn Fn() -> Duration) {
+        let mut left = Left {
+            bytes: allowed.bytes,
+            spent,
+            until: spent() + allowed.time,
+        };
+        let mut remaps = Vec::new();
+        self.decide.decide(&mut remaps);
+        self.counts.wishes += remaps.len() as u64;
+        for chunk in remaps.chunks(CHUNK) {
+            if left.is_over() {
+                break;
+            }
+            for fast in [false, true] {
+                let ready = chunk
+                    .iter()
+                    .filter(|one| self.decide.is_fast(one.to) == fast);
+                let ready: Vec<Wish> = ready.filter_map(|one| self.ready(*one, fast)).collect();
+                for wish in self.carry_out(&ready, &mut left) {
+                    let Some(done) = wish.asked else { continue };
+                    if let Some(known) = self.places.known.get_mut(&wish.page) {
+                        known.frame = Some(done.to);
+                    }
+                    self.decide.moved(done);
+                }
+            }
+        }
+        self.settle(&mut left);
+    }
+
+    fn hot_pages(&self) -> (u64, u64) {
+        let all = self.places.known.values();
+        let hot = all.filter(|known| known.frame.is_some_and(|f| self.decide.is_hot(f)));
+        hot.fold((0, 0), |(hot, fast), known| {
+            (hot + 1, fast + u64::from(known.fast))
+        })
+    }
+}
+
+impl<D: Decide> Steering<D, OnNodes> {
+    /// Pages in fast memory, as far as is known.
+    pub fn fast_pages(&self) -> u64 {
+        self.places.fast
+    }
+
+    /// Whether a page is to be in fast memory; `None` while nothing is decided for it.
+    fn wanted(&self, known: &Known) -> Option<bool> {
+        known.frame.map(|frame| self.decide.is_fast(frame))
+    }
+
+    fn appeared(&mut self, page: Page, node: u32) {
+        let fast = self.places.nodes.is_of(true, node);
+        let known = Known {
+            node,
+            fast,
+            frame: None,
+            moved: None,
+            refused: 0,
+            rests: None,
+        };
+        self.places.known.insert(page, known);
+        self.places.fast += u64::from(fast);
+        self.decide.is_at(page, Some(fast));
+        self.ask(page);
+    }
+
+    /// Asks where a page is to be of which nothing is decided.
+    fn ask(&mut self, page: Page) {
+        let Some(known) = self.places.known.get_mut(&page) else {
+            return;
+        };
+        known.rests = None;
+        known.refused = 0;
+        known.frame = self.decide.found(page, None, false);
+        match known.frame {
+            None => {
+                known.rests = Some(self.interval + REST);
+                self.counts.without_place += 1;
+            }
+            Some(frame) if self.decide.is_fast(frame) != known.fast => {
+                self.places.unsettled.push(page);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn forget(&mut self, page: Page) {
+        if let Some(known) = self.places.known.remove(&page) {
+            self.places.fast -= u64::from(known.fast);
+            if let Some(frame) = known.frame {
+                self.decide.gone(frame);
+            }
+            self.decide.is_at(page, None);
+        }
+    }
+
+    /// The kernel says that a known page is there.
+    fn is_on(&mut self, page: Page, node: u32) {
+        let places = &mut self.places;
+        let Some(known) = places.known.get_mut(&page) else {
+            return;
+        };
+        known.node = node;
+        if !places.nodes.is_of(known.fast, node) {
+            let fast = !known.fast;
+            known.fast = fast;
+            places.fast = places.fast + u64::from(fast) - u64::from(!fast);
+            self.decide.is_at(page, Some(fast));
+            self.counts.by_others += self.limits.page_bytes;
+            // It is not fought over: it is moved back after as long as if it had been moved by us.
+            known.moved = Some(self.interval);
+            if (known.frame).is_some_and(|frame| self.decide.is_fast(frame) != fast) {
+                places.unsettled.push(page);
+            }
+        }
+        if known.rests.is_some_and(|until| until <= self.interval) {
+            self.ask(page);
+        }
+    }
+
+    /// What is asked for, if it may be done now: the page is there, and was not moved of late; the frame that it goes to is empty.
+    fn ready(&self, one: Remap, fast: bool) -> Option<Wish> {
+        let page = self.decide.page_in(one.from)?;
+        let known = self.places.known.get(&page)?;
+        let other = self.decide.page_in(one.to);
+        let other = other.and_then(|other| self.places.known.get(&other));
+        let taken = other.is_some_and(|other| self.wanted(other) == Some(fast));
+        let held = self.limits.have_held(known.moved, self.interval);
+        (known.frame == Some(one.from) && held && !taken).then_some(Wish {
+            page,
+            fast,
+            asked: Some(one),
+        })
+    }
+
+    /// Moves pages that are not where they were to be from the beginning: what makes room first, then what is hot.
+    fn settle(&mut self, left: &mut Left) {
+        if self.decide.wants_uses() && self.interval <= SETTLE {
+            return;
+        }
+        let mut pages = std::mem::take(&mut self.places.unsettled);
+        let known = &self.places.known;
+        pages.retain(|page| {
+            let known = known.get(page);
+            known.is_some_and(|k| self.wanted(k).is_some_and(|wanted| wanted != k.fast))
+        });
+        pages.sort_by_cached_key(|page| {
+            let known = known.get(page);
+            let frame = known.and_then(|known| known.frame);
+            let hot = frame.is_some_and(|frame| self.decide.is_hot(frame));
+            (known.is_some_and(|known| !known.fast), !hot, *page)
+        });
+        pages.dedup();
+        for chunk in pages.chunks(CHUNK) {
+            if left.is_over() {
+                break;
+            }
+            let ready = chunk.iter().filter_map(|&page| {
+                let known = self.places.known.get(&page)?;
+                let held = self.limits.have_held(known.moved, self.interval);
+                let fast = self.wanted(known).filter(|_| held)?;
+                let asked = None;
+                Some(Wish { page, fast, asked })
+            });
+            let ready: Vec<Wish> = ready.collect();
+            self.carry_out(&ready, left);
+        }
+        // Those of which the kernel said no stay in the list until they rest.
+        self.places.unsettled = pages;
+    }
+
+    /// Moves pages all of which go to memory of one kind, or no other than there is room for; says which were moved.
+    fn carry_out(&mut self, wishes: &[Wish], left: &mut Left) -> Vec<Wish> {
+        let bytes = self.limits.page_bytes;
+        let mut batches: HashMap<(u32, u32, u32), Vec<Wish>> = HashMap::new();
+        let (mut fast, mut on_the_way) = (self.places.fast, 0);
+        for wish in wishes {
+            let Some(known) = self.places.known.get(&wish.page) else {
+                continue;
+            };
+            if known.fast == wish.fast {
+                // Others have moved it there, or it never left.
+                batches
+                    .entry((wish.page.process(), known.node, known.node))
+                    .or_default()
+                    .push(*wish);
+                continue;
+            }
+            if left.bytes < bytes {
+                left.bytes = 0;
+                self.counts.over_rate += 1;
+                continue;
+            }
+            if wish.fast && fast >= self.places.most_fast {
+                self.counts.over_budget += 1;
+                continue;
+            }
+            let needed = on_the_way + bytes;
+            let Some(node) = self.places.nodes.choose(wish.fast, known.node, needed) else {
+                self.counts.full += 1;
+                continue;
+            };
+            on_the_way = needed;
+            left.bytes -= bytes;
+            fast += u64::from(wish.fast);
+            batches
+                .entry((wish.page.process(), known.node, node))
+                .or_default()
+                .push(*wish);
+        }
+        let mut batches: Vec<_> = batches.into_iter().collect();
+        batches.sort_by_key(|(key, _)| *key);
+        let (mut done, mut gone) = (Vec::new(), Vec::new());
+        for ((process, from, to), batch) in batches {
+            if from == to {
+                batch.iter().for_each(|wish| self.arrived(*wish, to));
+                done.extend(batch);
+                continue;
+            }
+            let Some(process) = self.processes.iter_mut().find(|p| p.number == process) else {
+                continue;
+            };
+            let numbers: Vec<u64> = batch.iter().map(|w| w.page.number()).collect();
+            let outcomes = match process.memory.move_to(&numbers, to) {
+                Ok(outcomes) => outcomes,
+                // It has ended, which the next look sees.
+                Err(e) if is_gone(&e) => continue,
+                Err(e) => vec![Outcome::refused(&e, bytes); numbers.len()],
+            };
+            for (wish, outcome) in batch.into_iter().zip(outcomes) {
+                self.places.nodes.went(from, to, outcome.bytes);
+                self.counts.add(wish.fast, &outcome);
+                match outcome.refused {
+                    None => {
+                        self.arrived(wish, to);
+                        done.push(wish);
+                    }
+                    Some(Refusal::Gone) => gone.push(wish.page),
+                    Some(_) => self.refused(wish.page),
+                }
+            }
+        }
+        // What is there again at the next look is another page.
+        for page in gone {
+            let mut all = self.processes.iter_mut();
+            if let Some(process) = all.find(|p| p.number == page.process()) {
+                process.pages.retain(|number| *number != page.number());
+            }
+            self.forget(page);
+        }
+        done
+    }
+
+    fn arrived(&mut self, wish: Wish, node: u32) {
+        let Some(known) = self.places.known.get_mut(&wish.page) else {
+            return;
+        };
+        self.places.fast = self.places.fast + u64::from(wish.fast) - u64::from(known.fast);
+        self.decide.is_at(wish.page, Some(wish.fast));
+        *known = Known {
+            node,
+            fast: wish.fast,
+            moved: Some(self.interval),
+            refused: 0,
+            ..*known
+        };
+    }
+
+    fn refused(&mut self, page: Page) {
+        let Some(known) = self.places.known.get_mut(&page) else {
+            return;
+        };
+        known.refused += 1;
+        if known.refused >= TRIES {
+            let frame = known.frame.take();
+            known.rests = Some(self.interval + REST);
+            self.counts.rested += 1;
+            if let Some(frame) = frame {
+                self.decide.gone(frame);
+            }
+        }
+    }
+}
+
+/// What is in `now` alone, and what is in `before` alone. Both ascend.
+fn differences(before: &[u64], now: &[u64]) -> (Vec<u64>, Vec<u64>) {
+    let only = |these: &[u64], others: &[u64]| {
+        let mut others = others.iter().peekable();
+        let mut is_other = |page: &u64| {
+            while others.next_if(|other| *other < page).is_some() {}
+            others.peek() == Some(&page)
+        };
+        these
+            .iter()
+            .filter(|page| !is_other(page))
+            .copied()
+            .collect()
+    };
+    (only(now, before), only(before, now))
+}
+
+/// The memory of a process, if it may be moved between nodes.
+pub(super) fn open(
+    process: u32,
+    page_bytes: u64,
+    kinds: &Kinds,
+) -> Result<Box<dyn Memory>, TierError> {
+    can_tier(process, kinds)?;
+    let why = |e| TierError::of_memory(process, e);
+    let mut memory = ProcessMemory::of(process, page_bytes).map_err(why)?;
+    let pages = memory.pages().map_err(why)?;
+    memory
+        .nodes(&pages[..pages.len().min(1)])
+        .map_err(|error| match error.raw_os_error() {
+            Some(libc::ESRCH) => TierError::Gone(process),
+            Some(libc::EPERM) if who::name(process) == "?" => TierError::Gone(process),
+            _ => TierError::Refused { process, error },
+        })?;
+    Ok(Box::new(memory))
+}
+
+/// Whether a process's memory may be moved between the nodes at all.
+pub(super) fn can_tier(process: u32, kinds: &Kinds) -> Result<(), TierError> {
+    let Some(allowed) = who::allowed(process) else {
+        return Ok(());
+    };
+    let mut wanted = kinds.fast.iter().chain(&kinds.slow);
+    if let Some(&node) = wanted.find(|node| !allowed.contains(node)) {
+        let allowed = Kinds::list(&allowed);
+        return Err(TierError::Forbidden {
+            process,
+            node,
+            allowed,
+        });
+    }
+    let refused = |error| TierError::Refused { process, error };
+    // Of a page of our own the kernel tells where it is, unless a sandbox forbids the call.
+    let mut own = ProcessMemory::of(std::process::id(), BASE).map_err(refused)?;
+    let pages = own.pages().map_err(refused)?;
+    own.nodes(&pages[..pages.len().min(1)])
+        .map(drop)
+        .map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::differences;
+
+    #[test]
+    fn what_came_and_what_went_is_told() {
+        assert_eq!(differences(&[], &[1, 2]), (vec![1, 2], vec![]));
+        assert_eq!(
+            differences(&[1, 3, 4], &[2, 3, 9]),
+            (vec![2, 9], vec![1, 4])
+        );
+        assert_eq!(differences(&[1, 2], &[]), (vec![], vec![1, 2]));
+    }
+}
