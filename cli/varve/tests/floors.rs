@@ -15,12 +15,7 @@ const BELOW: [(&str, &[&str]); 5] = [
 ];
 
 /// The arrows that go another way, each with its reason.
-const OTHERS: [(&str, &str, &str); 5] = [
-    (
-        "run",
-        "live",
-        "page policies that are followed live; they are to move to `tier`",
-    ),
+const OTHERS: [(&str, &str, &str); 4] = [
     (
         "observed",
         "model",

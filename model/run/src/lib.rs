@@ -18,7 +18,6 @@
 pub mod advice;
 pub mod catalogue;
 mod compare;
-pub mod dimm_map;
 pub mod dimms;
 mod error;
 mod in_step;
@@ -38,9 +37,6 @@ mod room;
 mod scaled_policy;
 pub mod seen;
 mod spec;
-pub mod tier;
-pub mod tier_frames;
-pub mod tier_seen;
 mod work;
 
 pub use compare::{

@@ -11,8 +11,8 @@ use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
 use varve_live::tier::{Target, TierOptions, group, rivals, tier as run};
 use varve_pages::policies::{Entry, Live, Needs};
-use varve_run::tier::{PagePolicy, Wants, live_spec, wants};
-use varve_run::tier_seen::TierEye;
+use varve_tier::pages::{PagePolicy, Wants, live_spec, wants};
+use varve_tier::seen::TierEye;
 
 pub fn tier(a: &TierArgs) -> Done {
     let target = target(a)?;

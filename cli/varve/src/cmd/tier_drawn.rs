@@ -8,7 +8,7 @@ use std::path::Path;
 use varve_live::tier::TierReport;
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, RunReport, RunTable};
-use varve_run::tier_seen::TierEye;
+use varve_tier::seen::TierEye;
 
 /// Writes a page with pictures of what was seen.
 pub fn draw(folder: &Path, spec: &str, report: &TierReport, eye: &TierEye) -> Result<(), Failure> {

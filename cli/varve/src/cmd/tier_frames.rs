@@ -9,9 +9,9 @@ use varve_live::probe::{Topology, dimm_places};
 use varve_live::tier::{DimmFrames, DimmRange, Energy, FrameOptions, Spans, Target, tier_frames};
 use varve_live::traffic::MachineTraffic;
 use varve_pages::policies::{Entry, Needs};
-use varve_run::dimm_map;
-use varve_run::tier::{PagePolicy, Wants};
-use varve_run::tier_frames::CacheOfNodes;
+use varve_tier::dimm_map;
+use varve_tier::frames::CacheOfNodes;
+use varve_tier::pages::{PagePolicy, Wants};
 
 pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str, wants: &Wants) -> Done {
     if let Some(page) = a.page.filter(|page| ![4096, 2 << 20].contains(&page.0)) {

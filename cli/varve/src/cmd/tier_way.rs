@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use varve_live::nodes::Kinds;
 use varve_live::tier::{Target, TierError, TierOptions, TierReport, Way, first_way};
-use varve_run::tier::Wants;
+use varve_tier::pages::Wants;
 
 /// Between two intervals of a policy that has no daemon: new pages are placed.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ mod heat;
 mod lanes;
 mod watch;
 
-pub(crate) use heat::Grid;
+pub use heat::Grid;
 pub use heat::{Heat, HeatCell, HeatRange};
 pub use lanes::{Lane, LaneSpan, Rate, RateKind};
 pub use watch::Eye;

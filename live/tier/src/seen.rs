@@ -1,11 +1,11 @@
 //! What is seen of programs of this machine while a page policy moves their pages, for those who draw it: the same data as of a run
 //! on a model.
 
-use crate::seen::{Grid, Lane, LaneSpan, Rate, RateKind, Seen};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use varve_live::tier::{Page, Pages};
 use varve_machine::model::ADDRESS_BITS;
+use varve_run::seen::{Grid, Lane, LaneSpan, Rate, RateKind, Seen};
 
 /// Intervals that are told apart at most: beyond, neighbours become one.
 const MOST_INTERVALS: usize = 4096;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use varve_live::tier::{
     Allowance, Limits, Memory, Nodes, Observer, OnNodes, Outcome, Refusal, Room, Steering, Use,
 };
-use varve_run::tier::{PagePolicy, live_spec};
-use varve_run::tier_seen::TierEye;
+use varve_tier::pages::{PagePolicy, live_spec};
+use varve_tier::seen::TierEye;
 
 const PAGE: u64 = 4096;
 const FAST: u32 = 0;

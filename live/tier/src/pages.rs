@@ -2,12 +2,12 @@
 //! is `varve_live::tier`'s.
 //!
 //! Where nodes are chosen, a frame stands for room in fast or in slow memory, and which of the kernel's frames a page is in is the
-//! kernel's choice. Where frames are chosen ([`crate::tier_frames`]), they are the machine's own.
+//! kernel's choice. Where frames are chosen ([`crate::frames`]), they are the machine's own.
 
-use crate::tier_frames::Dimms;
-use crate::tier_seen::TierEye;
-use varve_live::tier::{Decide, FrameState, Page, Remap, Room};
+use crate::frames::Dimms;
+use crate::seen::TierEye;
 use varve_access::{Fault, Move, Pager, Sample, Source};
+use varve_live::tier::{Decide, FrameState, Page, Remap, Room};
 use varve_pages::policies::{Live, Observed, TraySettings, entry};
 use varve_pages::trays::Colour;
 use varve_pages::{Conflicts, NodeFrames, Placement, Topology};

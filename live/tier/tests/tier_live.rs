@@ -13,8 +13,8 @@ use varve_live::tier::{Target, TierOptions, Way, tier};
 use varve_machine::Machine;
 use varve_machine::model::{self, Options};
 use varve_pages::Placement;
-use varve_run::tier::{PagePolicy, live_spec};
 use varve_spec::Bytes;
+use varve_tier::pages::{PagePolicy, live_spec};
 
 const TOTAL_MIB: u64 = 40;
 const HOT_MIB: u64 = 8;

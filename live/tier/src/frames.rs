@@ -1,12 +1,12 @@
 //! Page policies that choose frames, by bins of a DRAM cache or by DIMMs: what [`PagePolicy`] is for those. The frames are the
 //! machine's own.
 
-use crate::tier::PagePolicy;
+use crate::pages::PagePolicy;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use varve_live::tier::{DimmFrames, FrameState, Span, Spans};
 use varve_access::Fault;
+use varve_live::tier::{DimmFrames, FrameState, Span, Spans};
 use varve_pages::governor::Decision;
 use varve_pages::heat::{Heat, Thresholds};
 use varve_pages::policies::{TrayPolicy, TraySettings};
@@ -80,7 +80,7 @@ const HOT: Thresholds = Thresholds {
 };
 
 impl PagePolicy {
-    /// The policy of a specification that [`crate::tier::live_spec`] made, about bins of a cache.
+    /// The policy of a specification that [`crate::pages::live_spec`] made, about bins of a cache.
     ///
     /// # Errors
     /// A cache that pages do not divide, or that is too small for the machine's memory; one line each.
@@ -125,7 +125,7 @@ impl PagePolicy {
         Ok(PagePolicy::in_frames(placement, None))
     }
 
-    /// The policy of a specification that [`crate::tier::live_spec`] made, about DIMMs. `by_use`: pages are hot that are in use, and
+    /// The policy of a specification that [`crate::pages::live_spec`] made, about DIMMs. `by_use`: pages are hot that are in use, and
     /// otherwise those that are called so when they are found.
     ///
     /// # Errors
@@ -259,7 +259,7 @@ impl PagePolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tier::{live_spec, wants};
+    use crate::pages::{live_spec, wants};
     use varve_live::tier::{Decide, Page, Remap};
 
     fn spans() -> Spans {
