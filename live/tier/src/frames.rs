@@ -1,6 +1,7 @@
 //! Page policies that choose frames, by bins of a DRAM cache or by DIMMs: what [`PagePolicy`] is for those. The frames are the
 //! machine's own.
 
+use crate::dimms::{DimmPlace, Dimms};
 use crate::pages::PagePolicy;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -23,53 +24,6 @@ pub struct CacheOfNodes {
     pub bytes: u64,
     /// Pages that share a bin without conflict; 1 for a direct-mapped cache.
     pub ways: u32,
-}
-
-/// Frames of a DIMM, and which one of its node it is.
-struct DimmPlace {
-    first: u32,
-    frames: u32,
-    place: usize,
-}
-
-/// DIMMs, and who says which pages are hot.
-pub(crate) struct Dimms {
-    frames: Vec<DimmPlace>,
-    /// Hot DIMMs of each node, when it was looked last.
-    hot: Cell<usize>,
-    /// By use, where no names of mappings are given.
-    heat: Option<Heat>,
-    /// The colour of the page that is being told of.
-    colour: Arc<AtomicBool>,
-    /// There are no cold pages: they are spread over all DIMMs.
-    all_hot: bool,
-}
-
-impl Dimms {
-    /// A page is found next, and its owner calls it hot or not.
-    pub(crate) fn finds(&self, hot: bool) {
-        self.colour.store(hot || self.all_hot, Ordering::Relaxed);
-    }
-
-    pub(crate) fn goes_by_use(&self) -> bool {
-        self.heat.is_some()
-    }
-
-    /// What a frame of the reserve would be good for: 1 for hot pages, 2 for cold ones.
-    pub(crate) fn class(&self, frame: u32) -> u8 {
-        let mut dimms = self.frames.iter();
-        let at = dimms.find(|d| frame.wrapping_sub(d.first) < d.frames);
-        // Of each node the first ones are hot.
-        at.map_or(0, |dimm| match dimm.place < self.hot.get() {
-            true => 1,
-            false => 2,
-        })
-    }
-
-    /// So many are hot now, of each node.
-    pub(crate) fn are_hot(&self, hot: usize) {
-        self.hot.set(hot);
-    }
 }
 
 /// When a page is hot by use: as for the other policies that go by it.

@@ -11,6 +11,7 @@
 //! | [`java`] | where generations of a Java virtual machine are, and PIMA for it |
 
 pub mod dimm_map;
+mod dimms;
 pub mod frames;
 mod here;
 pub mod java;

@@ -4,7 +4,7 @@
 //! Where nodes are chosen, a frame stands for room in fast or in slow memory, and which of the kernel's frames a page is in is the
 //! kernel's choice. Where frames are chosen ([`crate::frames`]), they are the machine's own.
 
-use crate::frames::Dimms;
+use crate::dimms::Dimms;
 use crate::seen::TierEye;
 use varve_access::{Fault, Move, Pager, Sample, Source};
 use varve_live::tier::{Decide, FrameState, Page, Remap, Room};

@@ -99,11 +99,6 @@ impl Conflicts {
         share(self.bins_used, self.bins)
     }
 
-    /// Share of the pages that are in conflict, 0 to 1.
-    pub fn conflict_share(&self) -> f64 {
-        share(self.pages_in_conflict, self.pages)
-    }
-
     /// Share of the hot pages that are in conflict with hot pages, 0 to 1.
     pub fn hot_conflict_share(&self) -> f64 {
         share(self.hot_in_conflict, self.hot)

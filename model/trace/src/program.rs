@@ -225,16 +225,6 @@ impl TraceProgram {
         TraceProgram::new(trace, 0, code)
     }
 
-    /// Replays from the block that holds an instruction (of all threads together) on.
-    ///
-    /// # Errors
-    /// As [`TraceProgram::open`].
-    pub fn open_at(path: &Path, instruction: u64) -> Result<TraceProgram, TraceError> {
-        let trace = SharedTrace::open(path, 1, false)?;
-        let first = trace.reader().block_at(instruction);
-        TraceProgram::new(&trace, first, false)
-    }
-
     fn new(trace: &Arc<SharedTrace>, first: usize, code: bool) -> Result<TraceProgram, TraceError> {
         let reader = trace.reader();
         if let Some(cut) = reader.cut().filter(|_| reader.blocks().is_empty()) {

@@ -321,13 +321,6 @@ impl TraceReader {
             .map_err(|what| self.damaged(place.offset, what))
     }
 
-    /// Number of the block that holds the instruction with this number (of all threads together), or of the last block.
-    pub fn block_at(&self, instruction: u64) -> usize {
-        self.blocks
-            .partition_point(|place| place.header.first_instruction <= instruction)
-            .saturating_sub(1)
-    }
-
     /// All blocks from block `first` on, in order.
     pub fn iter_from(&self, first: usize) -> impl Iterator<Item = Result<Block, TraceError>> + '_ {
         let mut decoder = OpDecoder::default();

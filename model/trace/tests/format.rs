@@ -129,20 +129,6 @@ fn what_was_written_is_read_by_thread_in_order_and_on_replay() {
 }
 
 #[test]
-fn seeking_finds_the_block_of_an_instruction() {
-    let folder = tempfile::tempdir().unwrap();
-    let (bytes, _) = two_threads(5 * BLOCK_OPS);
-    let reader = TraceReader::open(&file(&folder, &bytes)).unwrap();
-    for (number, place) in reader.blocks().iter().enumerate() {
-        let (first, count) = (place.header.first_instruction, place.header.instructions);
-        for instruction in [first, first + count / 2, first + count - 1] {
-            assert_eq!(reader.block_at(instruction), number);
-        }
-    }
-    assert_eq!(reader.block_at(u64::MAX), reader.blocks().len() - 1);
-}
-
-#[test]
 fn a_pipe_is_read_as_it_comes() {
     let (bytes, all) = two_threads(2 * BLOCK_OPS);
     let mut stream = TraceStream::new(&bytes[..], Path::new("pipe")).unwrap();

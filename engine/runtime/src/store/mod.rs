@@ -129,20 +129,6 @@ impl<T> Store<T> {
         self.inner.vm.code.tiers.stats
     }
 
-    /// The place of an allocation site, by the number in the headers of its objects: function and byte offset in the module.
-    /// That of the call if the object was made by a function that makes objects for its callers.
-    pub fn allocation_site(&self, site: u32) -> Option<crate::FrameInfo> {
-        let vm = &self.inner.vm;
-        let Origin::Code { func, at } = vm.sites.origin(site)? else {
-            return None;
-        };
-        Some(crate::FrameInfo {
-            function: vm.func_name(*func),
-            offset: at[0],
-            line: None,
-        })
-    }
-
     /// The allocation sites of functions that were called so far, by their names in profiles.
     pub fn allocation_sites(&mut self) -> Vec<Key> {
         let vm = &mut self.inner.vm;

@@ -86,11 +86,6 @@ impl Sites {
         self.marked
     }
 
-    /// Where a site is.
-    pub fn origin(&self, site: u32) -> Option<&Origin> {
-        self.origins.get((site as usize).checked_sub(1)?)
-    }
-
     /// What a place in a function is called in profiles, if it is one that makes objects of the program. The function is `index`
     /// of its module, `func` of the store.
     pub fn key(
