@@ -37,8 +37,8 @@ pub struct TierArgs {
     /// bits of whole mappings) [default: the first of these that there is]
     #[arg(long, value_name = "WAY", value_parser = way)]
     pub observe: Option<Way>,
-    /// A page of the policy: a power of two from 4KiB to 2MiB [default: 2MiB with huge pages, else so small that a table of 65,536
-    /// holds all]
+    /// A page of the policy: a power of two from 4KiB to 2MiB [default: 2MiB with huge pages, else the smallest
+    /// size at which 65,536 pages cover the memory]
     #[arg(long, value_name = "SIZE", value_parser = page)]
     pub page: Option<Bytes>,
     /// For policies that choose frames: the DRAM cache in front of each node's memory [default: what the kernel tells]
@@ -61,7 +61,7 @@ pub struct TierArgs {
     /// Most that is moved in a second
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     pub rate: Bytes,
-    /// Share of a core that looking and moving may take: looks are fewer where it is not enough
+    /// CPU budget for scanning and migration; the scan rate drops to keep it
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
     pub core: f64,
     /// How long a page that was moved stays where it is
@@ -70,7 +70,7 @@ pub struct TierArgs {
     /// Stop after this time, such as 60s (the programs' end, or Ctrl-C, if it is not given)
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     pub time: Option<Duration>,
-    /// Go on beside others who move pages by their use: NUMA balancing in its mode for tiers, DAMON schemes that migrate
+    /// Run even if others migrate pages by their use too: NUMA balancing in its mode for tiers, DAMON schemes
     #[arg(long)]
     pub beside: bool,
     /// Write a page with pictures of what was seen into this folder: which memory is used when, where it is, and what was moved

@@ -74,7 +74,7 @@ fn nodes(a: &TierArgs, target: &Target, spec: &str, wants: &Wants) -> Done {
     let mut notes = Vec::new();
     if let Some(node) = kinds.fast.iter().find(|node| kinds.slow.contains(node)) {
         notes.push(format!(
-            "node {node} is both fast and slow by --nodes: what is decided is told, and no page moves"
+            "dry run: node {node} is both fast and slow by --nodes, so decisions are printed and no page migrates"
         ));
     }
     for rival in rivals(Path::new("/")) {

@@ -1,4 +1,4 @@
-//! What is told to whoever decides, and what comes back.
+//! Observations that a policy gets, and the decisions that it gives.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -88,7 +88,7 @@ pub struct FrameState {
     pub governed: Vec<(u64, usize, bool)>,
 }
 
-/// Whoever decides in which frame a page is to be. It is told what is seen, and never sees a process or a node. Where nodes are
+/// Decides in which frame a page is to be. It gets observations, and never sees a process or a node. Where nodes are
 /// chosen, a frame stands for room in fast or in slow memory. Where frames are, they are numbers of [`super::Spans`].
 pub trait Decide {
     /// A page was found, in this frame if frames are chosen. `hot`: its owner says so. The answer is the frame that it is to be in.
@@ -119,8 +119,8 @@ pub trait Decide {
     /// Whether it wants to be told what is in use.
     fn wants_uses(&self) -> bool;
 
-    /// Where a page is now, whoever moved it: in fast memory or in slow memory; `None`: it is no more. Told of those too of which
-    /// nothing is decided. Decisions need it not, but who shows where pages are does.
+    /// Where a page is now, by whatever migration: in fast memory or in slow memory; `None`: it is no more. Told of those too of which
+    /// nothing is decided. Policies do not need it; reports of residency do.
     fn is_at(&mut self, _page: Page, _fast: Option<bool>) {}
 
     /// The page in `from` is in `to` now, without having been asked to. This and what follows is told where frames are chosen.

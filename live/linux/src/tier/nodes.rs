@@ -41,7 +41,7 @@ pub trait Nodes {
 struct Known {
     node: u32,
     fast: bool,
-    /// Its frame, for whoever decides; `None` while nothing is decided for it.
+    /// Its frame, as the policy knows it; `None` while nothing is decided for it.
     frame: Option<u32>,
     /// The interval in which it was moved last.
     moved: Option<u64>,

@@ -54,7 +54,7 @@ pub struct Tiered<P: Places> {
 /// Residency of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Residency {
-    /// Its frame, for whoever decides; `None` while nothing is decided for it.
+    /// Its frame, as the policy knows it; `None` while nothing is decided for it.
     pub frame: Option<u32>,
     /// Whether it is in fast memory.
     pub fast: bool,
@@ -111,7 +111,7 @@ pub trait Migrate<P: Places> {
 
 /// Steers the pages of some processes.
 pub struct Steering<D, P: Places> {
-    /// Whoever decides.
+    /// The policy.
     pub decide: D,
     /// Limits of the run.
     pub limits: Limits,
