@@ -467,7 +467,7 @@ fn generations_are_bound_and_moved_where_the_plan_has_them() {
     ] {
         let options = ["--json", "--plan", plan];
         let said = grown(folder.path(), &options, "-XX:+UseSerialGC").well();
-        let json: Value = serde_json::from_str(said.out.strip_prefix("grown\n").unwrap()).unwrap();
+        let json = said.json();
         for (what, nodes, least) in [("young", young, 4 << 20), ("old", old, 40 << 20)] {
             let found = by_node(&json, what);
             let all: u64 = found.iter().map(|(_, bytes)| bytes).sum();
@@ -506,7 +506,7 @@ fn pages_in_turns_are_on_nodes_of_both_kinds() {
     let Some(folder) = compiled() else { return };
     let options = ["--json", "--plan", "interleave"];
     let said = grown(folder.path(), &options, "-XX:+UseParallelGC").well();
-    let json: Value = serde_json::from_str(said.out.strip_prefix("grown\n").unwrap()).unwrap();
+    let json = said.json();
     let found = by_node(&json, "old");
     let (fast, slow) = kinds();
     for nodes in [fast, slow] {

@@ -1,9 +1,8 @@
 //! Frames of programs that run already, exchanged. Most stories are of a machine with several nodes, and say elsewhere that they are
 //! skipped: `.ci/run` tells them in a guest.
 
-use crate::common::{Said, command, is_root, typed, varve};
+use crate::common::{command, is_root, typed, varve};
 use crate::tier::{begun, compiled, turn};
-use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -52,12 +51,6 @@ impl Drop for ShortLists {
     fn drop(&mut self) {
         let _ = std::fs::write(Self::PATH, &self.0);
     }
-}
-
-/// What the tool says in JSON, behind what the program says.
-fn json(said: &Said) -> Value {
-    let last = said.out.find("\n{").map(|at| &said.out[at..]);
-    serde_json::from_str(last.expect("JSON at the end")).expect("it is JSON")
 }
 
 #[test]
@@ -155,8 +148,8 @@ fn hot_pages_of_a_bin_are_parted_whatever_the_program_does_meanwhile() {
                 more,
             ];
             let said = varve(&words.concat()).well();
-            assert!(said.out.contains("intact"), "{more:?}: {}", said.out);
-            let json = json(&said);
+            assert!(said.err.contains("intact"), "{more:?}: {}", said.err);
+            let json = said.json();
             let frames = &json["frames"];
             assert!(
                 json["exchanged_bytes"].as_u64().unwrap() >= 32 << 12,
@@ -205,8 +198,8 @@ fn huge_pages_are_exchanged_whole_and_pinned_ones_are_left() {
             .concat(),
         )
         .well();
-        assert!(said.out.contains("intact"), "{}", said.out);
-        let json = json(&said);
+        assert!(said.err.contains("intact"), "{}", said.err);
+        let json = said.json();
         assert!(
             json["exchanged_bytes"].as_u64().unwrap() >= 8 << 12,
             "{json}"
@@ -227,7 +220,7 @@ fn huge_pages_are_exchanged_whole_and_pinned_ones_are_left() {
             .concat(),
         )
         .well();
-        let left = self::json(&said)["frames"]["in_no_account"].to_string();
+        let left = said.json()["frames"]["in_no_account"].to_string();
         assert!(left.contains("smaller than --page"), "{left}");
     });
 }
