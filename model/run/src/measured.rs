@@ -40,7 +40,7 @@ impl StallShares {
     }
 }
 
-/// What runs have in common: under page policies ([`crate::RunResult`]), heap plans ([`crate::PlanResult`]), and whatever else
+/// What runs have in common: under page policies ([`crate::RunResult`]), heap plans (`varve_observed::PlanResult`), and whatever else
 /// places memory. Each of these adds its own, and what decided (`policy` or `plan`); in JSON they are one object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {

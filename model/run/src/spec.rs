@@ -9,7 +9,7 @@ use varve_machine::model::{Options, Progress};
 use varve_pages::policies;
 use varve_trace::Footprint;
 
-/// Everything that decides a result, of whatever is placed: pages ([`RunSpec`]) or objects ([`crate::ManagedSpec`]).
+/// Everything that decides a result, of whatever is placed: pages ([`RunSpec`]) or objects (`varve_observed::ManagedSpec`).
 pub trait Spec: Sync {
     /// What is measured.
     type Result: Serialize + DeserializeOwned + Clone + Send;
