@@ -54,18 +54,17 @@ mod tests {
 
     #[test]
     fn a_reason_is_a_line_of_the_file_with_the_test_that_gave_it() {
-        let file = std::env::temp_dir().join(format!("varve-skips-{}", std::process::id()));
+        let file = tempfile::NamedTempFile::new().unwrap();
         for _ in 0..2 {
             let status = Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "tests::notes_when_it_is_asked_to"])
                 .env("VARVE_SKIP_TEST", "1")
-                .env(super::FILE, &file)
+                .env(super::FILE, file.path())
                 .output()
                 .unwrap();
             assert!(status.status.success());
         }
-        let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::remove_file(&file).unwrap();
+        let text = std::fs::read_to_string(file.path()).unwrap();
         let line = "needs a moon\ttests::notes_when_it_is_asked_to\n";
         assert_eq!(text, [line, line].concat());
     }

@@ -384,7 +384,7 @@ pub struct MachineArgs {
     /// With --doctor: change what is wrong with the set-up, after it was shown and you were asked
     #[arg(long, requires = "doctor", conflicts_with_all = ["undo", "root"])]
     pub fix: bool,
-    /// With --doctor: revert what --fix has changed since this machine started, where nobody has changed it since
+    /// With --doctor: revert what --fix has changed since this machine started, where it has not been changed again
     #[arg(long, requires = "doctor")]
     pub undo: bool,
     /// With --fix: do it unasked

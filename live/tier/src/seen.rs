@@ -10,7 +10,7 @@ use varve_run::seen::{Grid, Lane, LaneSpan, Rate, RateKind, Seen};
 /// Intervals that are told apart at most: beyond, neighbours become one.
 const MOST_INTERVALS: usize = 4096;
 
-/// What has been seen so far; shared by whoever looks and whoever draws.
+/// What has been seen so far; shared by the scans and the pictures.
 #[derive(Clone)]
 pub struct TierEye(Arc<Mutex<Seeing>>);
 
@@ -40,7 +40,7 @@ struct Interval {
 }
 
 impl TierEye {
-    /// Nothing was seen yet of pages of so many bytes. Time begins now.
+    /// Nothing was seen yet; a page has `page_bytes`. Time begins now.
     pub fn new(page_bytes: u64) -> TierEye {
         TierEye(Arc::new(Mutex::new(Seeing {
             page_bytes,

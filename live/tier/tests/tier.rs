@@ -222,7 +222,7 @@ fn a_full_node_and_pinned_pages_are_counted_and_do_no_harm() {
     assert!(steering.counts.rested >= 2);
 }
 
-/// The kernel, or somebody else, moves pages under us: it is seen, and put right.
+/// The kernel, or another process, moves pages under us: it is seen, and put right.
 #[test]
 fn what_others_move_is_counted_and_moved_back() {
     let world = world(60, FAST, 100);

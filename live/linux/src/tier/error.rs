@@ -59,7 +59,7 @@ pub enum TierError {
     /// Frames cannot be exchanged.
     #[error("{0}")]
     Frames(String),
-    /// Whoever is to decide does not go with this machine.
+    /// The policy does not go with this machine.
     #[error("{0}")]
     Policy(String),
 }

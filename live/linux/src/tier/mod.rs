@@ -1,7 +1,7 @@
 //! Tiers programs that run already: pages that are in use go to fast memory, others to slow memory, as a policy decides.
 //!
 //! ```text
-//! decide.rs   what is told to whoever decides, and what comes back: the policies of `pages` are joined in `run`
+//! decide.rs   observations for a policy, and its decisions: the policies of `pages` are joined in `varve-tier`
 //! steer.rs    one interval after the other, within budgets; without any system call
 //! nodes.rs    what steering is of nodes of fast and slow memory
 //! frames/     what it is of chosen frames

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 /// Pages that are moved between two looks at what is left of the budgets.
 const CHUNK: usize = 64;
-/// A page that the kernel refused to move so many times is left alone for [`REST`] intervals.
+/// Refusals of the kernel after which a page is left alone for [`REST`] intervals.
 const TRIES: u8 = 3;
 const REST: u64 = 64;
-/// Each so many intervals it is asked where all pages are: others may have moved them.
+/// Intervals after which the nodes of all pages are asked for again: another process may have migrated them.
 const VERIFY: u64 = 10;
-/// Where uses count, pages that were found stay where they were for so many intervals, until it is known which are hot: a page
+/// Where uses count, pages that were found stay where they were for as many intervals, until it is known which are hot: a page
 /// counts as hot after 8 uses where a policy says nothing else.
 const SETTLE: u64 = 10;
 
@@ -63,7 +63,7 @@ pub struct OnNodes {
 }
 
 impl OnNodes {
-    /// No page yet. Of all processes together so many may be in fast memory.
+    /// No page yet. `most_fast` limits the pages of all processes together in fast memory.
     pub fn new(nodes: Box<dyn Nodes>, most_fast: u64) -> OnNodes {
         OnNodes {
             nodes,
@@ -144,12 +144,12 @@ impl<D: Decide> Migrate<OnNodes> for Steering<D, OnNodes> {
                 (None, _) => {}
             }
         }
-        // Those in fast memory first, so that whoever fills fast memory first leaves them there.
+        // Those in fast memory first, so that a policy that fills fast memory first leaves them there.
         found.sort_by_key(|&(page, node)| (!self.places.nodes.is_of(true, node), page));
         for (page, node) in found {
             self.appeared(page, node);
         }
-        // What nobody knows yet, such as the page of zeros, is asked about again.
+        // Pages of which no node is known yet, such as the page of zeros, is asked about again.
         let known = &self.places.known;
         process
             .pages

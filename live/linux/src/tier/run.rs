@@ -31,10 +31,10 @@ use std::time::{Duration, Instant};
 /// How long a rest may last before it is looked whether there is a reason to end: the exit code of a command is not to come late.
 const SLICE: Duration = Duration::from_millis(100);
 const SLICE_OF_A_COMMAND: Duration = Duration::from_millis(20);
-/// Each so many intervals it is asked where a process's memory is, for the report.
+/// Intervals after which the nodes of a process's memory are asked for, for the report.
 const SEEN: u64 = 16;
 
-/// Tiers. `make` makes whoever decides, for what there is; `begun` is told once it begins.
+/// Tiers. `make` makes the policy, for what there is; `begun` is told once it begins.
 ///
 /// # Errors
 /// [`TierError`]; a command was not started, or is waited for if it was.
@@ -60,8 +60,8 @@ pub fn tier<D: Decide>(
     Tiering::of(target, options, steering, &open, room).go(roots, Vec::new(), begun)
 }
 
-/// Exchanges frames: `make` makes whoever decides, for the frames that there are and pages of so many bytes; `begun` is told once it
-/// begins. `traffic` is for whoever decides by bandwidth.
+/// Exchanges frames: `make` makes the policy, for the frames that there are and pages of so many bytes; `begun` is told once it
+/// begins. `traffic` is for policies that go by bandwidth.
 ///
 /// # Errors
 /// As [`tier`]; [`TierError::Frames`] where frames cannot be exchanged.

@@ -127,7 +127,7 @@ impl<D: Decide, P: Places> Steering<D, P>
 where
     Self: Migrate<P>,
 {
-    /// Nobody's pages yet.
+    /// No process yet.
     pub fn new(decide: D, limits: Limits, places: P) -> Self {
         Steering {
             decide,
@@ -213,7 +213,7 @@ where
         self.processes.iter().map(of).collect()
     }
 
-    /// Heat over the pages of each process, by its number in this run: at most so many parts of equally many pages.
+    /// Heat over the pages of each process, by its number in this run: in at most `parts` parts of equally many pages.
     pub fn heat(&self, parts: usize) -> Vec<(u32, Vec<Part>)> {
         let bytes = self.limits.page_bytes;
         let of = |process: &Tiered<P>| {

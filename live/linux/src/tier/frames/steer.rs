@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Pages that are on their way at a time: if we are killed just then, so many stay on another node.
+/// Pages that are on their way at a time, at most: these stay on another node if we are killed just then.
 const CHUNK: usize = 32;
-/// Each so many intervals what was passed over, or refused, is looked at again.
+/// Intervals after which pages that were passed over, or refused, are tried again.
 const REVIEW: u64 = 16;
-/// Each so many intervals it is looked how things are.
+/// Intervals between two reports of the state.
 const STATE: u64 = 4;
 /// No frame of ours.
 const NOWHERE: u32 = u32::MAX;
@@ -55,7 +55,7 @@ pub struct InFrames {
 }
 
 impl InFrames {
-    /// No page yet. `traffic` is for whoever decides by bandwidth.
+    /// No page yet. `traffic` is for policies that go by bandwidth.
     pub fn new(
         spans: Spans,
         exchanger: Box<dyn Exchanger>,
@@ -183,7 +183,7 @@ impl<D: Decide> Migrate<InFrames> for Steering<D, InFrames> {
 }
 
 impl<D: Decide> Steering<D, InFrames> {
-    /// Tells whoever decides what has come, gone, and moved.
+    /// Reports to the policy which pages have come, gone, and moved.
     fn settle(&mut self, change: Change) {
         let mut empty: BTreeSet<u32> = BTreeSet::new();
         let mut orphans: HashSet<u32> = HashSet::new();
@@ -199,7 +199,7 @@ impl<D: Decide> Steering<D, InFrames> {
                 }
             }
         }
-        // What several may have is the same page if somebody has it now.
+        // What several may have is the same page if a process has it now.
         for (_, frame, kind, _) in &change.added {
             if *kind != Kind::Own
                 && self
@@ -276,7 +276,7 @@ impl<D: Decide> Steering<D, InFrames> {
         }
     }
 
-    /// Tells whoever decides which frames are in the reserve.
+    /// Reports to the policy which frames are in the reserve.
     fn refill(&mut self) {
         let Ok(reserve) = self.places.exchanger.reserve() else {
             return;
