@@ -66,12 +66,13 @@ fn home() -> PathBuf {
         .expect("the sources are there")
 }
 
-/// The README and every page of the book.
+/// The README and every page of the book, without the contents of its site.
 fn pages() -> Vec<PathBuf> {
     let book = fs::read_dir(home().join("docs")).expect("the book is there");
     let mut pages: Vec<PathBuf> = book
         .map(|entry| entry.expect("the folder is readable").path())
         .filter(|path| path.extension().is_some_and(|e| e == "md"))
+        .filter(|path| !path.ends_with("SUMMARY.md"))
         .collect();
     pages.sort();
     pages.insert(0, home().join("README.md"));
@@ -518,16 +519,34 @@ fn code_of_the_tutorial_is_that_of_its_tests() {
     assert!(found >= 3, "{found}");
 }
 
+/// All pages below a folder, by their names from `top` on.
+fn names_below(folder: &Path, top: &Path, names: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("the folder is readable") {
+        let path = entry.expect("the folder is readable").path();
+        if path.is_dir() {
+            names_below(&path, top, names);
+        } else if path.extension().is_some_and(|e| e == "md") {
+            let name = path.strip_prefix(top).expect("it is below");
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+}
+
 #[test]
-fn the_contents_name_every_page() {
-    let contents =
-        fs::read_to_string(home().join("docs/README.md")).expect("the contents are there");
-    for page in pages().iter().skip(1) {
-        let name = page.file_name().unwrap_or_default().to_string_lossy();
-        assert!(
-            name == "README.md" || contents.contains(&format!("({name})")),
-            "{name} is not in docs/README.md"
-        );
+fn the_contents_of_the_book_and_of_its_site_name_every_page() {
+    let docs = home().join("docs");
+    let mut names = Vec::new();
+    names_below(&docs, &docs, &mut names);
+    names.retain(|name| name != "SUMMARY.md");
+    let read = |name| fs::read_to_string(docs.join(name)).expect("the contents are there");
+    let (contents, site) = (read("README.md"), read("SUMMARY.md"));
+    for name in names {
+        let link = format!("({name})");
+        assert!(site.contains(&link), "{name} is not in docs/SUMMARY.md");
+        // Pages of studies are below the page of all studies.
+        let listed =
+            name == "README.md" || name.starts_with("studies/") || contents.contains(&link);
+        assert!(listed, "{name} is not in docs/README.md");
     }
 }
 
