@@ -13,11 +13,12 @@ const CIRCLES: &[&str] = &[
     "heap: align layout reference usual",
     // Values of programs hold on to their store, and the store hands them out.
     "runtime: api/extern_ api/func api/host api/typed api/val code/walk helpers/traps store",
-    // Compiled code and the store that it runs in know each other's tables, and so do the helpers that it calls: they throw what
-    // compiled code catches.
+    // The translator is one state with a file for each concern, so each has a field in it and methods on it. Compiled code and the
+    // store that it runs in know each other's tables, and so do the helpers that it calls: they throw what compiled code catches.
     "runtime: code/signals code/walk compile/alias compile/control compile/env compile/facts compile/feedback compile/glue \
      compile/hints compile/observe compile/persist compile/resume compile/signatures compile/slot compile/translate helpers \
      helpers/calls helpers/traps store store/instance store/intervals store/sampler store/tier store/vm",
+    // An exception that no function caught is an error for the host, which holds on to the object; and to hold on can fail.
     "runtime: error store/root",
     // Workloads are in the registry's list, and are entries of it.
     "workloads: apps graph gups kv nas registry streams tpcc",
