@@ -276,6 +276,9 @@ fn allocated(pointer: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
     pointer
 }
 
+/// Bytes of a page.
+const PAGE: usize = 4096;
+
 /// Allocating functions: the wrapper passes its return address on behind the arguments, whose number comes first.
 macro_rules! allocate {
     ($($arguments:tt: $real:ident as $wrapper:ident = $inner:ident ($($arg:ident: $type:ty),*) |$caller:ident, $pointer:ident| $told:expr;)*) => {
@@ -302,6 +305,16 @@ allocate! {
         }
         allocated(pointer, bytes, caller)
     };
+    3: __real_reallocarray as __wrap_reallocarray = on_reallocarray(old: *mut c_void, count: usize, bytes: usize) |caller, pointer| {
+        let bytes = count.wrapping_mul(bytes);
+        if !pointer.is_null() || bytes == 0 {
+            freed(old);
+        }
+        allocated(pointer, bytes, caller)
+    };
+    1: __real_valloc as __wrap_valloc = on_valloc(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
+    1: __real_pvalloc as __wrap_pvalloc = on_pvalloc(bytes: usize)
+        |caller, pointer| allocated(pointer, bytes.wrapping_add(PAGE - 1) / PAGE * PAGE, caller);
     2: __real_memalign as __wrap_memalign = on_memalign(align: usize, bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
     2: __real_aligned_alloc as __wrap_aligned_alloc = on_aligned_alloc(align: usize, bytes: usize)
         |caller, pointer| allocated(pointer, bytes, caller);
@@ -313,6 +326,18 @@ allocate! {
         }
         allocated(pointer, bytes, caller)
     };
+    2: __real_strndup as __wrap_strndup = on_strndup(text: *const c_char, most: usize) |caller, pointer| {
+        let bytes = length(text, most);
+        range(text as usize, bytes, READ);
+        if !pointer.is_null() {
+            range(pointer as usize, bytes, WRITE);
+        }
+        allocated(pointer, bytes.min(most) + 1, caller)
+    };
+    2: __real__ZnwmRKSt9nothrow_t as __wrap__ZnwmRKSt9nothrow_t = on_new_or_null(bytes: usize, tag: *const c_void)
+        |caller, pointer| allocated(pointer, bytes, caller);
+    2: __real__ZnamRKSt9nothrow_t as __wrap__ZnamRKSt9nothrow_t = on_new_array_or_null(bytes: usize, tag: *const c_void)
+        |caller, pointer| allocated(pointer, bytes, caller);
     1: __real__Znwm as __wrap__Znwm = on_new(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
     1: __real__Znam as __wrap__Znam = on_new_array(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
     2: __real__ZnwmSt11align_val_t as __wrap__ZnwmSt11align_val_t = on_new_aligned(bytes: usize, align: usize)
@@ -370,6 +395,8 @@ pub unsafe extern "C" fn __tsan_memset(to: *mut c_void, value: c_int, bytes: usi
 // C programs have no C++ allocator: these may stay undefined, since nobody calls their wrappers then.
 core::arch::global_asm!(
     ".weak __real__Znwm",
+    ".weak __real__ZnwmRKSt9nothrow_t",
+    ".weak __real__ZnamRKSt9nothrow_t",
     ".weak __real__Znam",
     ".weak __real__ZnwmSt11align_val_t",
     ".weak __real__ZdlPv",

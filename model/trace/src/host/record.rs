@@ -371,12 +371,12 @@ impl Drop for Recorder {
 }
 
 /// While it lives, interrupts from the terminal do not end this process.
-struct IgnoreInterrupt {
+pub(super) struct IgnoreInterrupt {
     before: libc::sighandler_t,
 }
 
 impl IgnoreInterrupt {
-    fn new() -> IgnoreInterrupt {
+    pub fn new() -> IgnoreInterrupt {
         // SAFETY: ignoring a signal runs no code of ours.
         let before = unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
         IgnoreInterrupt { before }
