@@ -79,6 +79,8 @@ struct Next {
     function: AtomicPtr<c_void>,
 }
 
+const PAGE: usize = 4096;
+
 /// Stands for a function that is being looked up.
 const LOOKING: *mut c_void = core::ptr::without_provenance_mut(1);
 
@@ -117,6 +119,7 @@ type Placed = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
 
 with_callers!(malloc = on_malloc, 1);
 with_callers!(valloc = on_valloc, 1);
+with_callers!(pvalloc = on_pvalloc, 1);
 with_callers!(calloc = on_calloc, 2);
 with_callers!(realloc = on_realloc, 2);
 with_callers!(memalign = on_memalign, 2);
@@ -130,6 +133,7 @@ with_callers_of_six!(mmap64 = on_mmap);
 static MMAP: Next = Next::new(c"mmap");
 static MALLOC: Next = Next::new(c"malloc");
 static VALLOC: Next = Next::new(c"valloc");
+static PVALLOC: Next = Next::new(c"pvalloc");
 static CALLOC: Next = Next::new(c"calloc");
 static REALLOC: Next = Next::new(c"realloc");
 static REALLOCARRAY: Next = Next::new(c"reallocarray");
@@ -180,13 +184,23 @@ extern "C" fn on_malloc(bytes: usize, from: Callers) -> *mut c_void {
 }
 
 extern "C" fn on_valloc(bytes: usize, from: Callers) -> *mut c_void {
-    match VALLOC.get() {
-        // SAFETY: the C library's function of this type.
-        Some(next) => told(
-            unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) },
-            bytes,
-            from,
-        ),
+    in_pages(&VALLOC, bytes, bytes, from)
+}
+
+/// As `valloc`, of whole pages.
+extern "C" fn on_pvalloc(bytes: usize, from: Callers) -> *mut c_void {
+    let rounded = bytes.checked_next_multiple_of(PAGE).unwrap_or(bytes);
+    in_pages(&PVALLOC, bytes, rounded, from)
+}
+
+/// `valloc` or `pvalloc` of `bytes`, which gives `given`.
+fn in_pages(function: &Next, bytes: usize, given: usize, from: Callers) -> *mut c_void {
+    match function.get() {
+        Some(next) => {
+            // SAFETY: the C library's function of this type.
+            let pointer = unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) };
+            told(pointer, given, from)
+        }
         None => null_mut(),
     }
 }
@@ -218,21 +232,23 @@ extern "C" fn on_realloc(old: *mut c_void, bytes: usize, from: Callers) -> *mut 
     }
 }
 
+/// The C library's own would call `realloc`, which is ours.
 extern "C" fn on_reallocarray(
     old: *mut c_void,
     count: usize,
     bytes: usize,
     from: Callers,
 ) -> *mut c_void {
-    match REALLOCARRAY.get() {
-        Some(next) if !is_early(old) => {
+    match count.checked_mul(bytes) {
+        Some(bytes) => on_realloc(old, bytes, from),
+        // It refuses that, and says why in `errno`.
+        None => match REALLOCARRAY.get() {
             // SAFETY: the C library's function of this type.
-            let pointer = unsafe {
+            Some(next) => unsafe {
                 core::mem::transmute::<*mut c_void, ResizeArray>(next)(old, count, bytes)
-            };
-            retold(old, pointer, count.wrapping_mul(bytes), from)
-        }
-        _ => null_mut(),
+            },
+            None => null_mut(),
+        },
     }
 }
 
