@@ -80,8 +80,8 @@ pub const EVENT_DISCARD: u64 = 10;
 pub const EVENT_RANGE: u64 = 11;
 /// The process is another program from here on: addresses mean something else.
 pub const EVENT_EXEC: u64 = 12;
-/// A stack that the thread is going to name by its number. Words: the number, return addresses of up to [`STACK`]
-/// calls, the innermost first.
+/// A stack that the thread is going to name by its number. Words: the number, how many bytes there are of the text about
+/// modules, return addresses of up to [`STACK`] calls, the innermost first.
 pub const EVENT_STACK: u64 = 13;
 /// Words: address, bytes, number of the stack.
 pub const EVENT_ALLOC_AT: u64 = 14;

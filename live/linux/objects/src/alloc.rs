@@ -512,7 +512,7 @@ pub unsafe fn usable(block: *mut c_void) -> usize {
 }
 
 /// The function of that name in the libraries behind this one.
-fn next(name: &CStr) -> Option<*mut c_void> {
+pub fn next(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: a C string.
     let address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     (!address.is_null()).then_some(address)

@@ -3,9 +3,10 @@
 
 use crate::alloc;
 use crate::mapped;
+use crate::modules;
 use libmimalloc_sys as mi;
 use std::arch::naked_asm;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::AtomicU8;
 
 /// 1 once it is known that this process has no site map: then all goes to mimalloc at once.
@@ -146,6 +147,52 @@ mmap_entry! { mmap mmap64 }
 pub unsafe extern "C" fn munmap(at: *mut c_void, bytes: usize) -> c_int {
     // SAFETY: passed on.
     unsafe { mapped::munmap(at, bytes) }
+}
+
+/// As the C library's: its caller stays who it was, since that decides where a library is looked for.
+///
+/// # Safety
+/// As for the C function.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void {
+    naked_asm!(
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {expect}",
+        "call {next}",
+        "add rsp, 8",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        expect = sym modules::expect,
+        next = sym next_dlopen,
+    )
+}
+
+/// The C library's own.
+extern "C" fn next_dlopen() -> *const c_void {
+    alloc::next(c"dlopen").map_or(std::ptr::null(), |next| next.cast_const())
+}
+
+/// As the C library's.
+///
+/// # Safety
+/// As for the C function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
+    let Some(next) = alloc::next(c"dlclose") else {
+        return -1;
+    };
+    // SAFETY: the C library's function, with the program's own argument.
+    let result = unsafe {
+        std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> c_int>(next)(
+            library,
+        )
+    };
+    modules::gone();
+    result
 }
 
 /// As the C library's, whose last argument need not be there.

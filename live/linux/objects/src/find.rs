@@ -133,22 +133,26 @@ pub fn build(map: &Map) {
 /// The group of a call; none if no site decides.
 #[inline]
 pub fn group(caller: Caller, thread: &Thread) -> Option<usize> {
-    // SAFETY: null or a table, of which none is given back.
-    let table = unsafe { TABLE.load(Ordering::Acquire).as_ref() }?;
-    match table.get(caller.address, 0) {
-        Some(answer) if answer & WALK == 0 => (answer as usize).checked_sub(1),
-        Some(answer) => {
-            let at = std::ptr::from_ref(table) as usize;
-            let known = thread.memo.get(at, &caller);
-            let found =
-                known.unwrap_or_else(|| walk(table, caller, (answer & !WALK) as usize, thread));
-            (found as usize).checked_sub(1)
-        }
-        None => {
-            modules::missed(thread);
-            None
-        }
+    let mut table = table()?;
+    let mut answer = table.get(caller.address, 0);
+    if answer.is_none() && modules::missed(thread) {
+        table = self::table()?;
+        answer = table.get(caller.address, 0);
     }
+    let answer = answer?;
+    if answer & WALK == 0 {
+        return (answer as usize).checked_sub(1);
+    }
+    let at = std::ptr::from_ref(table) as usize;
+    let known = thread.memo.get(at, &caller);
+    let found = known.unwrap_or_else(|| walk(table, caller, (answer & !WALK) as usize, thread));
+    (found as usize).checked_sub(1)
+}
+
+#[inline]
+fn table() -> Option<&'static Table> {
+    // SAFETY: null or a table, of which none is given back.
+    unsafe { TABLE.load(Ordering::Acquire).as_ref() }
 }
 
 /// From a return address that does not decide to its callers. The longest stack that ends on the way decides.

@@ -7,7 +7,7 @@ use crate::sys;
 use crate::thread::Thread;
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// It is not loaded, or no longer.
 pub const MISSING: usize = 0;
@@ -31,6 +31,10 @@ static WAITING: AtomicBool = AtomicBool::new(false);
 
 /// Calls from unknown addresses between two looks whether there are new modules.
 const MISSES: u32 = 64;
+/// Calls from unknown addresses after a module was asked for, each of which may be its first.
+const SOON: u32 = 1024;
+/// How many of these are to come.
+static EXPECTED: AtomicU32 = AtomicU32::new(0);
 
 pub fn begin(map: &Map) -> Result<(), &'static str> {
     let bytes = (map.modules().max(1) * size_of::<Module>()).next_multiple_of(sys::PAGE);
@@ -57,19 +61,35 @@ pub fn base(index: usize) -> Option<usize> {
     (state(index) == THERE).then(|| module(index).base.load(Relaxed))
 }
 
-/// A call came from an address that the map does not know: from a module that was loaded since?
+/// A call came from an address that the map does not know. Whether modules have come or gone since the last look, so that it may
+/// be known now.
 #[inline]
-pub fn missed(thread: &Thread) {
-    if WAITING.load(Relaxed) {
-        thread.misses.set(thread.misses.get().wrapping_add(1));
-        if thread.misses.get().is_multiple_of(MISSES) {
-            look_again();
-        }
+pub fn missed(thread: &Thread) -> bool {
+    if !WAITING.load(Relaxed) {
+        return false;
     }
+    let expected = EXPECTED.load(Relaxed);
+    if expected > 0 {
+        // Of several threads that count at once, one may count for all.
+        EXPECTED.store(expected - 1, Relaxed);
+    }
+    thread.misses.set(thread.misses.get().wrapping_add(1));
+    (expected > 0 || thread.misses.get().is_multiple_of(MISSES)) && look_again()
 }
 
+/// A module is about to be loaded: its first calls are to be known.
+pub extern "C" fn expect() {
+    EXPECTED.store(SOON, Relaxed);
+}
+
+/// Modules may have gone: their addresses may be another's soon.
+pub fn gone() {
+    look_again();
+}
+
+/// Whether modules have come or gone since the last look.
 #[cold]
-fn look_again() {
+fn look_again() -> bool {
     extern "C" fn count(info: *mut libc::dl_phdr_info, _: usize, to: *mut c_void) -> c_int {
         // SAFETY: the linker's structure, and the number below.
         unsafe { *to.cast::<u64>() = changes(&*info) };
@@ -79,12 +99,13 @@ fn look_again() {
         let mut now = 0u64;
         // SAFETY: the number outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(count), std::ptr::from_mut(&mut now).cast()) };
-        if now != CHANGES.load(Relaxed)
-            && let Some(map) = map()
-        {
-            look(map);
+        if now == CHANGES.load(Relaxed) {
+            return false;
         }
-    });
+        let Some(map) = map() else { return false };
+        look(map);
+        true
+    })
 }
 
 fn changes(info: &libc::dl_phdr_info) -> u64 {

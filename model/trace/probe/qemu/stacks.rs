@@ -24,6 +24,14 @@ struct Mapped {
     table: Option<Option<Arc<Table>>>,
 }
 
+impl Mapped {
+    /// Whether the same addresses are of another file, or of another part of it.
+    fn is_other(&self, new: &Mapped) -> bool {
+        let part = |mapped: &Mapped| mapped.start.wrapping_sub(mapped.offset);
+        self.path != new.path || part(self) != part(new)
+    }
+}
+
 /// A table's file, in words since it has to be aligned.
 struct Table {
     words: Vec<u64>,
@@ -48,6 +56,8 @@ struct State {
     stacks: Vec<(u64, u64)>,
     /// Rules that were looked up, by return address.
     rules: Vec<(u64, Option<Rule>)>,
+    /// How often a file was mapped where another had been: the same addresses are other code since.
+    epoch: u64,
 }
 
 /// Rules that are kept.
@@ -62,6 +72,7 @@ static mut STATE: Mutex<State> = Mutex::new(State {
     for_stacks: Vec::new(),
     stacks: Vec::new(),
     rules: Vec::new(),
+    epoch: 0,
 });
 
 fn state() -> MutexGuard<'static, State> {
@@ -97,6 +108,7 @@ pub fn begin_child() {
             for_stacks: Vec::new(),
             stacks: Vec::new(),
             rules: Vec::new(),
+            epoch: old.epoch,
         }));
     }
 }
@@ -122,13 +134,24 @@ pub fn add_mapping(line: &str) {
     if let (Some(start), Some(end), Some(offset)) = (number(start), number(end), number(offset)) {
         let mut state = state();
         state.rules.clear();
-        state.mapped.push(Mapped {
+        let new = Mapped {
             start,
             end,
             offset,
             path: path.join(" "),
             table: None,
-        });
+        };
+        let before = |old: &&Mapped| old.start < new.end && new.start < old.end;
+        if state
+            .mapped
+            .iter()
+            .rev()
+            .find(before)
+            .is_some_and(|old| old.is_other(&new))
+        {
+            state.epoch += 1;
+        }
+        state.mapped.push(new);
     }
 }
 
@@ -191,7 +214,7 @@ pub fn tell(slot: usize, [back, place, fp]: [u64; 3]) -> u64 {
     }
     let words: [u64; STACK] = core::array::from_fn(|at| stack[at] as u64);
     let words = &words[..count];
-    let number = hash(words);
+    let number = hash(state.epoch, words);
     if !state.has_first_stack && state.sees {
         state.has_first_stack = true;
         let stack = calls::write_stack_at(&shared(), place);
@@ -203,17 +226,20 @@ pub fn tell(slot: usize, [back, place, fp]: [u64; 3]) -> u64 {
         .is_none_or(|told| told.insert(number));
     drop(state);
     if is_new {
-        let mut all = [number; STACK + 1];
-        all[1..=count].copy_from_slice(words);
-        shared().put(slot, EVENT_STACK, &all[..=count]);
+        let shared = shared();
+        let mut all = [number; STACK + 2];
+        // What is mapped later is not where these calls are.
+        all[1] = shared.header().module_bytes.load(Acquire).into();
+        all[2..count + 2].copy_from_slice(words);
+        shared.put(slot, EVENT_STACK, &all[..count + 2]);
     }
     number
 }
 
 /// FNV-1a over words.
-fn hash(words: &[u64]) -> u64 {
+fn hash(epoch: u64, words: &[u64]) -> u64 {
     let add = |hash: u64, word: &u64| (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
-    words.iter().fold(0xcbf2_9ce4_8422_2325, add)
+    words.iter().fold(0xcbf2_9ce4_8422_2325 ^ epoch, add)
 }
 
 impl State {

@@ -18,6 +18,8 @@ struct Module {
     file: usize,
     /// The kernel lets it run. Under QEMU that is QEMU's own: QEMU reads the program's code.
     runs: bool,
+    /// Bytes of the text up to its line.
+    told: usize,
 }
 
 /// A file, read when one of its addresses is first asked for.
@@ -48,12 +50,14 @@ impl Modules {
     /// Takes in the text that the probe has written, in the form of /proc/PID/maps with the number of the process before
     /// each line; what was read before is skipped.
     pub fn update(&mut self, text: &str) {
-        for line in text.get(self.text_read..).unwrap_or_default().lines() {
+        let new = text.get(self.text_read..).unwrap_or_default();
+        for line in new.split_inclusive('\n') {
+            self.text_read += line.len();
             let _ = self.line(line);
         }
-        self.text_read = text.len();
     }
 
+    /// Takes in a line, which is the last that was read.
     fn line(&mut self, line: &str) -> Option<()> {
         let mut words = line.split_ascii_whitespace();
         let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
@@ -88,6 +92,7 @@ impl Modules {
             offset,
             file,
             runs,
+            told: self.text_read,
         });
         None
     }
@@ -97,22 +102,24 @@ impl Modules {
         self.text_read
     }
 
-    fn find(&self, process: u32, address: u64) -> Option<&Module> {
+    /// What was mapped there when so many bytes of the text had been written.
+    fn find(&self, process: u32, address: u64, text: usize) -> Option<&Module> {
         // the newest mapping wins where several were at the same place
-        let mut newest = self.modules.get(&process)?.iter().rev();
-        newest.find(|module| (module.start..module.end).contains(&address))
+        let newest = self.modules.get(&process)?.iter().rev();
+        let mut known = newest.skip_while(|module| module.told > text);
+        known.find(|module| (module.start..module.end).contains(&address))
     }
 
     /// The place of a call in its file, and of the calls that led there, the innermost first: as many as return
-    /// addresses that follow a call instruction.
-    pub fn site(&mut self, process: u32, callers: &[u64]) -> CallSite {
+    /// addresses that follow a call instruction. They were made when so many bytes of the text had been written.
+    pub fn site(&mut self, process: u32, callers: &[u64], text: usize) -> CallSite {
         let (&first, others) = callers.split_first().unwrap_or((&0, &[]));
-        let mut site = self.one(process, first).unwrap_or(CallSite {
+        let mut site = self.one(process, first, text).unwrap_or(CallSite {
             offset: first,
             ..CallSite::default()
         });
         for &address in others {
-            match self.one(process, address) {
+            match self.one(process, address, text) {
                 Some(caller) if self.follows_call(&caller) => site.callers.push(caller),
                 _ => break,
             }
@@ -121,8 +128,8 @@ impl Modules {
     }
 
     /// The place of an address in its file.
-    fn one(&mut self, process: u32, address: u64) -> Option<CallSite> {
-        let module = self.find(process, address)?;
+    fn one(&mut self, process: u32, address: u64, text: usize) -> Option<CallSite> {
+        let module = self.find(process, address, text)?;
         let (file, offset) = (module.file, address - module.start + module.offset);
         Some(self.files[file].site(offset))
     }
@@ -132,7 +139,10 @@ impl Modules {
     pub fn function(&mut self, process: u32, address: u64, short: bool) -> CallSite {
         let module = match short {
             true => self.find_short(process, address as u32),
-            false => self.find(process, address).map(|module| (module, address)),
+            false => {
+                let module = self.find(process, address, usize::MAX);
+                module.map(|module| (module, address))
+            }
         };
         let Some((module, address)) = module else {
             return CallSite::default();
@@ -285,9 +295,16 @@ mod tests {
         modules.update(
             "0 1000-3000 r-xp 00000000 00:00 5 /old file\n0 2000-3000 r-xp 00004000 00:00 6 /new\n",
         );
-        assert_eq!(modules.site(0, &[0x2010]).to_string(), "new+0x4010");
-        assert_eq!(modules.site(0, &[0x1010]).module, "/old file");
-        assert_eq!(modules.site(0, &[0x9000]).to_string(), "0x9000");
+        let at = |modules: &mut Modules, address, text| modules.site(0, &[address], text);
+        assert_eq!(
+            at(&mut modules, 0x2010, usize::MAX).to_string(),
+            "new+0x4010"
+        );
+        assert_eq!(at(&mut modules, 0x1010, usize::MAX).module, "/old file");
+        assert_eq!(at(&mut modules, 0x9000, usize::MAX).to_string(), "0x9000");
+        // Before its line was written, the other was there.
+        let first = modules.text_read() - 1;
+        assert_eq!(at(&mut modules, 0x2010, first).module, "/old file");
     }
 
     #[test]
@@ -305,6 +322,7 @@ mod tests {
             0,
             // behind the first byte, as a return address is
             &[an_address_in_this_test_has_its_name as *const () as usize as u64 + 1],
+            usize::MAX,
         );
         assert!(site.to_string().contains("has_its_name"), "{site}");
     }

@@ -149,12 +149,16 @@ impl<W: Write> Sink<W> {
                     let site = self.site((self.process(slot), callers), memory);
                     push(Event::Alloc { site, addr, bytes });
                 }
-                RawEvent::Stack { number, callers } => {
+                RawEvent::Stack {
+                    number,
+                    text,
+                    callers,
+                } => {
                     let key = (self.process(slot), number);
                     // threads tell the same one
                     if !self.stacks.contains_key(&key) {
                         self.update_modules(memory);
-                        let site = self.modules.site(key.0, &callers);
+                        let site = self.modules.site(key.0, &callers, text);
                         self.stacks.insert(key, self.writer.site(site));
                     }
                 }
@@ -285,7 +289,7 @@ impl<W: Write> Sink<W> {
             .iter()
             .take_while(|&&address| address != 0)
             .count();
-        let site = self.modules.site(process, &addresses[..count]);
+        let site = self.modules.site(process, &addresses[..count], usize::MAX);
         let site = self.writer.site(site);
         self.sites.insert(callers, site);
         site

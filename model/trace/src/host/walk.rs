@@ -26,9 +26,11 @@ pub(super) enum RawEvent {
         bytes: u64,
         callers: [u64; CALLERS],
     },
-    /// A stack that following events of the thread name by its number: return addresses, the innermost first.
+    /// A stack that following events of the thread name by its number: return addresses, the innermost first. They are of the
+    /// modules that so many bytes of the text about them tell of.
     Stack {
         number: u64,
+        text: usize,
         callers: Box<[u64]>,
     },
     AllocAt {

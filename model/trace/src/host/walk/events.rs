@@ -62,7 +62,8 @@ impl Walker {
             }
             EVENT_STACK => out.event(RawEvent::Stack {
                 number: addr,
-                callers: rest.get(1..).unwrap_or_default().into(),
+                text: word(1) as usize,
+                callers: rest.get(2..).unwrap_or_default().into(),
             }),
             EVENT_ALLOC_AT => out.event(RawEvent::AllocAt {
                 addr: place,
