@@ -18,6 +18,7 @@ mod hooks_malloc;
 mod hooks_map;
 mod lazy;
 mod life;
+mod line;
 mod lock;
 mod next;
 mod report;

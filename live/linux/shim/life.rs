@@ -5,7 +5,7 @@ use crate::place::pagemap::frames_readable;
 use crate::place::sys;
 use crate::report;
 use crate::state::{STATE, State};
-use crate::{big, growth};
+use crate::{big, growth, line};
 use std::time::{Duration, Instant};
 
 unsafe extern "C" {
@@ -30,6 +30,9 @@ extern "C" fn start() {
     };
     let report_path = config.report.clone();
     let threshold = config.threshold;
+    if let Some(report) = &report_path {
+        line::begin(report);
+    }
     // Without frame numbers nothing can be placed: say so once, in the report, and pass everything on.
     let state = frames_readable().and_then(|()| State::new(config));
     let state = match state {
@@ -71,6 +74,7 @@ unsafe extern "C" fn after_fork_in_parent() {
 unsafe extern "C" fn after_fork_in_child() {
     // SAFETY: the forking thread took it, and the child goes on as that thread.
     unsafe { STATE.release() };
+    line::after_fork();
     if let Some(mut guard) = STATE.lock()
         && let Some(state) = guard.as_mut()
     {

@@ -1,18 +1,15 @@
-//! The report: one line of JSON per process, appended when the process ends.
+//! The report: one line of JSON per process, which it leaves when it ends.
 
+use crate::line::{self, process, quoted};
 use crate::place::conflicts::Conflicts;
 use crate::state::State;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 
 /// Reports that nothing could be placed, and why.
 pub fn idle(path: Option<&Path>, why: &str) {
     match path {
-        Some(_) => append(
-            path,
-            &format!("{{{},\"idle\":{}}}\n", process(), quoted(why)),
-        ),
+        Some(_) => line::leave(&format!("{{{},\"idle\":{}}}\n", process(), quoted(why))),
         None => eprintln!("varve: pages are not placed: {why}"),
     }
 }
@@ -22,7 +19,7 @@ pub fn write(state: &mut State) {
     let (at_end, other_frame) = state.drift();
     let s = &state.stats;
     if s.placed_ranges + s.left_no_memory + s.left_hidden + s.left_failed == 0 {
-        return;
+        return line::leave_nothing();
     }
     let mut line = format!("{{{}", process());
     let bins = state.config.bins;
@@ -55,7 +52,7 @@ pub fn write(state: &mut State) {
         conflicts(&s.peak_before),
         conflicts(&s.peak_after)
     );
-    append(state.config.report.as_deref(), &line);
+    line::leave(&line);
 }
 
 fn conflicts(c: &Conflicts) -> String {
@@ -71,41 +68,4 @@ fn conflicts(c: &Conflicts) -> String {
         c.random_excess,
         c.least_excess
     )
-}
-
-fn process() -> String {
-    let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
-    format!(
-        "\"pid\":{},\"program\":{}",
-        std::process::id(),
-        quoted(name.trim_end())
-    )
-}
-
-/// A JSON string.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// Appends in one write, so that lines of several processes do not mix.
-fn append(path: Option<&Path>, line: &str) {
-    let Some(path) = path else { return };
-    let file = std::fs::File::options()
-        .append(true)
-        .create(true)
-        .open(path);
-    if let Err(e) = file.and_then(|mut f| f.write_all(line.as_bytes())) {
-        eprintln!("varve: cannot write the report {}: {e}", path.display());
-    }
 }

@@ -15,7 +15,9 @@
 //! mapped.rs   mmap, mremap and munmap; static variables
 //! pieces.rs   which addresses are mapped, and whose
 //! life.rs     start, fork, end
-//! report.rs   a line of JSON
+//! sandbox.rs  programs that forbid themselves system calls
+//! report.rs   what the line of JSON has
+//! line        ... and how it is left, as by the library that places pages
 //! sampled/    samples of objects, for profiles
 //! sys.rs      system calls
 //! ```
@@ -36,6 +38,8 @@ mod format;
 #[path = "../../src/sampled/format.rs"]
 mod layout;
 mod life;
+#[path = "../../shim/line.rs"]
+mod line;
 mod map;
 mod mapped;
 mod memo;
@@ -44,6 +48,7 @@ mod modules;
 mod pieces;
 mod report;
 mod sampled;
+mod sandbox;
 mod sys;
 mod thread;
 mod vast;

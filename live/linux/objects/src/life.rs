@@ -2,7 +2,10 @@
 
 use crate::entry::PLAIN;
 use crate::map::{Map, map};
-use crate::{budget, mapped, memory, modules, report, sampled, sys, thread};
+use crate::{budget, line, mapped, memory, modules, report, sampled, sandbox, sys, thread};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -37,6 +40,7 @@ pub fn begin() {
     }
     sys::keeping_errno(|| {
         if STATE.load(Relaxed) < RESERVED {
+            memory::set_errno_on_failure();
             thread::prepare();
             memory::reserve();
             STATE.store(RESERVED, Ordering::Release);
@@ -63,6 +67,9 @@ fn read_map() -> bool {
     };
     // SAFETY: asks for a number.
     PROCESS.store(unsafe { libc::getpid() }, Relaxed);
+    if let Some(report) = sys::variable(c"VARVE_OBJECTS_REPORT") {
+        line::begin(Path::new(OsStr::from_bytes(report.to_bytes())));
+    }
     if let Err(why) = follow_map(path) {
         report::idle(why);
         return false;
@@ -91,8 +98,11 @@ fn follow_map(path: &std::ffi::CStr) -> Result<(), &'static str> {
 }
 
 extern "C" fn after_fork() {
-    // SAFETY: asks for a number.
-    PROCESS.store(unsafe { libc::getpid() }, Relaxed);
+    if !sandbox::closed() {
+        // SAFETY: asks for a number.
+        PROCESS.store(unsafe { libc::getpid() }, Relaxed);
+    }
+    line::after_fork();
     thread::all().for_each(thread::Thread::forget_history);
     modules::after_fork();
     budget::after_fork();
@@ -103,8 +113,11 @@ extern "C" fn after_fork() {
 /// Writes the report, once. The child of a `vfork` ends on its parent's counts, which go on.
 extern "C" fn finish() {
     let Some(map) = map() else { return };
-    // SAFETY: asks for a number.
-    let own = unsafe { libc::getpid() };
+    let own = match sandbox::closed() {
+        true => PROCESS.load(Relaxed),
+        // SAFETY: asks for a number.
+        false => unsafe { libc::getpid() },
+    };
     if PROCESS
         .compare_exchange(own, 0, Ordering::AcqRel, Relaxed)
         .is_ok()

@@ -5,6 +5,7 @@ use crate::format::{FAST, SLOW};
 use crate::map::Map;
 use crate::sys;
 use libmimalloc_sys as mi;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicU16, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes of each range, as a power of two. They cost nothing until they are used.
@@ -44,6 +45,20 @@ pub enum Place {
     Elsewhere,
 }
 
+/// mimalloc says of a failure what it is, and leaves `errno` as it was.
+unsafe extern "C" fn failed(error: c_int, _: *mut c_void) {
+    if matches!(error, libc::ENOMEM | libc::EOVERFLOW) {
+        // SAFETY: this thread's.
+        unsafe { *libc::__errno_location() = libc::ENOMEM };
+    }
+}
+
+/// Has `errno` say that there is no memory, as the C library does.
+pub fn set_errno_on_failure() {
+    // SAFETY: a function of this library, which stays loaded.
+    unsafe { mi::mi_register_error(Some(failed), std::ptr::null_mut()) };
+}
+
 /// Takes the addresses, and has mimalloc stay in them: then a block's address says whose it is. Where addresses are few
 /// (`ulimit -v`), mimalloc takes them as it needs them, and nothing can be placed.
 pub fn reserve() {
@@ -54,8 +69,12 @@ pub fn reserve() {
     let base = at.next_multiple_of(ALIGN);
     // SAFETY: just reserved.
     if unsafe { sys::open_up(base, EACH) } && manage(base, EACH, false).is_some() {
-        // SAFETY: sets a number.
-        unsafe { mi::mi_option_set(DISALLOW_OS_ALLOC, 1) };
+        // SAFETY: sets numbers.
+        unsafe {
+            mi::mi_option_set(DISALLOW_OS_ALLOC, 1);
+            // The ranges have no nodes that it could choose from, so it need not ask on which a thread runs.
+            mi::mi_option_set(USE_NUMA_NODES, 1);
+        }
         BASE.store(base, Relaxed);
     } else {
         // SAFETY: nobody has anything in it.
@@ -86,6 +105,8 @@ pub fn range() -> (usize, usize) {
 
 /// `mi_option_disallow_os_alloc` of mimalloc.h: memory from arenas alone.
 const DISALLOW_OS_ALLOC: mi::mi_option_t = 17;
+/// `mi_option_use_numa_nodes`: how many nodes there are, 0 to find out.
+const USE_NUMA_NODES: mi::mi_option_t = 16;
 /// `mi_option_allow_thp`: huge pages where the kernel has them.
 const ALLOW_THP: mi::mi_option_t = 37;
 

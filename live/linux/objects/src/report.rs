@@ -1,12 +1,13 @@
-//! The report: one line of JSON per process, appended when it ends.
+//! The report: one line of JSON per process, which it leaves when it ends.
 
 use crate::format::{FAST, SLOW};
+use crate::line::{process, quoted};
 use crate::map::Map;
 use crate::mapped::{self, VARIABLES};
 use crate::pieces::Piece;
 use crate::sys::{self, PAGE};
-use crate::{budget, divided, memory, modules, thread, vast};
-use std::ffi::{CStr, c_int};
+use crate::{budget, divided, line, memory, modules, sandbox, thread, vast};
+use std::ffi::c_int;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,7 +18,12 @@ const LOOKED_AT: usize = 4096;
 
 /// Says that nothing is placed, and why.
 pub fn idle(why: &str) {
-    append(&format!("{{{},\"idle\":{}}}\n", process(), quoted(why)));
+    let text = format!("{{{},\"idle\":{}}}\n", process(), quoted(why));
+    match sys::variable(c"VARVE_OBJECTS_REPORT") {
+        Some(_) => line::leave(&text),
+        // Without a file, standard error has only what went wrong.
+        None => eprint!("varve: objects are not placed: {text}"),
+    }
 }
 
 /// Says what was placed, and where it is.
@@ -29,7 +35,7 @@ pub fn write(map: &Map) {
     thread::leave();
     let mut parts = 0;
     divided::each(|block| parts += sys::resident_bytes(block.start, block.start + block.fast));
-    let mut line = format!("{{{}", process());
+    let mut line = format!("{{{},\"sandboxed\":{}", process(), sandbox::closed());
     for (name, value) in [
         ("fast_bytes", budget::total().max(0) as u64),
         ("fast_resident", (memory::resident(FAST) + parts) as u64),
@@ -85,7 +91,7 @@ pub fn write(map: &Map) {
         );
     }
     line.push_str("]}\n");
-    append(&line);
+    line::leave(&line);
 }
 
 /// Some pages of each group in each tier: of mappings and divided objects, and those that hold the beginning of another.
@@ -137,48 +143,4 @@ fn by_node(pages: &[usize]) -> String {
         .chunk_by(|a, b| a == b)
         .map(|same| format!("\"{}\":{}", same[0], same.len()));
     format!("{{{}}}", counts.collect::<Vec<_>>().join(","))
-}
-
-fn process() -> String {
-    let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
-    format!(
-        "\"pid\":{},\"program\":{}",
-        std::process::id(),
-        quoted(name.trim_end())
-    )
-}
-
-/// A JSON string.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// Appends in one write, so that lines of several processes do not mix. Without a file, standard error has only what went wrong.
-fn append(line: &str) {
-    let Some(path) = sys::variable(c"VARVE_OBJECTS_REPORT").map(CStr::as_ptr) else {
-        if line.contains("\"idle\"") {
-            eprint!("varve: objects are not placed: {line}");
-        }
-        return;
-    };
-    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
-    // SAFETY: a C string, and a descriptor of ours that is closed again.
-    unsafe {
-        let file = libc::open(path, flags, 0o600);
-        if file >= 0 {
-            libc::write(file, line.as_ptr().cast(), line.len());
-            libc::close(file);
-        }
-    }
 }

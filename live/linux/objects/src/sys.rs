@@ -1,5 +1,6 @@
 //! System calls, and what of the process they tell. None of this allocates.
 
+use crate::sandbox::closed;
 use std::ffi::{CStr, c_int, c_long, c_void};
 
 pub const PAGE: usize = 4096;
@@ -77,6 +78,9 @@ pub unsafe fn drop_pages(at: usize, bytes: usize) -> bool {
 ///
 /// To insist (`MPOL_BIND`) would have the kernel kill somebody when the nodes are full.
 pub fn bind(at: usize, bytes: usize, nodes: &[u64], flags: u32) -> bool {
+    if closed() {
+        return false;
+    }
     let limit = nodes.len() * 64 + 1;
     [MPOL_PREFERRED_MANY, MPOL_PREFERRED].iter().any(|mode| {
         // SAFETY: the mask is read, and has one bit less than stated, as the call wants it.
@@ -96,6 +100,9 @@ pub fn bind(at: usize, bytes: usize, nodes: &[u64], flags: u32) -> bool {
 
 /// On which nodes pages of this process are; negative for those that are nowhere. False when it may not be asked.
 pub fn nodes_of(pages: &[usize], nodes: &mut [c_int]) -> bool {
+    if closed() {
+        return false;
+    }
     let count = pages.len().min(nodes.len());
     let none = std::ptr::null::<c_int>();
     // SAFETY: both arrays have that many entries. Without nodes, pages are asked about and left where they are.
@@ -114,6 +121,9 @@ pub fn nodes_of(pages: &[usize], nodes: &mut [c_int]) -> bool {
 
 /// Whether a page of this process is in memory.
 pub fn resident(page: usize) -> bool {
+    if closed() {
+        return false;
+    }
     let mut there = 0u8;
     // SAFETY: a byte for a page.
     unsafe { libc::mincore(page as *mut c_void, PAGE, &mut there) == 0 && there & 1 != 0 }
@@ -121,6 +131,9 @@ pub fn resident(page: usize) -> bool {
 
 /// Bytes of a range of whole pages that are in memory.
 pub fn resident_bytes(start: usize, end: usize) -> usize {
+    if closed() {
+        return 0;
+    }
     let mut there = [0u8; 4096];
     let mut pages = 0;
     for at in (start..end).step_by(there.len() * PAGE) {

@@ -6,6 +6,7 @@ use crate::map::Map;
 use crate::memo::Memo;
 use crate::memory;
 use crate::sampled::Countdown;
+use crate::sandbox;
 use crate::sys;
 use libmimalloc_sys as mi;
 use std::arch::{asm, global_asm};
@@ -399,6 +400,9 @@ fn add(to: &AtomicU64, value: u64) {
 fn stack_of_this_thread() -> (usize, usize) {
     unsafe extern "C" {
         static __libc_stack_end: usize;
+    }
+    if sandbox::closed() {
+        return (0, 0);
     }
     // SAFETY: asks about this thread; structures are filled in before they are read.
     unsafe {

@@ -25,6 +25,9 @@ pub struct ObjectProcess {
     pub program: String,
     /// Why nothing at all was placed, when that is so.
     pub idle: Option<String>,
+    /// It forbade itself system calls (seccomp). From then on mappings and parts of blocks were not placed, and it is not known on
+    /// which nodes its pages were at the end.
+    pub sandboxed: bool,
     /// Bytes of objects and mappings in fast memory at the end, which the budget counts.
     pub fast_bytes: u64,
     /// Bytes of the fast objects' address range that are in memory at the end: with free blocks between objects.

@@ -195,12 +195,15 @@ fn running(Shares(slots): &Shares, kinds: &Kinds) -> Vec<RunningProcess> {
 fn notes_about(processes: &[ObjectProcess], kinds: &Kinds) -> Vec<String> {
     let mut notes = Vec::new();
     if processes.is_empty() {
-        notes.push("no process left a report: it was killed, ended without exit handlers, or became a program that cannot load the shim".into());
+        notes.push("no process left a report: it was killed, is in a sandbox that kills it for a system call, or became a program that cannot load the library".into());
     }
     for process in processes {
         let who = format!("{} ({})", process.program, process.pid);
         if let Some(why) = &process.idle {
             notes.push(format!("{who}: objects are not placed: {why}"));
+        }
+        if process.sandboxed {
+            notes.push(format!("{who}: it forbade itself system calls (seccomp); mappings were not placed from then on, and it is not known where its pages are"));
         }
         for module in &process.other_build {
             notes.push(format!("{who}: {module} is another build than the profile's, so nothing of it is placed; profile this build, or find its functions by name with --stale"));
