@@ -32,6 +32,7 @@
 mod error;
 mod names;
 mod shell;
+mod shown;
 mod units;
 mod values;
 mod want;
@@ -40,6 +41,7 @@ pub mod written;
 pub use error::{Error, Why};
 pub use names::{ALL, expand, find, gives, list, nearest, split, with};
 pub use shell::quoted;
+pub use shown::{shown, shown_name};
 pub use units::Bytes;
 pub use values::{Values, all_params};
 pub use want::{Param, Want};

@@ -6,6 +6,14 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use varve_spec::shown_name;
+
+/// Name of the process with this folder of `/proc`, as it may be printed; `None` if it has ended.
+pub fn name_in(folder: &Path) -> Option<String> {
+    let name = std::fs::read(folder.join("comm")).ok()?;
+    let name = String::from_utf8_lossy(&name);
+    Some(shown_name(name.trim_end_matches('\n')).into_owned())
+}
 
 /// The program file of `name`, looked up in PATH when it names no directory.
 pub fn find(name: &OsStr) -> Result<PathBuf, LiveError> {

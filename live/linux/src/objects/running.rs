@@ -1,6 +1,7 @@
 //! What is so while a program runs: asked for by SIGUSR1, since a service does not end.
 
 use crate::nodes::{Kinds, by_node};
+use crate::program;
 use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -68,7 +69,7 @@ impl RunningProcess {
     /// A process that takes so much of the budget; none if it has ended.
     pub fn look(pid: u32, fast_bytes: i64, kinds: &Kinds) -> Option<RunningProcess> {
         let folder = Path::new("/proc").join(pid.to_string());
-        let program = std::fs::read_to_string(folder.join("comm")).ok()?;
+        let program = program::name_in(&folder)?;
         let maps = std::fs::read_to_string(folder.join("numa_maps")).unwrap_or_default();
         let there = by_node(&maps, |_| true);
         let on = |nodes: &[u32]| {
@@ -77,7 +78,7 @@ impl RunningProcess {
         };
         Some(RunningProcess {
             pid,
-            program: program.trim_end().into(),
+            program,
             fast_bytes: fast_bytes.max(0) as u64,
             on_fast_nodes: on(&kinds.fast),
             on_slow_nodes: on(&kinds.slow),

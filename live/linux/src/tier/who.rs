@@ -76,8 +76,8 @@ pub fn knows_families() -> bool {
 
 /// A process's name, as the kernel has it.
 pub fn name(process: u32) -> String {
-    let name = fs::read_to_string(format!("/proc/{process}/comm"));
-    name.map_or_else(|_| "?".into(), |name| name.trim().to_string())
+    let folder = PathBuf::from(format!("/proc/{process}"));
+    crate::program::name_in(&folder).unwrap_or_else(|| "?".into())
 }
 
 /// Nodes that a process may have memory of; `None` if that is not told.

@@ -4,6 +4,7 @@
 use super::pauses::{Pauses, pauses};
 use crate::nodes::by_node;
 use crate::probe::sysfs::{numbered_with, text};
+use crate::program;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -59,7 +60,7 @@ pub fn largest(root: &Path, nodes: &[u32], most: usize) -> Found {
         .filter_map(|(bytes, pid)| {
             let folder = root.join(format!("proc/{pid}"));
             // It may have ended meanwhile.
-            let name = text(&folder.join("comm"))?;
+            let name = program::name_in(&folder)?;
             let place = match nodes {
                 [one] => Where::Nodes([(*one, bytes)].into()),
                 _ => text(&folder.join("numa_maps"))
