@@ -25,7 +25,7 @@ pub struct Energy {
     pub seconds: f64,
     /// Per socket and channel.
     pub sockets: Vec<Vec<ChannelEnergy>>,
-    /// Memories of the machine whose energy nobody publishes and that no sum here contains.
+    /// Memories of the machine without published energy figures; no sum here contains them.
     pub left_out: Vec<NodeKind>,
 }
 
@@ -41,7 +41,7 @@ pub struct ChannelEnergy {
 /// Energy of a PM DIMM, J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PmEnergy {
-    /// What the DIMM takes when nobody uses it.
+    /// Idle energy of the DIMM.
     pub idle: f64,
     /// Reading media lines.
     pub read: f64,
@@ -206,7 +206,7 @@ impl PmEnergy {
     }
 }
 
-/// What a PM DIMM draws.
+/// Power and energies of a PM DIMM.
 struct PmPower {
     /// W.
     idle: f64,

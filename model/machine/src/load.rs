@@ -71,7 +71,8 @@ impl Machine {
         let Some(tree) = doc.tree() else {
             return Err(LoadError::Invalid(doc.into_problems()));
         };
-        // Rules run even on a file with problems, as far as it can be understood, so that all are told at once.
+        // Rules run even on a file with problems, as far as it can be understood, so that all problems are reported at
+        // once.
         match Machine::deserialize(tree.clone()) {
             Ok(machine) => {
                 doc.add_findings(rules::findings(&machine));

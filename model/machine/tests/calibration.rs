@@ -95,7 +95,7 @@ fn the_optane_study() {
     );
 }
 
-/// Moves of hot blocks are seen by whoever writes one block again and again, and by nobody else.
+/// Moves of hot blocks delay only threads that write one block again and again.
 #[test]
 fn writes_stall_on_small_hot_regions_only() {
     let m = Machine::load("optane-8260").unwrap();

@@ -34,7 +34,7 @@ pub struct Point {
     pub x: f64,
     /// The same in words, such as `24`, `4KiB` or `DRAM read, random`.
     pub at: String,
-    /// What was measured, in the curve's unit.
+    /// Measured value, in the curve's unit.
     pub value: f64,
 }
 
@@ -43,7 +43,7 @@ pub struct Point {
 pub struct Curve {
     /// Name by which published figures refer to it, such as `threads/pm/ntstore`.
     pub id: String,
-    /// What the axis counts, with its unit, such as `threads` or `access size, B`.
+    /// Quantity on the axis, with its unit, such as `threads` or `access size, B`.
     pub axis: String,
     /// Unit of the values: `ns` or `GB/s`.
     pub unit: String,

@@ -12,15 +12,15 @@ pub struct Row {
     pub at: String,
     /// Unit of the figures.
     pub unit: String,
-    /// What was published.
+    /// Published value.
     pub published: f64,
-    /// What we measure; `None` where our curve does not reach.
+    /// Value on the model; `None` where our curve does not reach.
     pub ours: Option<f64>,
     /// How far ours is above (or, negative, below) the published figure, %.
     pub error_percent: Option<f64>,
     /// The machine's description was made from this figure.
     pub is_input: bool,
-    /// Who published it.
+    /// Publication that the value is from.
     pub source: String,
 }
 

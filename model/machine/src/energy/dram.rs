@@ -1,4 +1,4 @@
-//! What a rank of DRAM draws in its states and for its commands.
+//! Power of a rank of DRAM in its states, and energy of its commands.
 
 use crate::describe::{Dram, DramPower};
 use crate::model::{DramCounts, ROW_TIMEOUT_NS, RankTimes};
@@ -29,12 +29,12 @@ pub struct DramEnergy {
 }
 
 impl DramEnergy {
-    /// What the rank takes for being in its states, J.
+    /// Energy of the rank's power states, J.
     pub fn background(&self) -> f64 {
         self.active + self.standby + self.powerdown + self.selfrefresh + self.register
     }
 
-    /// What commands take on top of that, refreshes included, J.
+    /// Energy of commands on top of the background, refreshes included, J.
     pub fn operation(&self) -> f64 {
         self.refresh + self.activate + self.read + self.write + self.io
     }
@@ -59,7 +59,7 @@ impl DramEnergy {
     }
 }
 
-/// What one rank draws.
+/// Power and energies of one rank.
 pub struct RankPower {
     /// Power of the states, W.
     active: f64,

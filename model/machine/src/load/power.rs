@@ -1,4 +1,4 @@
-//! What must hold between the numbers that energy is computed from.
+//! Constraints between the numbers that energy is computed from.
 
 use crate::describe::{Dram, DramPower, Machine, Pm};
 

@@ -32,7 +32,8 @@ pub struct ProbedMemory {
     pub write_gbps: Option<f64>,
 }
 
-/// What a probe of the running machine found. Plain numbers; what is `None` or empty takes a stated assumption.
+/// Findings of a probe of the running machine. Plain numbers; a stated assumption stands in for each that is `None` or
+/// empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbedMachine {
     /// The processor's own name.
@@ -43,7 +44,7 @@ pub struct ProbedMachine {
     pub cores_per_socket: u32,
     /// Hardware threads per core.
     pub threads_per_core: u32,
-    /// Clock, GHz; `None` where the system does not tell.
+    /// Clock, GHz; `None` where the system does not report it.
     pub ghz: Option<f64>,
     /// L1 data cache of one core.
     pub l1: ProbedCache,
@@ -92,7 +93,7 @@ impl Machine {
         sources.assume("controller", "queues as Skylake's");
         sources.assume("os", "costs of page work as on Cascade Lake");
 
-        // What is known of a random read's way, so that the rest can be attributed (see `Machine::idle_read_ns`).
+        // The known parts of a random read's latency, so that the rest can be attributed (see `Machine::idle_read_ns`).
         let tlb_ns = 9.0 / ghz;
         let row_ns = 2.0 * ROW_NS;
         let refresh_ns = RFC_NS * RFC_NS / (2.0 * REFI_NS);
@@ -296,8 +297,8 @@ impl Sources {
         }
     }
 
-    /// A cache of 64 sets or more, no smaller and no faster than the one above, and of `most` bytes at most. One whose size the
-    /// system does not tell is as large as a usual one, or as the one above.
+    /// A cache of 64 sets or more, no smaller and no faster than the one above, and of `most` bytes at most. If the
+    /// system does not report its size, it is as large as a usual one, or as the one above.
     fn cache(
         &mut self,
         key: &str,

@@ -1,4 +1,4 @@
-//! What can be wrong with a machine file, each with its place and remedy.
+//! Problems that a machine file can have, each with its place and remedy.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ pub struct Problem {
     pub line: usize,
     /// Dotted key; empty for a file that is not TOML.
     pub key: String,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to do.
+    /// Its remedy.
     pub remedy: String,
 }
 

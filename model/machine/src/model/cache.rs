@@ -40,7 +40,7 @@ pub struct Sets {
 const SLICE_SHIFT: u32 = 11;
 
 impl Sets {
-    /// So many sets, at least 1.
+    /// For `sets` sets, at least 1.
     pub fn new(sets: u64) -> Sets {
         let sets = sets.max(1);
         let low = sets.trailing_zeros().min(SLICE_SHIFT);
@@ -81,7 +81,7 @@ fn hash(n: u64) -> u16 {
     (left ^ right) as u16
 }
 
-/// What an access found.
+/// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The line was there.
@@ -235,7 +235,7 @@ impl Cache {
             *dirty |= (store as u32) << way;
             return Found::Hit;
         }
-        // What leaves the list at its upper end stays above it, where nobody looks.
+        // The way that leaves the list at its upper end stays in the bits above it, which no code reads.
         let way = (*order >> self.least) & 15;
         *order = *order << 4 | way;
         // SAFETY: the order holds numbers of ways.

@@ -1,4 +1,4 @@
-//! What happens beside the program: the policy's daemons, page moves, and time slices on shared cores.
+//! Events beside the program: the policy's daemons, page moves, and time slices on shared cores.
 
 use super::counts::SocketCounts;
 use super::journal::MoveKind;
@@ -178,7 +178,7 @@ impl Events {
         self.zeroing = Some(z);
     }
 
-    /// What was moved and zeroed.
+    /// Counts of moved and zeroed pages.
     pub fn counts(&self, s: &Shared) -> MoveCounts {
         MoveCounts {
             zeroed_late: s.zeroed_late,

@@ -1,4 +1,5 @@
-//! What happened when: requests, page moves and counters over time, for those who draw a run. It changes nothing of the run.
+//! Events with their times: requests, page moves and counters, for drawing a run. Recording changes no result of the
+//! run.
 
 use super::activity::ChannelActivity;
 use super::counts::{SocketCounts, ThreadCounts};
@@ -27,7 +28,7 @@ pub struct Snapshot {
 /// Something that took time, or several of them, right one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Whose it is: the thread of a request, 0 for a move.
+    /// Owner: the thread of a request, 0 for a move.
     pub thread: u32,
     /// Of what kind: the class of a request; a [`Move`](MoveKind) as a number.
     pub kind: u32,
@@ -87,9 +88,9 @@ pub struct Journal {
     pub moves: Vec<Span>,
     /// Counters at some times, since the start.
     pub points: Vec<Snapshot>,
-    /// What all memory had done by each of them.
+    /// Counts of all memory by each of them.
     pub memory: Vec<SocketCounts>,
-    /// What each channel's memory had done by each of them: per point, socket and channel.
+    /// Activity of each channel's memory by each of them: per point, socket and channel.
     pub activity: Vec<Vec<Vec<ChannelActivity>>>,
     every: Ps,
     pub(super) next: Ps,

@@ -13,7 +13,7 @@ use wear::Wear;
 mod wear;
 
 tally! {
-    /// What one DIMM did.
+    /// Counts of one DIMM.
     pub struct PmCounts {
         /// 64 B reads asked for.
         pub reads: u64,
@@ -123,7 +123,7 @@ pub struct Dimm {
     crowd: Crowd,
     wear: Wear,
     random: u64,
-    /// What was done.
+    /// Counts so far.
     pub counts: PmCounts,
 }
 

@@ -8,16 +8,17 @@ use super::activity::ChannelActivity;
 use super::outcome::{Outcome, Phase};
 use super::{RankTimes, Snapshot};
 
-/// What a run that was seen in windows says about itself.
+/// Accuracy of a run that was simulated in windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
     /// Windows.
     pub windows: u32,
     /// Share of the work of the whole run that they are, 0 to 1.
     pub share: f64,
-    /// In 95 of 100 cases the time of the whole run is at most this part longer or shorter; none if one window does not tell.
+    /// Half-width of the 95 % confidence interval of the whole run's time, as a part of it; `None` if one window is too
+    /// few to estimate it.
     pub error: Option<f64>,
-    /// So many times as much the whole run did as what was recorded of it.
+    /// Factor from the recorded work to that of the whole run.
     pub times: f64,
     /// Virtual time that the run took on the model, ns: windows, and what came before them.
     pub ran_ns: u64,
@@ -160,7 +161,7 @@ fn times(all: &Phase, factor: f64) -> Phase {
         stalls: all.stalls.times(factor),
         sockets: all.sockets.iter().map(|s| s.times(factor)).collect(),
         channels: all.channels.iter().map(channels).collect(),
-        // What a daemon moves in a second goes with time as well.
+        // Moves of a daemon per second scale with time as well.
         moves: all.moves.times(factor),
     }
 }

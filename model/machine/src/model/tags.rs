@@ -27,7 +27,7 @@ pub struct Tags {
     used: u64,
 }
 
-/// The most stretches of slow memory that the tags can tell apart.
+/// The most stretches of slow memory that the tags can distinguish.
 pub const MAX_RATIO: u64 = 126;
 
 impl Tags {

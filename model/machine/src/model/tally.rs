@@ -20,7 +20,7 @@ macro_rules! tally {
                 $(self.$field += other.$field;)*
             }
 
-            /// So many times as much, rounded.
+            /// All counts times `factor`, rounded.
             pub fn times(&self, factor: f64) -> $name {
                 $name { $($field: (self.$field as f64 * factor).round() as u64,)* }
             }

@@ -188,7 +188,7 @@ fn pages_are_zeroed_beside_the_program_or_by_it() {
     assert!(itself.ns > beside.ns);
 }
 
-/// No more than so many frames.
+/// At most this number of frames.
 struct Few(InOrder, u32);
 
 impl Pager for Few {
@@ -316,7 +316,7 @@ fn the_code_waits_that_asked_for_the_line() {
     let all: u64 = told.owners.iter().map(|counts| counts.stall_ps).sum();
     assert_eq!(told.code.iter().sum::<u64>(), all);
     assert!(told.code[1] > 99 * told.code[2], "{:?}", told.code);
-    // Who changes with every op waits for half of it each.
+    // Code that changes with every op waits for half of the time each.
     let mixed = run(1, true);
     let [_, odd, even] = mixed.code[..] else {
         panic!("{:?}", mixed.code)

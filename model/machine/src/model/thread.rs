@@ -71,7 +71,7 @@ impl Latencies {
     }
 }
 
-/// What all threads of a run share.
+/// State that all threads of a run share.
 pub struct Shared<'a> {
     /// Last-level cache of each socket.
     pub llc: Vec<Cache>,
@@ -79,7 +79,7 @@ pub struct Shared<'a> {
     pub memory: Memory,
     /// Page tables, one per program.
     pub tables: Vec<PageTable>,
-    /// Who places pages.
+    /// Places pages.
     pub pager: &'a mut dyn Pager,
     /// Latencies.
     pub lat: Latencies,
@@ -95,9 +95,9 @@ pub struct Shared<'a> {
     pub lanes: usize,
     /// Bytes that threads zeroed themselves.
     pub zeroed_late: u64,
-    /// Who tells whose memory it is, if somebody wants to know.
+    /// Maps addresses to owners, if the run counts by owner.
     pub owners: Option<&'a mut dyn Owners>,
-    /// What happened when, if somebody wants to know.
+    /// Events with their times, if the run keeps a journal.
     pub journal: Option<Box<Journal>>,
     /// Set when the pager had no frame left.
     pub out_of_frames: Option<OutOfFrames>,
@@ -150,7 +150,7 @@ impl Shared<'_> {
         }
     }
 
-    /// What each socket did so far, and what each channel's memory did until `now`, per socket and channel.
+    /// Counts of each socket so far, and activity of each channel's memory until `now`, per socket and channel.
     pub fn memory_counts(&self, now: Ps) -> (Vec<SocketCounts>, Vec<Vec<ChannelActivity>>) {
         let of_all = self.replicas.as_ref().and_then(|r| r.counts(now));
         of_all.unwrap_or_else(|| (self.memory.counts(), self.memory.activity(now)))
@@ -199,7 +199,8 @@ pub struct Thread {
     look_at: usize,
     /// How far the look-ahead has come in `ops`.
     looked: usize,
-    /// Physical lines of the ops that it looked at, `NONE` for one that has none, and where they go in the last level.
+    /// Physical lines of the ops that it has read ahead, `NONE` for one without a line, and their places in the last
+    /// level.
     ahead: [(u64, Place); 2 * CHUNK],
     /// Virtual line of the last access.
     last_line: u64,
@@ -270,7 +271,7 @@ impl Thread {
         }
     }
 
-    /// Who asks memory when it does.
+    /// This thread as the requester of a memory access.
     #[inline(always)]
     fn by(&self) -> By {
         By {
@@ -321,7 +322,7 @@ impl Thread {
                     self.clock = self.flight.depend(self.clock);
                 }
                 if self.clock > limit {
-                    // What it asks for comes after what the others ask for until then.
+                    // Its next request comes after those of the other threads until then.
                     self.ready = true;
                     return None;
                 }
@@ -616,7 +617,7 @@ impl Thread {
         });
     }
 
-    /// Notes whose memory the access that runs asks for, where somebody wants to know.
+    /// Records the owner of the memory that the current access asks for, if the run counts by owner.
     #[inline(always)]
     fn find_owner(&mut self, s: &mut Shared) {
         if let (Some(ledger), Some(owners)) = (&mut self.flight.ledger, &mut s.owners) {
@@ -869,7 +870,7 @@ impl Thread {
             let mut taken = s.write(self.by(), (start, start), physical, how) + way_back;
             let freed;
             if op.kind == Kind::Flush {
-                // What is written back has to be there: the store before it may still wait for its line.
+                // A write-back needs its line: the store before it may still wait for it.
                 taken = taken.max(self.flight.stores_done() + (taken - start));
                 freed = taken;
             } else {

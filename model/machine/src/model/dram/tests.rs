@@ -25,7 +25,7 @@ struct RefBank {
     used: u64,
 }
 
-/// A controller that looks at every waiting request at every clock: row hits first, then the oldest.
+/// A controller that considers every waiting request at every clock: row hits first, then the oldest.
 struct RefChannel {
     clock_ns: f64,
     cl: u64,
@@ -353,7 +353,7 @@ fn a_day_in_the_life_of_a_rank_by_hand() {
     assert_eq!((r.wakes, r.deep_wakes), (1, 1));
 }
 
-/// A rank that nobody uses sleeps no deeper than power-down while its neighbour is used, and in self-refresh once neither is.
+/// An unused rank sleeps no deeper than power-down while its neighbour is used, and in self-refresh once neither is.
 #[test]
 fn self_refresh_is_entered_by_channel() {
     let mut d = dram();

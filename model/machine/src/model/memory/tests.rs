@@ -1,4 +1,4 @@
-//! What happens behind the last-level cache against a slow, obvious reference of memory mode's flow.
+//! Traffic behind the last-level cache against a slow, obvious reference of memory mode's flow.
 
 use super::*;
 use proptest::prelude::*;

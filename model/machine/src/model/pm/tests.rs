@@ -147,7 +147,7 @@ proptest! {
             let buffered: u32 = d.buffer.iter().flat_map(|s| s.newer).map(u8::count_ones).sum();
             buffered as u64 + d.crowd.lines.len() as u64
         };
-        // What left the buffer whole is four writes each; what left in parts is one to three each.
+        // A line that left the buffer whole is four writes; one that left in parts is one to three each.
         let gone = dimm.counts.writes - parts(&dimm);
         let whole = dimm.counts.media_writes - dimm.counts.partial_writes;
         let partial = gone - whole * 4;

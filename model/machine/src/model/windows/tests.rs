@@ -1,4 +1,4 @@
-//! What windows say beside what every request says.
+//! Results of windows against those of every request.
 
 use crate::Machine;
 use crate::model::replicas::tests::{Scattered, cycles, filled, program};
@@ -97,7 +97,7 @@ fn windows_tell_what_every_request_tells() {
     );
 }
 
-/// What a snapshot, a phase and the end of a run say never goes back, whenever they come.
+/// Counts of a snapshot, a phase and the end of a run never go back, whenever they come.
 #[test]
 fn counts_grow_with_time() {
     let mut ops = program(48 << 20, 40, 2, 60_000, 3);
