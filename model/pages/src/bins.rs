@@ -1,9 +1,9 @@
 //! Bins of a DRAM cache in order of heat (Johnny Cache, Listing 1).
 //!
-//! A bin is the place of one page in the cache (of `ways` pages in an N-way cache). Bins with free frames stand in
-//! the `avail` list of their heat, the others in its `full` list; within a list the bin that has waited longest
-//! comes first. Halving the heat of every bin joins each two lists into one, whatever the number of bins: a bin
-//! keeps its heat with the epoch it dates from, and later halvings are applied when it is looked at.
+//! A bin is the place of one page in the cache (of `ways` pages in an N-way cache). Bins with free frames stand in the
+//! `avail` list of their heat, the others in its `full` list; within a list the bin that has waited longest comes
+//! first. Halving the heat of every bin joins each two lists into one, whatever the number of bins: a bin keeps its
+//! heat with the epoch it dates from, and each access to it first applies the halvings since then.
 
 use crate::bitmap::Bitmap;
 use crate::lists::Lists;

@@ -38,7 +38,7 @@ impl Conflicts {
             first_frame += node.frames;
             first_bin += node.bins.unwrap_or(0) as usize;
         }
-        // Zeroed memory costs nothing where it is not touched: only bins with pages are looked at.
+        // Zeroed memory costs nothing where it is not touched: only bins with pages are scanned.
         let mut bins = vec![[0u32; 2]; first_bin];
         let mut used: Vec<(usize, u32)> = Vec::new();
         for (frame, hot) in pages {
@@ -113,7 +113,7 @@ fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// What chance leads one to expect of pages in frames drawn at random.
+/// Expected values for pages in frames drawn at random.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
     /// Bins with at least one page.

@@ -19,7 +19,7 @@ pub struct NodeDump {
     pub socket: u32,
     /// Frames.
     pub frames: u32,
-    /// Frames that nobody owns.
+    /// Free frames.
     pub free: u32,
     /// Frames with a page.
     pub pages: u32,
@@ -27,7 +27,7 @@ pub struct NodeDump {
     pub reserved: u32,
     /// Pages that are hot, where the policy knows.
     pub hot: Option<u32>,
-    /// Number of bins at heat 0, 1, 2, ... as the policy defines heat; empty where it does not look at bins.
+    /// Number of bins at heat 0, 1, 2, ... as the policy defines heat; empty if it does not use bins.
     pub bins_by_heat: Vec<u32>,
 }
 
@@ -44,7 +44,7 @@ pub struct Dump {
     pub conflicts: Option<Conflicts>,
     /// How often all heat was halved, where the policy keeps heat.
     pub coolings: Option<u64>,
-    /// What happened so far.
+    /// Counters of events so far.
     pub counters: Counters,
     /// Moves that are neither done nor cancelled.
     pub in_flight: u64,

@@ -6,8 +6,8 @@
 //!   after a remap to more DIMMs: did the bandwidth rise? no --> undo it, and do not try again at this bandwidth
 //! ```
 //!
-//! The model is a table made by a sweep of MemBench: the most GB/s that so many hot DIMMs sustain without loss (Olson et al.,
-//! TACO 2018, section 7.2). That a remap is undone is what the paper's section 8.2.3 asks for.
+//! The model is a table made by a sweep of MemBench: for each number of hot DIMMs, the most GB/s that they sustain
+//! without loss (Olson et al., TACO 2018, section 7.2). The paper's section 8.2.3 asks for remaps to be undone.
 
 /// The most bandwidth that hot DIMMs sustain, by their number.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,8 +80,8 @@ pub struct SweepPoint {
 pub const LOSS: f64 = 1.03;
 
 impl BandwidthModel {
-    /// From a sweep over loads: so many DIMMs sustain what all of them carry at every load up to the first one at which the few
-    /// are slower. The limit is half-way to that. Numbers of DIMMs that lose at no load have none.
+    /// From a sweep over loads. A number of DIMMs sustains the load of all DIMMs up to the first load at which it is
+    /// slower; the limit is half-way to that. Numbers of DIMMs that lose at no load have none.
     ///
     /// # Errors
     /// As [`BandwidthModel::new`], where not even one DIMM loses, or one loses at every load.
@@ -104,14 +104,14 @@ impl BandwidthModel {
     }
 }
 
-/// What a sample leads to.
+/// Result of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Nothing.
     Stay,
-    /// So many DIMMs are to be hot.
+    /// This number of DIMMs is to be hot.
     Remap(usize),
-    /// So many again: more of them did not raise the bandwidth.
+    /// Back to this number: more DIMMs did not raise the bandwidth.
     Undo(usize),
 }
 
@@ -166,7 +166,7 @@ impl Governor {
         self.hot
     }
 
-    /// Somebody else changed the number of hot DIMMs (overflow): decisions go on from there.
+    /// The caller changed the number of hot DIMMs (overflow): decisions go on from there.
     pub fn changed(&mut self, hot: usize) {
         if hot != self.hot {
             self.hot = hot.clamp(1, self.most);
@@ -318,7 +318,7 @@ mod tests {
         );
     }
 
-    /// The same, told from the whole history each time: what the last decision was, and what came since.
+    /// The same, computed from the whole history each time: the last decision, and the samples since.
     fn slow(model: &BandwidthModel, history: &[f64]) -> Vec<Decision> {
         let (mut all, mut hot, mut refused, mut i) = (Vec::new(), 1, None::<f64>, 0);
         while i < history.len() {

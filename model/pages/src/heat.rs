@@ -1,7 +1,8 @@
 //! Heat of pages, as HeMem (SOSP 2021) and Johnny Cache (section 4.3) define it: sampled loads and stores, counted per
 //! page; a page is hot from a number of either on; when any page reaches the cooling threshold, all counts are halved.
 //!
-//! Halving costs nothing: a page's counts date from an epoch and later halvings are applied when it is looked at.
+//! Halving costs nothing: a page's counts date from an epoch, and each access to them first applies the halvings since
+//! then.
 
 use varve_access::Source;
 
@@ -16,7 +17,7 @@ pub struct Thresholds {
     pub cool: u32,
 }
 
-/// What a sample did.
+/// Effect of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Change {
     /// The page was not hot before and is now.

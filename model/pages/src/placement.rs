@@ -17,7 +17,7 @@ use crate::policy::Policy;
 use crate::topology::Topology;
 use crate::trays::Colour;
 
-/// What happened so far. Of the moves asked for, each is done, cancelled or in flight; pages in use are faults
+/// Counters of events so far. Of the moves asked for, each is done, cancelled or in flight; pages in use are faults
 /// minus unmaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
@@ -63,7 +63,7 @@ pub struct Placement {
     promised: HashSet<u32>,
     remaps: Vec<Remap>,
     counters: Counters,
-    /// Pages in use, if somebody wants them counted.
+    /// Pages in use, if the caller wants them counted.
     counting: Option<Counting>,
 }
 
@@ -150,12 +150,12 @@ impl Placement {
         self.policy.as_ref()
     }
 
-    /// What happened so far.
+    /// Counters of events so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Pages as they were counted, if somebody [wanted](Placement::counted) that.
+    /// Counts of pages, if the caller [wanted](Placement::counted) them.
     pub fn counting(&self) -> Option<&Counting> {
         self.counting.as_ref()
     }
@@ -180,8 +180,8 @@ impl Placement {
             .map(|(frame, page)| (frame as u32, page - 1))
     }
 
-    /// Frames are given out by somebody else from now on, as on a machine at work: the policy may take those alone that are
-    /// [offered](Placement::offer). To be called before any page is placed.
+    /// From now on another allocator hands out frames, as the kernel of a live machine does: the policy may take only
+    /// those that are [offered](Placement::offer). To be called before any page is placed.
     pub fn withhold(&mut self) {
         self.frames.withhold();
     }
@@ -203,7 +203,8 @@ impl Placement {
         }
     }
 
-    /// A page is in a frame that somebody else chose. Says whether it is the first that is known there.
+    /// A page is in a frame that the kernel chose. Returns `false` if the frame has a page already or is none of the
+    /// topology's.
     pub fn found(&mut self, fault: &Fault, frame: u32) -> bool {
         if self.page_in(frame).is_some() || frame as usize >= self.pages.len() {
             return false;
@@ -216,7 +217,7 @@ impl Placement {
         true
     }
 
-    /// The page in a frame is gone, and the frame with it: somebody else gives it out.
+    /// The page in a frame is gone, and the frame with it: the kernel hands it out.
     pub fn lost(&mut self, frame: u32) {
         if let Some(vpn) = self.page_in(frame) {
             self.unmap(vpn, frame);
@@ -224,7 +225,7 @@ impl Placement {
         }
     }
 
-    /// Somebody else moved the page in a frame to another one, in which none is known. Says whether that is so.
+    /// The kernel moved the page in frame `from` to frame `to`, in which no page is known. Returns whether that is so.
     pub fn strayed(&mut self, from: u32, to: u32) -> bool {
         let Some(vpn) = self.page_in(from) else {
             return false;
@@ -257,7 +258,7 @@ impl Placement {
         self.count(frame, Counting::comes);
     }
 
-    /// What was passed over is looked at again at the next tick.
+    /// Pages that the policy passed over are scanned again at the next tick.
     pub fn review(&mut self) {
         let used = self.mapping().map(|(frame, _)| frame).collect::<Vec<_>>();
         self.policy.review(&self.frames, &mut used.into_iter());
@@ -268,8 +269,8 @@ impl Placement {
         self.groups[frame as usize / GROUP] = true;
     }
 
-    /// Counts the page in a frame, if one is there and somebody wants that. The policy says whether it is hot: to be called before
-    /// the policy hears that the page goes, and after it hears that the page comes.
+    /// Counts the page in a frame, if there is one and the caller wants counts. The policy says whether the page is
+    /// hot: call this before the policy is notified that a page goes, and after it is notified that one comes.
     fn count(&mut self, frame: u32, how: fn(&mut Counting, u64, u32, bool)) {
         let vpn = self.page_in(frame);
         if let (Some(counting), Some(vpn)) = (&mut self.counting, vpn) {

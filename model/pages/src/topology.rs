@@ -68,7 +68,7 @@ pub enum TopologyError {
         what: &'static str,
         /// Its capacity, bytes.
         bytes: u64,
-        /// What it is cut into, bytes.
+        /// Unit that it must be a multiple of, bytes.
         unit: u64,
     },
     /// Frame numbers have 32 bits.

@@ -1,10 +1,10 @@
 //! The shared memory between a recorded program and its recorder: layout and the producer's half.
 //!
-//! This file is compiled into the recorder and into every probe, so it uses nothing but `core` and three
-//! functions of libc. One anonymous file (memfd) holds, in this order: a [`Header`], the thread [`Slot`]s, the
-//! table of [`Site`]s, the module text, and the chunks of records. A slot owns [`RING`] chunks; its thread fills
-//! one at a time and publishes it by advancing `head`, the recorder gives it back by advancing `tail`. Pages that
-//! nobody touches cost nothing, so everything is sized for the largest case.
+//! This file is compiled into the recorder and into every probe, so it uses nothing but `core` and three functions of
+//! libc. One anonymous file (memfd) holds, in this order: a [`Header`], the thread [`Slot`]s, the table of [`Site`]s,
+//! the module text, and the chunks of records. A slot owns [`RING`] chunks; its thread fills one at a time and
+//! publishes it by advancing `head`, the recorder gives it back by advancing `tail`. Untouched pages cost nothing, so
+//! everything is sized for the largest case.
 
 #![allow(dead_code)] // each of the programs that include this file uses its own part
 
@@ -21,19 +21,19 @@ pub const SLOTS: usize = 256;
 pub const PROCESSES: usize = 256;
 /// Chunks per slot.
 pub const RING: u64 = 8;
-/// A thread that has to wait for room goes on when so many chunks are left to take.
+/// A thread that waits for room continues when at most this number of chunks is left to take.
 pub const WAKE_AT: u64 = RING / 2;
 /// Words per chunk: 64 KiB, so that a chunk is still in the cache when the other side reads it.
 pub const CHUNK_WORDS: usize = 8192;
 /// Addresses of one run, at most.
 pub const RUN_ADDRESSES: usize = 60;
-/// What a chunk has room for when its cursor is below the limit: a whole run, or any event.
+/// Words left in a chunk when its cursor is below the limit: room for a whole run, or any event.
 pub const MARGIN: usize = RUN_ADDRESSES + 4;
 /// Entries in the site table.
 pub const SITES: usize = 1 << 22;
 /// Bytes for the text that says which file is mapped where.
 pub const MODULE_BYTES: usize = 4 << 20;
-/// Callers of an allocation that compiled code tells, at most.
+/// Callers of an allocation that compiled code reports, at most.
 pub const CALLERS: usize = 4;
 /// Return addresses of a stack, at most.
 pub const STACK: usize = 16;
@@ -85,11 +85,11 @@ pub const EVENT_EXEC: u64 = 12;
 pub const EVENT_STACK: u64 = 13;
 /// Words: address, bytes, number of the stack.
 pub const EVENT_ALLOC_AT: u64 = 14;
-/// The program has mapped memory itself; the mapping is told before. Words: address, bytes, number of the stack.
+/// The program has mapped memory itself; the mapping was reported before. Words: address, bytes, number of the stack.
 pub const EVENT_MAPPED: u64 = 15;
 /// A Java virtual machine has started. Words: collector, feature version.
 pub const EVENT_MACHINE: u64 = 16;
-/// What memory of a Java virtual machine is for. Words: address, bytes, what for.
+/// Use of memory of a Java virtual machine. Words: address, bytes, use.
 pub const EVENT_HEAP_RANGE: u64 = 17;
 /// A Java virtual machine stands still from here on.
 pub const EVENT_PAUSE: u64 = 18;
@@ -112,7 +112,8 @@ pub struct Header {
     pub recorder_sleeps: AtomicU32,
     /// 1 when the recorder has gone: probes drop everything and never wait.
     pub closed: AtomicU32,
-    /// 1 while no accesses are recorded, since the program has not said that they are to be. Nobody's order matters then.
+    /// 1 while no accesses are recorded, since the program has not reached the mark where they begin. The order of
+    /// threads does not matter then.
     pub quiet: AtomicU32,
     /// Parts of the run that were recorded so far, between others that were not; 0 when all of it is recorded.
     pub window: AtomicU32,
@@ -142,7 +143,7 @@ pub struct Header {
     pub tick: AtomicU64,
     /// Instructions while it was quiet, of all threads.
     pub skipped: AtomicU64,
-    /// How much of that ends the quiet; 0: the recorder ends it, or nobody.
+    /// Value of `skipped` that ends the quiet; 0: the recorder ends it, or nothing does.
     pub resume_at: AtomicU64,
     /// How much each thread records of a window, counted as `skipped`, so that threads do as much as each other in it whatever the
     /// system runs; 0: all of it.
@@ -170,7 +171,7 @@ pub const RUNNING: u32 = 1;
 pub const WAITING: u32 = 2;
 pub const ENDED: u32 = 3;
 
-/// What one thread shares with the recorder. The first line belongs to the thread, the second to the recorder.
+/// State that one thread shares with the recorder. The first line belongs to the thread, the second to the recorder.
 #[repr(C, align(64))]
 pub struct Slot {
     /// Where the next record goes: an address in the probe's own mapping.
@@ -215,11 +216,11 @@ pub struct Site {
     pub loads: u8,
     /// 1 when it stores past the caches (MOVNT).
     pub non_temporal: u8,
-    /// What is known of its accesses.
+    /// Description of its accesses.
     pub accesses: [SiteAccess; 2],
 }
 
-/// What is known of an access before it is made.
+/// Properties of an access that are known before it is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SiteAccess {
@@ -300,7 +301,7 @@ pub fn futex_wait(word: &AtomicU32, value: u32, milliseconds: u32) {
     };
 }
 
-/// Wakes whoever sleeps on `word`.
+/// Wakes the threads that sleep on `word`.
 pub fn futex_wake(word: &AtomicU32) {
     // SAFETY: the kernel only uses the word's address.
     unsafe {
@@ -437,13 +438,14 @@ impl Shared {
         }
         slot.filled[(slot.head.load(Relaxed) % RING) as usize].store(filled as u32, Relaxed);
         let head = slot.head.fetch_add(1, SeqCst) + 1;
-        // whoever cleans up after this process must not hand the chunk over again
+        // the cleanup after this process must not hand the chunk over again
         slot.cursor = slot.start;
         // waking the recorder for every chunk would cost more than the chunk
         if head - slot.tail.load(Acquire) >= RING / 2 {
             self.ring();
         }
-        // Who has to wait waits for room for some chunks: to wake for each one would cost more than the chunk.
+        // A thread that has to wait waits for room for some chunks: to wake for each one would cost more than the
+        // chunk.
         let mut room = RING;
         while head - slot.tail.load(Acquire) >= room {
             if header.closed.load(Acquire) != 0 {
@@ -483,7 +485,8 @@ impl Shared {
         }
     }
 
-    /// Threads have done so much more that is not recorded. Whoever comes to the end of that begins the next window.
+    /// Threads have executed `amount` more instructions that are not recorded. The thread that reaches the end of the
+    /// gap opens the next window.
     pub fn skip(&self, amount: u64) {
         let header = self.header();
         let now = header.skipped.fetch_add(amount, AcqRel) + amount;
@@ -546,7 +549,7 @@ impl Shared {
         }
     }
 
-    /// The thread in this slot begins; only the first has company from nobody.
+    /// The thread in this slot begins. The first has no other thread beside it.
     pub fn start_thread(&self, number: usize, process: u32) {
         let header = self.header();
         let running = header.running.fetch_add(1, AcqRel) + 1;

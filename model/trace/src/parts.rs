@@ -73,7 +73,7 @@ pub(crate) fn read_file_header(
     Ok((header, (FIXED_BYTES + rest.len()) as u64))
 }
 
-/// What else the file may be, and what to do with it.
+/// Guess at the file's format, and the remedy.
 fn foreign_hint(start: &[u8]) -> &'static str {
     match start {
         [0x1f, 0x8b, ..] => "; it is compressed with gzip: `gunzip` it first",

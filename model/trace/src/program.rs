@@ -50,7 +50,7 @@ impl Steps<'_> {
     }
 }
 
-/// What a thread of a trace does next.
+/// Next step of a thread of a trace.
 pub(crate) enum Step<'a> {
     /// These ops, and the functions that they are of, each from one of them on.
     Ops(&'a [Op], Steps<'a>),
@@ -172,7 +172,7 @@ impl Cursor {
     }
 }
 
-/// Whoever wants to know what comes while a trace is replayed, or changes it.
+/// Observes a replayed trace, or changes it.
 pub trait Listener {
     /// Ops of a thread, which run next: it adds them to `out`, changed or not.
     fn ops(&mut self, ops: &[Op], out: &mut Vec<Op>) {
@@ -194,7 +194,7 @@ pub struct TraceProgram {
     sleeps: Vec<u64>,
     replayed: u64,
     windows: Windows,
-    /// Which functions run, if somebody wants to know.
+    /// The functions that run, if the caller wants them.
     code: Option<Code>,
 }
 
@@ -249,7 +249,7 @@ impl TraceProgram {
         })
     }
 
-    /// As [`Program::fill`]; besides, `reader` is told what comes, in the order of the trace.
+    /// As [`Program::fill`]; besides, `reader` is notified of each step, in the order of the trace.
     pub fn pull(&mut self, thread: usize, out: &mut Vec<Op>, reader: &mut impl Listener) -> bool {
         let wanted = out.capacity().saturating_sub(out.len()).max(1);
         let start = out.len();

@@ -225,7 +225,7 @@ impl TraceReader {
         Ok((header, raw))
     }
 
-    /// What the trace says about itself.
+    /// Header of the trace.
     pub fn header(&self) -> &FileHeader {
         &self.header
     }
@@ -298,7 +298,7 @@ impl TraceReader {
         self.read_with(number, decoder, block, false)
     }
 
-    /// The same; besides, it is told in which functions the thread was.
+    /// The same; besides, it reports the functions of the ops.
     pub fn read_block_with_code(
         &self,
         number: usize,

@@ -1,9 +1,9 @@
-//! A trace that several programs replay: each block is decoded once, by whoever needs it first, and kept until all have
-//! taken it.
+//! A trace that several programs replay: each block is decoded once, by the first reading that needs it, and kept until
+//! all have taken it.
 //!
 //! Readings go in step. One that is further ahead than the blocks that are kept may reach waits for the last one, and
-//! lets another go on meanwhile. So the memory that it takes is bounded, however long the trace is. What a reading gets
-//! does not depend on the others. As long as fewer readings than may go on at once want to, blocks are decoded ahead of
+//! lets another continue meanwhile. So the trace takes bounded memory, however long it is. The ops that a reading gets
+//! do not depend on the others. As long as fewer readings than may run at once want to, blocks are decoded ahead of
 //! them.
 
 use crate::error::TraceError;
@@ -40,7 +40,7 @@ struct State {
     kept: usize,
     /// How many may be kept.
     most: usize,
-    /// Readings that go on, and whoever decodes ahead of them.
+    /// Readings that run, and threads that decode ahead of them.
     running: usize,
     /// Blocks whose memory is used again.
     spare: Vec<Block>,
@@ -58,7 +58,7 @@ struct Place {
 enum Slot {
     #[default]
     Empty,
-    /// Somebody decodes it.
+    /// A thread decodes it.
     Coming,
     Here(Arc<Block>),
 }
@@ -66,7 +66,7 @@ enum Slot {
 /// How far a reading is.
 #[derive(Default)]
 struct Progress {
-    /// By block. None for one that came late: it is nobody's concern.
+    /// By block. `None` for a reading that came late: no block is kept for it.
     taken: Option<Vec<bool>>,
     count: usize,
     waits: Option<Waits>,
@@ -75,7 +75,7 @@ struct Progress {
     ended: bool,
 }
 
-/// What a reading waits for.
+/// Condition that a reading waits for.
 #[derive(Clone, Copy)]
 enum Waits {
     ToBegin,
@@ -108,7 +108,7 @@ impl SharedTrace {
         }))
     }
 
-    /// Whether its blocks tell which functions run.
+    /// Whether its blocks have the functions that run.
     pub(crate) fn has_code(&self) -> bool {
         self.with_code
     }
@@ -178,7 +178,7 @@ impl SharedTrace {
             state.running += 1;
             let into = state.spare.pop().unwrap_or_default();
             drop(state);
-            // What cannot be read is read again by those who need it, who say why.
+            // A block that cannot be read is read again by those who need it, who report why.
             let decoded = self.decode(block, &mut decoder, into).ok();
             state = self.state();
             state.running -= 1;
@@ -398,7 +398,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use varve_access::Op;
 
-    /// A trace of so many blocks of each of some threads, by turns.
+    /// A trace of `blocks` blocks of each of `threads` threads, by turns.
     fn trace(blocks: usize, threads: u32, at_once: usize) -> (tempfile::TempDir, Arc<SharedTrace>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.trace");
@@ -433,7 +433,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &next(&mut b, 0)));
         assert!(Arc::ptr_eq(&first, &next(&mut c, 0)));
         assert!(matches!(shared.state().places[0].slot, Slot::Empty));
-        // The memory of a block that nobody holds any more is used again.
+        // The memory of a block is used again once no reading holds it.
         drop(first);
         let second = next(&mut a, 1);
         next(&mut b, 1);
@@ -498,7 +498,7 @@ mod tests {
                     });
                 }
             });
-            assert_eq!(shared.state().kept, 0, "nothing is kept for nobody");
+            assert_eq!(shared.state().kept, 0, "no block is kept once no reading needs it");
         }
     }
 

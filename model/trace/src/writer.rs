@@ -42,7 +42,7 @@ pub struct CallSite {
     /// Functions that were inlined at the call, the innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inlined: Vec<Inlined>,
-    /// Who called the function that asked, and who called that one, as far as it is known.
+    /// Callers of the function that asked, the innermost first, as far as they are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<CallSite>,
 }
@@ -80,7 +80,7 @@ impl CallSite {
 pub struct LoadedModule {
     /// Number of the process.
     pub process: u32,
-    /// What is to be added to an address of the file (link-time) for the one in the process.
+    /// Offset from an address of the file (link-time) to the one in the process.
     pub base: u64,
     /// The file.
     pub path: String,
@@ -136,7 +136,7 @@ pub struct End {
     /// Ops of the trace that are no work of the program: lines that it had touched while it was not recorded.
     #[serde(default)]
     pub touches: u64,
-    /// What the recorder could not see, one sentence each.
+    /// Losses of the recording, one sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// Programs and libraries that were loaded, by process. Addresses are as the process sees them: see

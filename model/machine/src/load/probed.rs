@@ -308,7 +308,7 @@ impl Sources {
         above: Option<&Cache>,
     ) -> Cache {
         match c.bytes {
-            0 => self.assume(key, "a usual size, the system does not tell"),
+            0 => self.assume(key, "a usual size, the system does not report it"),
             _ => self.note(key, "probed"),
         }
         let ns = self.measured(&format!("{key}.ns"), c.ns, ns, "ns");

@@ -1,5 +1,5 @@
-//! Each page in the memory that its address wants, for programs whose data somebody has laid out by memory. It has no name to be
-//! made by: whoever makes it says what addresses want.
+//! Each page in the memory that its address wants, for programs whose data the caller has laid out by memory. The
+//! policy has no name to be made by: its maker passes the wanted memory of addresses.
 
 use varve_access::Fault;
 

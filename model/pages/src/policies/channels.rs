@@ -5,7 +5,7 @@ use super::entry::{Entry, Live, Needs};
 use crate::frames::Frames;
 use crate::trays::{Colour, DimmMap, Trays};
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Olson et al., TACO 2018, section 8.1: the baseline",
     needs: Needs::Trays,

@@ -1,5 +1,5 @@
-//! What policies with daemons share: sampling, the thresholds of heat, and how much may be moved in a period.
-//! `dynamic` and `hotset` have the same (Johnny Cache, section 4.3: a fair comparison).
+//! Shared by policies with daemons: sampling, the thresholds of heat, and the limit of moves in a period. `dynamic` and
+//! `hotset` have the same (Johnny Cache, section 4.3: a fair comparison).
 
 use varve_access::Daemons;
 
@@ -61,7 +61,7 @@ pub const PARAMS: &[Param] = &[
 /// The settings of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What runs beside the program.
+    /// Work beside the program.
     pub daemons: Daemons,
     /// When pages are hot and cooled.
     pub thresholds: Thresholds,

@@ -1,4 +1,4 @@
-//! What there is to know of a policy without making it.
+//! Properties of a policy that are known without making it.
 
 use varve_spec::{Param, Values, Want};
 
@@ -9,7 +9,7 @@ use crate::policy::Policy;
 use crate::topology::Topology;
 use crate::trays::DimmMap;
 
-/// What a policy is called in errors.
+/// The word for a policy in errors.
 pub(super) const KIND: &str = "page policy";
 
 /// The parameter that every policy has.
@@ -32,7 +32,7 @@ pub struct Entry {
     pub about: &'static str,
     /// Where it is described.
     pub source: &'static str,
-    /// What it needs of a machine.
+    /// The machine that it needs.
     pub needs: Needs,
     /// Whether it differs from `first-touch` only where there are several nodes; `all` leaves it out elsewhere.
     pub several_nodes: bool,
@@ -42,7 +42,7 @@ pub struct Entry {
     pub linux: Option<Needs>,
     /// By what it places programs on this machine too, or why on the model alone.
     pub live: Live,
-    /// What it goes by besides the pages that are touched first.
+    /// Its inputs besides first touches of pages.
     pub observes: &'static [Observed],
     /// The parameter that says how often it wakes, of those that do.
     pub period: Option<&'static str>,
@@ -52,10 +52,10 @@ pub struct Entry {
     pub build: Build,
 }
 
-/// What a policy is told while the program runs.
+/// A policy's input while the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observed {
-    /// Sampled accesses, by which hot pages are told from cold ones.
+    /// Sampled accesses, which distinguish hot pages from cold ones.
     Uses,
     /// Bytes that memory moves in a time.
     Traffic,
@@ -101,7 +101,7 @@ pub enum Live {
     No(&'static str),
 }
 
-/// What a policy needs of a machine.
+/// The machine that a policy needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Any machine.
@@ -125,7 +125,7 @@ impl Entry {
             several_nodes: false,
             advised: Advised::Never,
             linux: None,
-            live: Live::No("nobody has said how"),
+            live: Live::No("no way is known"),
             observes: &[],
             period: None,
             params: &[],
@@ -152,7 +152,7 @@ impl Entry {
         Ok(period.filter(|ns| *ns > 0))
     }
 
-    /// Whether it decides by what is in use, with these parameters.
+    /// Whether it decides by accessed pages, with these parameters.
     ///
     /// # Errors
     /// As [`Entry::values`].

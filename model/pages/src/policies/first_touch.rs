@@ -11,7 +11,7 @@ use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::topology::Topology;
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Linux's default; Johnny Cache, section 2.1",
     advised: Advised::NotUnderCache,

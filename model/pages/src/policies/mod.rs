@@ -155,7 +155,7 @@ mod tests {
         assert!(policies().iter().all(|p| p.live != unsaid));
     }
 
-    /// What an entry says without making the policy is what the policy does.
+    /// The properties in an entry agree with the policy once it is made.
     #[test]
     fn an_entry_tells_how_often_its_policy_wakes_and_what_it_goes_by() {
         for (machine, specs) in [

@@ -15,7 +15,7 @@ use crate::policy::Policy;
 use crate::topology::Topology;
 use varve_spec::{Param, Want};
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Johnny Cache, section 5.2: all hot data manually allocated in DRAM",
     params: &[Param::new(
@@ -45,7 +45,7 @@ pub struct Oracle {
     /// Hot pages that were not touched yet.
     to_come: u64,
     nearest: Vec<Vec<usize>>,
-    /// What a hot page weighs in a bin: more than all pages that fit in it.
+    /// Weight of a hot page in a bin: more than that of all pages that fit in it.
     weight: i32,
     /// Frames with a hot page.
     holds_hot: std::collections::HashSet<u32>,

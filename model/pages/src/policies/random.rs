@@ -18,7 +18,7 @@ use crate::topology::Topology;
 use varve_access::random::Rng;
 use varve_spec::{Param, Want};
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Johnny Cache, section 5.1",
     advised: Advised::Anywhere,

@@ -4,7 +4,7 @@ use super::Only;
 use super::entry::{Entry, Live, Needs};
 use crate::frames::Frames;
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "the other end of the scale",
     needs: Needs::Flat,

@@ -1,6 +1,6 @@
 //! `trays`: hot pages on few DIMMs, cold ones packed on others, so that those left over sleep (Olson et al., TACO 2018).
 //!
-//! Which pages are hot is told, as ranges of addresses; what else there is to decide is in `trays.rs` and `governor.rs`.
+//! The application declares hot pages as ranges of addresses; `trays.rs` and `governor.rs` make the other decisions.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::policy::Policy;
 use crate::topology::Topology;
 use crate::trays::{Colour, DimmMap, TrayError, TrayState, Trays};
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Olson et al., TACO 2018, sections 4.1, 7.2 and 8.2.3",
     observes: &[Observed::Traffic],
@@ -92,14 +92,14 @@ const TICK: Param = Param::scaled(
     "time between two wake-ups in which pages move; an assumption",
 );
 
-/// How pages are put on DIMMs, whoever says which of them are hot.
+/// How pages are put on DIMMs, whatever source declares which of them are hot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraySettings {
     /// Hot DIMMs in the beginning.
     pub hot: usize,
     /// Most hot bytes of a DIMM.
     pub limit: Option<u64>,
-    /// What so many hot DIMMs sustain, if bandwidth is watched.
+    /// Bandwidth that each number of hot DIMMs sustains, if bandwidth is watched.
     pub model: Option<BandwidthModel>,
     /// Whether a remap that did not raise the bandwidth is undone.
     pub undo: bool,
@@ -188,7 +188,7 @@ impl TraySettings {
 /// Says of a page that is touched for the first time what colour it has, and near which socket it is to be.
 pub type ColourOf = Box<dyn Fn(&Fault) -> (Colour, u32) + Send>;
 
-/// Colours, from whoever knows them.
+/// The policy, with a function that gives the colour of a page.
 pub struct TrayPolicy {
     trays: Trays,
     colour: ColourOf,
@@ -203,7 +203,7 @@ pub struct Meter {
     /// Time between two samples, ns.
     period: u64,
     last: (u64, u64),
-    /// What was decided, by time.
+    /// Decisions, by time, ns.
     log: Vec<(u64, Decision)>,
 }
 

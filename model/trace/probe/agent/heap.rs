@@ -8,7 +8,7 @@ use super::codes::{Collector, Use};
 /// A range of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// What it is for.
+    /// Its use.
     pub what: Use,
     /// Its first address.
     pub start: u64,
@@ -37,8 +37,8 @@ fn bounds(line: &str) -> Option<(u64, u64, u64)> {
     Some((first, second, last))
 }
 
-/// What `GC.heap_info` says: the collector, and the ranges of its heap, the larger before those inside. A heap that has no
-/// bounds there (that of ZGC) has no range.
+/// Parses the output of `GC.heap_info`: the collector, and the ranges of its heap, the larger before those inside. A
+/// heap without bounds there (that of ZGC) has no range.
 pub fn heap(text: &str) -> (Collector, Vec<Range>) {
     let (mut collector, mut ranges) = (Collector::Other, Vec::new());
     for line in text.lines().map(str::trim_start) {
@@ -68,7 +68,7 @@ pub fn heap(text: &str) -> (Collector, Vec<Range>) {
     (collector, ranges)
 }
 
-/// What `Compiler.codecache` says: the code heaps, all that is reserved for them.
+/// Parses the output of `Compiler.codecache`: the code heaps, with all memory reserved for them.
 pub fn code(text: &str) -> Vec<Range> {
     let lines = text.lines().map(str::trim_start);
     let lines = lines.filter(|line| line.starts_with("bounds ["));
@@ -79,7 +79,7 @@ pub fn code(text: &str) -> Vec<Range> {
     lines.filter_map(range).collect()
 }
 
-/// What `VM.metaspace vslist` says: the nodes of both lists, as they are reserved.
+/// Parses the output of `VM.metaspace vslist`: the nodes of both lists, as they are reserved.
 pub fn metaspace(text: &str) -> Vec<Range> {
     let range = |line: &str| {
         let (base, rest) = line.split_once("base 0x")?.1.split_once(": reserved=")?;

@@ -1,5 +1,5 @@
-//! How the agent inside a Java virtual machine speaks to whoever listens: by system calls with numbers of our own, which
-//! the kernel refuses without effect.
+//! Messages of the agent inside a Java virtual machine to the process that traces it: system calls with numbers of our
+//! own, which the kernel refuses without effect.
 
 /// A virtual machine has started: collector (its code), feature version.
 pub const CALL_MACHINE: i64 = 0x7661_0004;

@@ -19,7 +19,7 @@ pub const PAGE: u64 = 4096;
 
 /// Nodes that a set has room for.
 const NODES: usize = 1024;
-/// Pages of a range that are looked at, at most.
+/// Limit of the pages of a range that are scanned.
 const LOOKED_AT: u64 = 1 << 20;
 /// Pages that the kernel is asked about at a time: a multiple of a large page's 512.
 const BATCH: u64 = 4096;
@@ -58,7 +58,8 @@ impl Nodes {
         let mode = if one { PREFERRED } else { PREFERRED_MANY };
         let first = start / PAGE * PAGE;
         let bytes = (start + bytes).next_multiple_of(PAGE) - first;
-        // SAFETY: the call changes where pages are and no byte of them; the kernel looks at one bit less than it is told of.
+        // SAFETY: the call changes where pages are and no byte of them; the kernel reads one bit less than the given
+        // number.
         let result = unsafe {
             syscall(
                 SYS_MBIND,
@@ -94,7 +95,7 @@ fn move_pages(pages: &[u64], to: Option<&[c_int]>) -> Option<Vec<c_int>> {
             MOVE,
         )
     };
-    // More than 0: so many were not moved.
+    // More than 0: the number of pages that were not moved.
     (asked >= 0).then_some(status)
 }
 
@@ -122,7 +123,7 @@ pub fn positions(range: &Range) -> BTreeMap<i32, u64> {
     }
 }
 
-/// What a move has done.
+/// Result of a move.
 #[derive(Clone, Copy, Default)]
 pub struct Moved {
     /// Bytes that are where they were to go, and were not before.

@@ -57,7 +57,8 @@ pub fn is_child() -> bool {
     PID.swap(now, Relaxed) != now
 }
 
-/// Bytes of the guest's memory, as many as can be read. Its addresses are ours, which is checked when a program begins.
+/// Reads at most `into.len()` bytes of the guest's memory, fewer where it is not readable. Its addresses are ours,
+/// which is checked when a program begins.
 pub fn guest(at: u64, into: &mut [u8]) -> usize {
     #[repr(C)]
     struct Range {
@@ -134,7 +135,7 @@ fn texts(at: u64) -> Option<Vec<CString>> {
     Some(all)
 }
 
-/// What an exec starts.
+/// The program that an exec starts.
 enum Found {
     /// A program that QEMU runs, with the words that come before the second of the program's own.
     Program(PathBuf, Vec<CString>),

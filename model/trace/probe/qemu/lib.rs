@@ -36,7 +36,7 @@ pub static qemu_plugin_version: c_int = 1;
 /// QEMU numbers threads from 0 and reuses the numbers of the newest ones.
 const VCPUS: usize = 1024;
 
-/// What the plugin knows about one thread of the guest, besides its slot.
+/// The plugin's state of one thread of the guest, besides its slot.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Vcpu {
@@ -50,13 +50,13 @@ struct Vcpu {
     known: bool,
     number: usize,
     args: [u64; 6],
-    /// Instructions while it was unheard, which nobody else knows of yet.
+    /// Instructions while it was unheard, not yet added to the shared count.
     skipped: u64,
-    /// What it touched meanwhile; null until there is something.
+    /// Lines that it touched meanwhile; null until there is one.
     lines: *mut Lines,
 }
 
-/// As many instructions of a thread are told at once.
+/// Instructions of a thread that are reported at a time.
 const SKIPPED: u64 = 1 << 14;
 
 /// Where threads that are not recorded write: the same run, over and over.
@@ -223,7 +223,7 @@ fn unheard(number: c_uint, site: u64, address: u64, store: bool) -> bool {
 /// A thread that is unheard touches an address.
 #[inline(never)]
 fn touch(number: c_uint, address: u64, store: bool) {
-    // SAFETY: the entry is in the table, and its thread's; what it points to is never freed, and nobody else's.
+    // SAFETY: the entry is in the table, and its thread's; the lines are never freed, and only this thread uses them.
     unsafe {
         let vcpu = vcpu(number);
         if (*vcpu).lines.is_null() {
@@ -295,8 +295,8 @@ fn tell_skipped(number: c_uint) {
 
 fn rewind_deaf() {
     // SAFETY: threads that are not recorded may race here. Whatever they store, the cursor stays inside NOWHERE: every
-    // run begins with a comparison with the limit, which is before its start and never moves, so that it comes here, and the
-    // room behind it is enough for a run of every thread. The two words before the start may be looked at.
+    // run begins with a comparison with the limit, which is before its start and never moves, so that it comes here,
+    // and the room behind it is enough for a run of every thread. The two words before the start may be read.
     unsafe {
         DEAF.start = addr_of_mut!(NOWHERE).cast::<u64>().add(2);
         DEAF.cursor = DEAF.start;
@@ -339,8 +339,8 @@ fn chunk_full(number: c_uint, site: u64) {
 const LOADS: u32 = 1 << 16;
 const STORES: u32 = 1 << 17;
 
-// What QEMU is to call for the first access of a run, and for its other leaders. Where all of a run is recorded, they do not
-// ask whether this is a part of it that is (`PARTS`).
+// Callbacks of QEMU for the first access of a run, and for its other leaders. If all of a run is recorded, they do not
+// ask whether this is a recorded part of it (`PARTS`).
 //
 // The data of the first is the head of the run but for the instructions before it. Vectors have their bytes above.
 
@@ -420,7 +420,7 @@ fn next<const PARTS: bool>(number: c_uint, info: u32, addr: u64) {
 /// The head of a run has room for fewer instructions.
 const MOST_PENDING: u64 = 1 << 16;
 
-/// The thread has run so many blocks without an access that they do not fit into the head of a run.
+/// The thread has run more blocks without an access than the head of a run can count.
 #[cold]
 #[inline(never)]
 fn tell_pending(number: c_uint) {
@@ -465,7 +465,7 @@ extern "C" fn on_next_of<const PARTS: bool, const WHICH: u32>(
     }
 }
 
-/// Is this the first piece of a vector access? QEMU makes as many as it likes.
+/// Is this the first piece of a vector access? QEMU splits it into any number of pieces.
 #[inline(always)]
 unsafe fn first_piece(slot: *mut Slot, info: u32, addr: u64, data: u64) -> bool {
     // SAFETY: the slot is this thread's.
@@ -741,7 +741,7 @@ fn begin_thread(number: c_uint) {
     let Some(taken) = shared().take_slot() else {
         return make_deaf(number);
     };
-    // SAFETY: the entry is nobody's but ours.
+    // SAFETY: only this thread uses the entry.
     unsafe {
         (*vcpu(number)).number = taken;
         let slot_of = shared().slot(taken);
@@ -857,7 +857,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     ASK_ALL.store(value(b"ask=all").is_some(), Relaxed);
     MARKED.store(value(b"marked=yes").is_some(), Relaxed);
     PARTS.store(value(b"parts=yes").is_some(), Relaxed);
-    // SAFETY: no callback is registered yet, so nobody reads it.
+    // SAFETY: no callback is registered yet, so no thread reads it.
     unsafe { SHARED = shared };
     rewind_deaf();
     (0..VCPUS).for_each(|number| make_deaf(number as c_uint));

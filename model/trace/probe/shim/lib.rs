@@ -1,4 +1,4 @@
-//! Preloaded into an unmodified program under QEMU: tells the plugin about every allocation and who asked for it.
+//! Preloaded into an unmodified program under QEMU: reports every allocation and its callers to the plugin.
 //!
 //! The allocator stays the program's own; each function calls the next one of its name and then makes a system call
 //! with a number of our own, which the plugin sees and which the kernel refuses without effect. Needs nothing but
@@ -90,7 +90,7 @@ impl Next {
         }
     }
 
-    /// The function; `None` while `dlsym` is looking for it (and allocates).
+    /// The function; `None` while `dlsym` searches for it (and allocates).
     fn get(&self) -> Option<*mut c_void> {
         let known = self.function.load(Acquire);
         if known > LOOKING {
@@ -236,7 +236,7 @@ extern "C" fn on_reallocarray(
     }
 }
 
-/// What `realloc` did: the old block is gone unless it failed.
+/// Reports a `realloc`: the old block is gone unless it failed.
 fn retold(old: *mut c_void, new: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
     if !old.is_null() && (!new.is_null() || bytes == 0) {
         tell_free(old);

@@ -36,7 +36,7 @@ fn length(text: *const c_char, most: usize) -> usize {
         .map_or(most, |zero| zero + 1)
 }
 
-/// Bytes that a comparison of two strings looks at.
+/// Bytes that a comparison of two strings reads.
 fn common(a: *const c_char, b: *const c_char, most: usize) -> usize {
     for at in 0..most {
         // SAFETY: both strings reach at least as far as they are equal and not ended.
@@ -367,7 +367,7 @@ pub unsafe extern "C" fn __tsan_memset(to: *mut c_void, value: c_int, bytes: usi
     unsafe { __wrap_memset(to, value, bytes) }
 }
 
-// C programs have no C++ allocator: these may stay undefined, since nobody calls their wrappers then.
+// C programs have no C++ allocator: these may stay undefined, since their wrappers are never called then.
 core::arch::global_asm!(
     ".weak __real__Znwm",
     ".weak __real__Znam",

@@ -159,8 +159,8 @@ pub fn pid() -> u32 {
     unsafe { getpid() as u32 }
 }
 
-/// Tells the recorder which file is mapped where, so that call sites get names. Each line begins with the number of the
-/// process.
+/// Writes for the recorder which file is mapped where, so that call sites get names. Each line begins with the number
+/// of the process.
 pub fn write_modules(shared: &Shared) {
     let mut buffer = [0u8; 4096];
     // the number and a space, from the end on

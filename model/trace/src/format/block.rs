@@ -18,7 +18,7 @@ const BLOCK_MAGIC: [u8; 4] = *b"VBLK";
 /// Where the checksum is in a block's header.
 const CHECKSUM_AT: usize = 64;
 
-/// What a trace says about itself, as JSON at its start.
+/// Header of a trace, as JSON at its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileHeader {
     /// The command line that was recorded.
@@ -44,11 +44,11 @@ pub enum Part {
         /// Parts in a million that were to be recorded.
         ppm: u32,
     },
-    /// One window that somebody chose: it stands for itself.
+    /// One window that the user chose: it stands for itself.
     Window,
 }
 
-/// What a block holds.
+/// Kind of a block's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BlockKind {
@@ -71,7 +71,7 @@ pub enum BlockKind {
 /// The header of a block. All numbers are little-endian in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader {
-    /// What it holds.
+    /// Kind of its contents.
     pub kind: BlockKind,
     /// Thread, from 0 in order of birth.
     pub thread: u32,

@@ -60,7 +60,7 @@ pub struct Templates {
     list: Vec<Template>,
     ops: Vec<TemplateOp>,
     slots: u32,
-    /// Of each template from number 1 on, as far as it is told: 1 more than the number of its function, or 0.
+    /// Of each template from number 1 on, as far as the trace has it: 1 more than the number of its function, or 0.
     functions: Vec<u32>,
 }
 
@@ -250,8 +250,8 @@ pub(crate) struct Columns {
     difference_bytes: usize,
 }
 
-/// Control bytes of a block, at most. Whoever codes a run asks whether there is room, unless it is a run with an op for each
-/// address, of which a block has few enough.
+/// Control bytes of a block, at most. The encoder of a run asks whether there is room, unless it is a run with an op
+/// for each address, of which a block has few enough.
 const MAX_CONTROLS: usize = 1 << 18;
 const _: () = assert!(MAX_CONTROLS / 2 > crate::BLOCK_OPS + 2 * MAX_TEMPLATE_OPS);
 
@@ -328,13 +328,13 @@ struct Misses {
     control: [u32; MISSES],
 }
 
-/// So many are kept.
+/// Misses that are kept.
 const MISSES: usize = 256;
 
-/// Writes runs of one thread. Who calls it knows which template followed which, see [`crate::host`].
+/// Writes runs of one thread. The caller knows which template followed which, see [`crate::host`].
 ///
-/// Which addresses can be predicted is beyond a processor to predict, so it is not asked with a branch: all are noted, those
-/// that could be predicted are noted over, and the others are coded many at a time.
+/// A processor cannot predict which addresses are predictable, so the encoder does not branch on it: it stores all of
+/// them, overwrites those that are predictable, and codes the others many at a time.
 pub(crate) struct RunEncoder {
     slots: Vec<Slot>,
     regions: [u64; REGIONS],
@@ -481,8 +481,8 @@ pub(super) struct RunDecoder {
 }
 
 impl RunDecoder {
-    /// Appends the `count` ops that `bytes` hold to `out`; `bytes` has [`super::PADDING`] more bytes at its end. Where somebody wants
-    /// to know which functions they are of, it is `told`.
+    /// Appends the `count` ops that `bytes` hold to `out`; `bytes` has [`super::PADDING`] more bytes at its end.
+    /// Appends the functions that the ops are of to `told`, if the caller passes it.
     pub fn decode(
         &mut self,
         bytes: &[u8],
@@ -664,7 +664,7 @@ mod tests {
             .decode(&bytes, 7, &templates, &mut ops, Some(&mut told))
             .unwrap();
         let told: Vec<(u32, u32)> = told.iter().map(|step| (step.at, step.function)).collect();
-        // What says nothing is of the function before; at the beginning nobody knows.
+        // A template without a function belongs to the one before; at the beginning it is unknown.
         assert_eq!(told, [(1, 5), (4, 1), (6, 5)]);
         let mut plain = Vec::new();
         decoder

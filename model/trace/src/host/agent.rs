@@ -1,4 +1,4 @@
-//! What the agent inside Java virtual machines reads, tested with the words of several versions and collectors.
+//! Tests of the agent inside Java virtual machines, with the output of several versions and collectors.
 
 use crate::format as codes;
 
@@ -52,7 +52,7 @@ Tenured    total 21888K, used 380K [0x00000000feaa0000, 0x0000000100000000, 0x00
     assert_eq!(parse(text), (Collector::Serial, serial()));
 }
 
-/// What is reserved for a generation counts, not what it has now: it grows.
+/// The reserved size of a generation counts, not its current one: it grows.
 #[test]
 fn a_generation_that_may_grow_has_all_that_is_reserved_for_it() {
     let text = "\

@@ -128,7 +128,7 @@ const SOURCES: &[&str] = &[
     "c", "i", "cc", "cp", "cxx", "cpp", "CPP", "c++", "C", "ii", "m", "mm",
 ];
 
-/// What a compiler command line asks for.
+/// Contents of a compiler command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Line {
     /// Places of the source files.
@@ -294,7 +294,7 @@ struct Compiler {
     command: PathBuf,
     /// Words before the others in the variable, such as `ccache gcc` or `gcc -m64`.
     own_args: Vec<OsString>,
-    /// What makes it call the probe before every access.
+    /// Options that make it call the probe before every access.
     instrument: Vec<&'static str>,
 }
 

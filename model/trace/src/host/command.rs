@@ -30,13 +30,13 @@ pub struct RecorderOptions {
     pub allocations: bool,
     /// Threads that a live program has on the model; more are not seen.
     pub max_threads: usize,
-    /// Record accesses only from where the program looks for the file `/varve/record/begin` to where it looks for
-    /// `/varve/record/end`. What it maps and allocates is recorded everywhere. Under QEMU only.
+    /// Record accesses only from the program's check for the file `/varve/record/begin` to its check for
+    /// `/varve/record/end`. Mappings and allocations are recorded everywhere. Under QEMU only.
     pub marked: bool,
-    /// Which part of the run is recorded. What the program maps and allocates is recorded everywhere.
+    /// Part of the run that is recorded. Mappings and allocations are recorded everywhere.
     pub extent: Extent,
-    /// Have QEMU say the address of every access, rather than only of those that do not follow from others. Slow; the
-    /// result is the same, which tests check.
+    /// Have QEMU report the address of every access, rather than only of those that do not follow from others. Slow;
+    /// the result is the same, which tests check.
     pub ask_all: bool,
 }
 

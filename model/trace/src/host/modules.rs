@@ -41,7 +41,7 @@ pub(super) struct Modules {
     stacks: BTreeSet<(u32, u64, u64)>,
 }
 
-/// What stands for a path where the text tells of a thread's stack.
+/// Stands for a path where the text has a thread's stack.
 const STACK: &str = "[stack]";
 
 impl Modules {
@@ -103,8 +103,8 @@ impl Modules {
         newest.find(|module| (module.start..module.end).contains(&address))
     }
 
-    /// The place of a call in its file, and of the calls that led there, the innermost first: as many as return
-    /// addresses that follow a call instruction.
+    /// The place of a call in its file, and of the calls that led there, the innermost first: those whose return
+    /// addresses follow a call instruction.
     pub fn site(&mut self, process: u32, callers: &[u64]) -> CallSite {
         let (&first, others) = callers.split_first().unwrap_or((&0, &[]));
         let mut site = self.one(process, first).unwrap_or(CallSite {

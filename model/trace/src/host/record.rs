@@ -21,7 +21,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Instant;
 
-/// Milliseconds between looks at whether the program has ended, when it does not ring.
+/// Milliseconds between checks whether the program has ended, when it does not ring.
 const LOOK_EVERY_MS: u32 = 20;
 
 /// A program that runs under a probe. It is killed when this is dropped, and when the thread that started it ends.
@@ -81,7 +81,7 @@ impl Recorder {
         self.options.max_threads.clamp(1, SLOTS)
     }
 
-    /// Has the process ended? (What it wrote may still have to be taken.)
+    /// Has the process ended? (Its last records may still have to be taken.)
     pub(super) fn has_ended(&mut self) -> bool {
         if self.status.is_none() {
             // a process that cannot be waited for is not ours any more
@@ -172,7 +172,7 @@ impl Recorder {
         (0..self.memory.slots()).filter(runs).count() as u32
     }
 
-    /// What was not seen, one sentence each.
+    /// Losses of the recording, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let header = self.memory.header();
         let mut warnings = Vec::new();
@@ -261,7 +261,7 @@ impl Recorder {
         self.record(writer)
     }
 
-    /// What a trace of this recording says about itself.
+    /// Header of a trace of this recording.
     pub fn file_header(&self) -> FileHeader {
         let (source, instructions) = match self.started.compiled {
             true => (

@@ -12,7 +12,7 @@ pub enum Amount {
     Time(Duration),
 }
 
-/// What of a run is recorded.
+/// Part of a run that is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Extent {
     /// All of it.
@@ -22,7 +22,7 @@ pub enum Extent {
     Sample(f64),
     /// One window.
     Window {
-        /// What comes before it.
+        /// Part of the run before it.
         skip: Amount,
         /// How long it is; none: to the end.
         length: Option<Amount>,
@@ -40,7 +40,7 @@ const MANY: f64 = 32.0;
 #[derive(Clone, Debug)]
 pub struct Schedule {
     share: f64,
-    /// What is left of the stretch of the last window.
+    /// Rest of the stretch of the last window.
     rest: u64,
     random: Rng,
 }

@@ -151,7 +151,7 @@ impl<W: Write> Sink<W> {
                 }
                 RawEvent::Stack { number, callers } => {
                     let key = (self.process(slot), number);
-                    // threads tell the same one
+                    // several threads report the same one
                     if !self.stacks.contains_key(&key) {
                         self.update_modules(memory);
                         let site = self.modules.site(key.0, &callers);

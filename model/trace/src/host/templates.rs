@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use varve_access::{Kind, Op};
 
-/// What a thread is like after a run, as far as the next run depends on it.
+/// State of a thread after a run, as far as the next run depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct After {
     /// QEMU: the last instruction's block, its place there, and the block's length.
@@ -56,10 +56,10 @@ impl After {
     }
 }
 
-/// What a template was made for. Equal keys have equal templates.
+/// Input of a template. Equal keys have equal templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    /// What the probe wrote.
+    /// The probe's word.
     pub what: u64,
     /// Instructions up to the first op.
     pub lead: u32,
@@ -68,7 +68,7 @@ pub(super) struct Key {
     pub space: u64,
 }
 
-/// Mixes the few words of a key; nobody chooses them to collide.
+/// Mixes the few words of a key; no attacker chooses them to collide.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Mixer(u64);
 

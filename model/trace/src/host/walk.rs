@@ -107,7 +107,7 @@ pub(super) trait Runs {
 
 /// Up to as many instructions of code without accesses make templates of their own; more are said with the run.
 const MOST_LEAD: u64 = 64;
-/// Processes have their own bits 41 to 47 in the addresses of a trace, as many as there are such numbers.
+/// Processes have their own bits 41 to 47 in the addresses of a trace: all numbers of these bits but 0.
 const SPACES: u32 = 127;
 const SPACE_SHIFT: u32 = 41;
 
@@ -123,7 +123,7 @@ pub(super) fn space_of(process: u32) -> u64 {
 #[derive(Clone, Copy, Default)]
 struct Entry {
     epoch: u32,
-    /// What has followed it.
+    /// The template that last followed it.
     next: u32,
 }
 
@@ -141,7 +141,7 @@ pub(super) struct Transition {
     pub instructions: u64,
 }
 
-/// Entries of the table of transitions: a second-level cache has room for them, and for what else is looked at.
+/// Entries of the table of transitions: a second-level cache has room for them, and for the other data of a walk.
 const TRANSITIONS: usize = 1 << 13;
 
 /// Where a transition is in the table.
@@ -152,12 +152,12 @@ fn place(what: u64, from: u32) -> usize {
     (mixed >> 40) as usize % TRANSITIONS
 }
 
-/// What is remembered between the chunks of a thread.
+/// State of a thread between its chunks.
 #[derive(Default)]
 pub(super) struct Walker {
     entries: Vec<Entry>,
     transitions: Vec<Transition>,
-    /// What has followed the same few templates in the block.
+    /// Templates that followed the same few templates in the block.
     long: Vec<u32>,
     context: u32,
     epoch: u32,

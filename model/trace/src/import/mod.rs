@@ -55,7 +55,7 @@ pub enum ImportError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The file is compressed.
@@ -73,7 +73,7 @@ pub enum ImportError {
         path: PathBuf,
         /// Line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// A record is not understood.
@@ -83,7 +83,7 @@ pub enum ImportError {
         path: PathBuf,
         /// Offset of the record.
         offset: u64,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// Our own trace cannot be written.
@@ -191,7 +191,7 @@ impl Sink {
         }
     }
 
-    /// What comes now is of the thread with this name.
+    /// Continues with the thread of this name.
     fn thread(&mut self, name: u64) -> Result<(), TraceError> {
         self.flush()?;
         if let Some(last) = self.threads.get_mut(self.current) {

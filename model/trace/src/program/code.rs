@@ -1,4 +1,4 @@
-//! Which functions the ops are of that a replay gives: told beside them, since others may change and add ops.
+//! Functions that the ops of a replay are of: reported beside the ops, since listeners may change and add ops.
 
 use super::{Listener, Steps};
 use crate::format::Event;
@@ -17,7 +17,7 @@ impl Code {
         self.0[thread].clear();
     }
 
-    /// What there is to say of what a thread was given last.
+    /// The functions of the ops that a thread got last.
     pub fn told(&self, thread: usize) -> &[(u32, u32)] {
         &self.0[thread]
     }

@@ -62,7 +62,7 @@ impl Windows {
         }
     }
 
-    /// What a thread has to touch next, at most `most` pages; none when there is nothing.
+    /// Touches that a thread has to make next, of at most `most` pages; none when there is nothing.
     pub fn touches(&mut self, thread: usize, most: usize) -> Option<Vec<Op>> {
         let touches = self.touches.get_mut(thread)?;
         let (at, end) = touches.front_mut()?;

@@ -45,7 +45,7 @@ pub struct Access {
     pub vector: bool,
 }
 
-/// What an instruction does to the general registers.
+/// Effect of an instruction on the general registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
     /// All may have changed.
@@ -54,11 +54,11 @@ pub struct Effect {
     pub clobbers: u16,
     /// Register, and the register and distance that it is then: `add rsp, 8`, `mov rbp, rsp`, `lea rax, [rbx+16]`.
     pub assigns: Option<(u8, u8, i64)>,
-    /// What is added to the stack pointer.
+    /// Change of the stack pointer, bytes.
     pub stack: i64,
 }
 
-/// What an instruction's bytes say.
+/// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Insn {
     /// Nothing is known of its accesses but that it may make some.

@@ -1,4 +1,5 @@
-//! What a probe says that is no access of the program's own code: events of the thread, pages that go, ranges that a library goes over.
+//! Records of a probe other than accesses of the program's own code: events of the thread, pages that go, ranges that a
+//! library accesses.
 
 use super::super::ring::{
     EVENT_ALLOC, EVENT_ALLOC_AT, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE,

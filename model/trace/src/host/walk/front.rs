@@ -32,7 +32,7 @@ pub(super) const CALLER_SHIFT: u32 = 18;
 pub(super) const MERGED: u64 = 1 << 50;
 pub(super) const DISTANCE_SHIFT: u32 = 51;
 pub(super) const MOST_DISTANCE: u64 = 1 << 10;
-/// What every access has, so that none is 0, as empty entries are.
+/// A bit that every access has, so that none is 0, as empty entries are.
 const ACCESS: u64 = 1 << 61;
 
 /// An access of compiled code. A load whose store is the next access, as in `a[i] += x`, is one access to the machine.
