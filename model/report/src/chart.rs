@@ -11,7 +11,7 @@ pub struct Series {
     /// Where, in the base unit of the x axis.
     #[serde(with = "gaps")]
     pub x: Vec<f64>,
-    /// How much, in the base unit of the y axis; as many as `x`.
+    /// How much, in the base unit of the y axis; one value for each of `x`.
     #[serde(with = "gaps")]
     pub y: Vec<f64>,
     /// The values are published ones: drawn dashed, beside ours.
@@ -56,7 +56,7 @@ impl Series {
 /// The bars of one colour: one value for each group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bars {
-    /// What the colour stands for.
+    /// Meaning of the colour.
     pub name: String,
     /// One value for each group; what is not finite is left out.
     #[serde(with = "gaps")]
@@ -90,7 +90,7 @@ pub struct Span {
     pub lane: usize,
     /// The span's own name, written in it where it fits.
     pub name: String,
-    /// What kind of thing it is: spans of a kind share a colour.
+    /// Its kind: spans of a kind share a colour.
     pub kind: String,
     /// When it begins, in the base unit of the x axis.
     pub start: f64,
@@ -98,7 +98,7 @@ pub struct Span {
     pub end: f64,
 }
 
-/// What a chart shows.
+/// Contents of a chart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Data {
@@ -130,7 +130,7 @@ pub enum Data {
 /// A level worth seeing: a line across the chart at a value of the y axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Level {
-    /// What is there, such as `all hot in DRAM`.
+    /// Name of the level, such as `all hot in DRAM`.
     pub name: String,
     /// Where, in the base unit of the y axis.
     pub value: f64,
@@ -150,7 +150,7 @@ pub struct Level {
 pub struct Chart {
     /// A short name of letters, digits and dashes: the file `chart-ID.parquet` and the anchor in the page.
     pub id: String,
-    /// What it shows, above the chart.
+    /// Its subject, above the chart.
     pub title: String,
     /// How to read it, below the chart. May be empty.
     #[serde(default)]
@@ -162,7 +162,7 @@ pub struct Chart {
     /// Levels of the y axis worth a line.
     #[serde(default)]
     pub levels: Vec<Level>,
-    /// What is drawn.
+    /// Its contents.
     pub data: Data,
 }
 

@@ -81,7 +81,7 @@ pub fn study(result: &StudyResult) -> String {
     out
 }
 
-/// What the page of [`study`] shows: the path of each picture beside the page, and its SVG.
+/// The pictures of the page of [`study`]: the path of each picture beside the page, and its SVG.
 pub fn pictures(result: &StudyResult) -> Vec<(String, String)> {
     drawn(result).map(|(_, file, svg)| (file, svg)).collect()
 }

@@ -6,7 +6,7 @@ use crate::{Chart, Error, RunTable, file};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What is needed to make a result again. Every file and page carries it.
+/// Everything needed to make a result again. Every file and page carries it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The machine it ran on or modelled.

@@ -224,7 +224,7 @@ impl std::fmt::Display for Value {
 }
 
 impl From<f64> for Value {
-    /// What is not finite is [`Value::Missing`], as it would be in JSON.
+    /// A number that is not finite is [`Value::Missing`], as it would be in JSON.
     fn from(x: f64) -> Value {
         if x.is_finite() {
             Value::Number(x)

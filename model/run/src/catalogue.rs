@@ -21,7 +21,7 @@ pub struct Entry<By: 'static> {
     pub alias: Option<&'static str>,
     /// How a program runs under it on this machine, or why it runs on a model alone.
     pub live: Live,
-    /// What it goes by, from its parameters.
+    /// Makes its placement rule from its parameters.
     pub make: Make<By>,
 }
 
@@ -57,13 +57,13 @@ impl<By> Entry<By> {
 
 /// The plans of one kind of program.
 pub struct Catalogue<By: 'static> {
-    /// What a plan is called in errors, such as `plan for native programs`.
+    /// The word for a plan in errors, such as `plan for native programs`.
     pub kind: &'static str,
     /// Plans that are simpler than any page policy, the simplest first.
     pub before: &'static [Entry<By>],
     /// Plans that ask for more than a page policy does.
     pub after: &'static [Entry<By>],
-    /// What a page policy, `name:key=value,...`, is here.
+    /// The placement rule of a page policy, `name:key=value,...`.
     pub pages: fn(String) -> By,
 }
 
@@ -80,12 +80,12 @@ pub struct Chosen<By> {
     pub advised: bool,
     /// How it is followed on this machine.
     pub live: Live,
-    /// What it goes by.
+    /// Its placement rule.
     pub by: By,
 }
 
 impl<By> Chosen<By> {
-    /// What there is to know of a run of it, within a budget of fast memory, bytes.
+    /// Facts of a run of it, within a budget of fast memory, bytes.
     pub fn facts(&self, catalogue: &Catalogue<By>, budget: Option<u64>) -> Facts {
         let names = catalogue.names();
         let policy = policies::entry(self.name).ok();

@@ -36,8 +36,8 @@ impl PlacedMember {
         })
     }
 
-    /// A recorded native program whose objects are laid out by a profile and a plan for sites, with so many bytes of fast memory. It
-    /// takes `bytes` in all, by which the profile's sites are taken for larger or smaller.
+    /// A recorded native program whose objects are laid out by a profile and a plan for sites, with a limit of fast
+    /// memory in bytes. It takes `bytes` in all; the profile's sites are scaled to that.
     ///
     /// # Errors
     /// The trace cannot be read, or the plan does not go by sites.

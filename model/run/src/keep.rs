@@ -31,7 +31,7 @@ const HEAD: usize = 1 << 10;
 /// The longest first line, bytes: a machine and a program's arguments are in it.
 const MOST_HEAD: usize = 1 << 24;
 
-/// What is known of a result without reading it.
+/// State of a result that is known without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum State {
     /// It is not there, or not whole.
@@ -42,12 +42,12 @@ pub enum State {
     Done,
 }
 
-/// Who makes what is not kept.
+/// Results that this process makes if they are not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Makes {
     /// This process makes everything.
     All,
-    /// One of so many shares: its number, and how many there are.
+    /// One of several shares: its number, and the number of shares.
     Share(usize, usize),
     /// Those with these names.
     These(Arc<BTreeSet<String>>),
@@ -82,13 +82,13 @@ pub struct Keep {
 /// A result that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Asked {
-    /// What it is of, for people.
+    /// Description of the run, for people.
     pub what: String,
     /// Whether it is there now, or it is known why there is none.
     pub done: bool,
-    /// What is there.
+    /// State of its file.
     pub state: State,
-    /// Why there is none, if somebody tried.
+    /// Why there is no result, if a process tried to make it.
     pub failed: Option<String>,
 }
 
@@ -167,7 +167,7 @@ impl Keep {
         }
     }
 
-    /// Who makes results here: its version and the content of its file.
+    /// The program that makes results here: its version and the content of its file.
     pub fn maker(&self) -> &str {
         &self.maker
     }
@@ -272,13 +272,13 @@ impl Keep {
         })
     }
 
-    /// Whether [`Keep::kept_or_made`] makes a part, and somebody else the rest.
+    /// Whether [`Keep::kept_or_made`] makes a part, and other processes the rest.
     pub fn is_share(&self) -> bool {
         matches!(self.makes, Makes::Share(..) | Makes::These(_))
     }
 
-    /// What is kept, or else what `make` gives, which is kept then. `what` says what it is of, for people. Why it failed is kept
-    /// too, for those who make nothing.
+    /// Returns the kept result, or else that of `make`, which it then keeps. `what` describes the run, for people. The
+    /// reason of a failure is kept too, for processes that make nothing.
     ///
     /// # Errors
     /// Those of `make`; the folder cannot be written; [`Error::Elsewhere`] if it is not this process that makes it.
@@ -346,12 +346,12 @@ impl Keep {
     }
 }
 
-/// What a result is called: the content of its key.
+/// Name of a result: the hash of its key.
 pub fn name(key: &str) -> String {
     format!("{:032x}", hash(key.as_bytes()))
 }
 
-/// What a file's first line and length say of it.
+/// State of a file by its first line and its length.
 fn head(path: &Path, key: &str, maker: &str) -> Option<State> {
     let mut file = File::open(path).ok()?;
     let mut first = vec![0; HEAD];

@@ -1,4 +1,5 @@
-//! What came of a comparison's runs, sorted by why each was made: what is shown, what was not made, and whether there is an answer.
+//! Results of a comparison's runs, sorted by the reason for each: those shown, those that failed, and whether there is
+//! an answer.
 
 use crate::advice::Candidate;
 use crate::pipeline::{Compared, Comparison, Of, Role, candidates};
@@ -19,7 +20,7 @@ pub struct Outcomes<R> {
 pub struct NotMade {
     /// Its number among all.
     pub run: usize,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Why it was to be made.
     pub role: Role,
@@ -79,7 +80,7 @@ impl<R: Compared> Outcomes<R> {
         all.find(|result| result.name() == name)
     }
 
-    /// What others are compared with: the run with all in fast memory, else the first that is shown.
+    /// The base of comparisons: the run with all in fast memory, else the first that is shown.
     pub fn base(&self) -> Option<&R> {
         self.named(BASE)
             .or_else(|| self.shown_runs().next().map(|(_, result)| result))

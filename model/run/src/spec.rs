@@ -11,15 +11,15 @@ use varve_trace::Footprint;
 
 /// Everything that decides a result, of whatever is placed: pages ([`RunSpec`]) or objects (`varve_observed::ManagedSpec`).
 pub trait Spec: Sync {
-    /// What is measured.
+    /// Measurements.
     type Result: Serialize + DeserializeOwned + Clone + Send;
-    /// What a run leaves besides, and what is not kept.
+    /// Data that a run leaves besides, which is not kept.
     type End;
 
     /// A text that is the same for runs with the same result. None where the result depends on more than this.
     fn identity(&self) -> Option<String>;
 
-    /// What it is, for people: the program and how it is placed.
+    /// Description for people: the program and how it is placed.
     fn what(&self) -> String;
 
     /// The trace that it replays, if it replays one.
@@ -30,7 +30,7 @@ pub trait Spec: Sync {
     /// Makes the run, in step with others that replay its trace. `watch` is called now and then and ends it by returning `false`.
     ///
     /// # Errors
-    /// What does not go together, or did not end well.
+    /// The run's parts do not go together, or it did not end well.
     fn run(
         &self,
         in_step: &InStep,
@@ -68,7 +68,7 @@ pub struct RunSpec {
     /// Whether the result has what pictures are made of; nothing else of it changes, and what was kept has none.
     #[serde(skip)]
     pub pictures: bool,
-    /// How much memory the trace touches, where somebody has looked: a run that can only end out of memory is not begun.
+    /// How much memory the trace touches, if it has been scanned: a run that can only end out of memory is not begun.
     #[serde(skip)]
     pub footprint: Option<Footprint>,
 }

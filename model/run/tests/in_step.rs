@@ -10,7 +10,7 @@ use varve_trace::{
     BLOCK_OPS, End, Event, FileHeader, Footprint, TraceInfo, TraceReader, TraceWriter,
 };
 
-/// What a thread of a generated program does for a while.
+/// Part of a thread of a generated program.
 #[derive(Clone, Debug)]
 struct Stretch {
     thread: u32,
@@ -180,7 +180,7 @@ fn a_run_that_ends_early_holds_up_nobody() {
     assert!(alone.iter().flatten().any(|r| r.moved_bytes > 0));
 }
 
-/// Who stops one stops all that go on, those too that wait for others: nothing hangs.
+/// Stopping one run stops all that run, those too that wait for others: nothing hangs.
 #[test]
 fn a_comparison_that_is_stopped_ends() {
     let folder = tempfile::tempdir().unwrap();
@@ -206,7 +206,7 @@ fn a_comparison_that_is_stopped_ends() {
     assert_eq!(made.len(), specs.len());
 }
 
-/// A trace that stores to so many pages, and gives the last `back` of them back.
+/// A trace that stores to `pages` pages, and gives the last `back` of them back.
 fn record_pages(path: &Path, pages: u64, back: u16) {
     let file = std::fs::File::create(path).unwrap();
     let mut writer = TraceWriter::new(file, path, &FileHeader::default()).unwrap();

@@ -108,7 +108,7 @@ impl Replay {
         let missing = difference - costs as f64;
         assert!(
             missing.abs() < 0.01 * difference,
-            "{missing} of {difference} ns are nobody's"
+            "{missing} of {difference} ns have no owner"
         );
         (groups, sums, fast)
     }
@@ -172,7 +172,7 @@ fn a_quarter_of_memory_is_enough_for_what_is_hot() {
         );
         seconds.insert(plan.name, result.seconds);
     }
-    // What is hot is allocated last, and fits.
+    // The hot objects are allocated last, and fit.
     assert!(
         seconds["hot-sites"] < 0.8 * seconds["first-touch"],
         "{seconds:?}"

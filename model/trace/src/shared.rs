@@ -498,7 +498,7 @@ mod tests {
                     });
                 }
             });
-            assert_eq!(shared.state().kept, 0, "no block is kept once no reading needs it");
+            assert_eq!(shared.state().kept, 0, "an unneeded block is kept");
         }
     }
 

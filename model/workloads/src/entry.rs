@@ -1,9 +1,9 @@
-//! What a workload tells of itself.
+//! Name, parameters and description of a workload.
 
 use varve_access::Program;
 use varve_spec::{Error, Param, Values, Want};
 
-/// What a workload is called in errors.
+/// The word for a workload in errors.
 pub(crate) const KIND: &str = "workload";
 
 /// Parameters that every workload has. One that declares such a key itself has another default, or another help.

@@ -17,7 +17,7 @@ pub const BARRIER_INIT: u64 = 0;
 /// pointer add, compare and branch (unrolled by four).
 pub const INSTRUCTIONS_PER_LINE: u32 = 3;
 
-/// Who touches the arrays.
+/// Threads that touch the arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// Thread 0 walks every array from its start to its end, in order.

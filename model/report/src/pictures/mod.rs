@@ -29,13 +29,13 @@ pub struct Beside {
 /// All pictures of a comparison of runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pictures {
-    /// What memory threads wait for, in two runs.
+    /// Memory that threads wait for, in two runs.
     pub flame: Option<Flame>,
     /// Which functions wait, in the same runs.
     pub code: Option<Flame>,
-    /// What happened when, in each run.
+    /// Events with their times, in each run.
     pub timeline: Timeline,
-    /// What of memory was used when, in each run.
+    /// Accesses to memory over time, in each run.
     pub heat: Vec<HeatMap>,
 }
 

@@ -1,4 +1,4 @@
-//! What happened when: spans in lanes, and counters.
+//! Events over time: spans in lanes, and counters.
 
 /// Spans of a file at most, about.
 const MOST_SPANS: usize = 12_000;
@@ -10,7 +10,7 @@ const SHORT_NS: u64 = 1_000;
 /// One or more things that took time, right one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Span {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// When the first one began, ns.
     pub begin_ns: u64,
@@ -23,13 +23,13 @@ pub struct Span {
 /// Spans that follow one another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lane {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// In the order of time; the next may begin a little before one ends.
     pub spans: Vec<Span>,
 }
 
-/// What a counter counts, which viewers draw differently.
+/// Quantity of a counter; viewers draw each in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// Bytes per second.
@@ -57,9 +57,9 @@ impl Meaning {
 /// A rate over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
-    /// What it is called, without unit.
+    /// Its name, without unit.
     pub name: String,
-    /// What it counts.
+    /// Its quantity.
     pub meaning: Meaning,
     /// The end of each interval, ns, and the mean in it.
     pub points: Vec<(u64, f64)>,
@@ -68,20 +68,20 @@ pub struct Counter {
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimelineRun {
-    /// What it is called, such as its plan.
+    /// Its name, such as its plan.
     pub name: String,
     /// When it ended, ns.
     pub end_ns: u64,
-    /// What happened.
+    /// Spans of events.
     pub lanes: Vec<Lane>,
-    /// What was measured.
+    /// Measured values over time.
     pub counters: Vec<Counter>,
 }
 
 /// Runs beside each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
-    /// What they are of.
+    /// Title: the program.
     pub title: String,
     /// Each run begins at 0.
     pub runs: Vec<TimelineRun>,

@@ -1,4 +1,4 @@
-//! What charts with axes share: headings, grid, levels, legends.
+//! Shared by charts with axes: headings, grid, levels, legends.
 
 use super::scale::Placed;
 use super::{LINE, Plot, fit, line, text, text_width};

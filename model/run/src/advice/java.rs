@@ -1,4 +1,4 @@
-//! Whose memory makes the difference for a Java program, in a sentence.
+//! The memory that makes the difference for a Java program, in a sentence.
 
 use super::percent;
 use crate::jvm::UseOfMemory;
@@ -6,7 +6,7 @@ use crate::jvm::UseOfMemory;
 /// A part that takes so much of what threads wait longer is named.
 const NAMED: f64 = 0.1;
 
-/// Whose memory threads wait longer for with all of it in slow memory: the parts that matter, the most first.
+/// The parts of memory that threads wait longer for with all of it in slow memory: those that matter, the most first.
 pub(crate) fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> {
     let parts: [(&str, &[&str]); 5] = [
         ("old objects", &["old"]),

@@ -4,7 +4,7 @@ use super::{Advice, of_policies};
 use crate::pipeline::Comparison;
 use crate::{Outcomes, RunResult, Spec, speed};
 
-/// What to do.
+/// Advice on page policies.
 pub fn of_pages<C: Comparison<Spec: Spec<Result = RunResult>>>(
     comparison: &C,
     came: &Outcomes<RunResult>,

@@ -1,5 +1,6 @@
-//! Stock Java virtual machines: a recorded run is replayed with each generation, metaspace and code in the memory that a plan
-//! has for it. The agent of the recorder has told where they are and when the machine stood still (`varve_trace`).
+//! Stock Java virtual machines: a recorded run is replayed with each generation, metaspace and code in the memory that
+//! a plan has for it. The agent of the recorder has reported their places and the pauses of the machine
+//! (`varve_trace`).
 
 mod plans;
 mod program;
@@ -49,7 +50,7 @@ pub struct Recorded {
     pub java: JavaMachine,
     /// Threads that are busy at a time: instructions of all over those of the busiest one, to the nearest.
     pub busy: u32,
-    /// What tells it from other recordings whose runs are kept; none where no run is.
+    /// Distinguishes it from other recordings whose runs are kept; `None` if no run is kept.
     pub identity: Option<String>,
     ranges: Arc<Ranges>,
 }

@@ -21,7 +21,7 @@ pub fn owner(what: Option<Use>) -> u32 {
     what.map_or(0, |what| what as u32 + 1)
 }
 
-/// What the program's memory is for, as it goes on.
+/// Uses of the program's memory at the current point of the replay.
 #[derive(Clone, Default)]
 pub struct Live(Arc<Mutex<Ranges>>);
 

@@ -1,4 +1,4 @@
-//! What each address of a Java virtual machine is for.
+//! Uses of the memory of a Java virtual machine, by address.
 
 use std::collections::BTreeMap;
 use varve_trace::Use;
@@ -33,7 +33,7 @@ impl Ranges {
         self.all.insert(start, (end, what));
     }
 
-    /// What an address is for, if that was told.
+    /// The use of an address, if the machine reported it.
     pub fn at(&self, address: u64) -> Option<Use> {
         let (_, &(end, what)) = self.all.range(..=address).next_back()?;
         (address < end).then_some(what)

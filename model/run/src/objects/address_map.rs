@@ -1,7 +1,8 @@
 //! Where the bytes of a recorded program are in a layout of our own: for each 16 bytes of its memory an address and an
 //! allocation site.
 
-/// Bytes that are told apart: allocators align to as much, but for the smallest objects.
+/// Bytes of a granule, the smallest unit with a place of its own: allocators align to as much, but for the smallest
+/// objects.
 pub const GRANULE: u64 = 16;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
@@ -15,7 +16,7 @@ const SITE_BITS: u32 = 19;
 /// Says that a page's entry is the number of a [`Fine`] page.
 const FINE: u64 = 1 << 63;
 
-/// The most sites that can be told apart.
+/// The most sites that the map can distinguish.
 pub const MOST_SITES: usize = 1 << SITE_BITS;
 
 /// Where a byte is, and whose it is.
@@ -156,7 +157,7 @@ impl AddressMap {
     }
 }
 
-/// What is known nearest to a granule of which nothing is.
+/// The known granule nearest to an unknown one.
 #[cold]
 fn neighbour(page: &Fine, number: usize) -> Option<u64> {
     let known = |granule: &&u64| **granule != 0;

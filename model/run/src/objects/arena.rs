@@ -59,7 +59,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Addresses from `base` on, and at most so many pages.
+    /// Addresses from `base` on, and at most `most` pages.
     pub fn new(base: u64, most: u64) -> Arena {
         Arena {
             next: base,

@@ -1,16 +1,15 @@
-//! Which call stacks are one allocation site: as many calls of a stack as it takes to tell hot memory from cold.
+//! Groups call stacks into allocation sites: by the fewest calls of a stack that distinguish hot memory from cold.
 
 use std::collections::HashMap;
 use varve_sites::Counts;
 use varve_sites::native::stale::{ByName, Found};
 use varve_sites::native::{Key, Profile};
 
-/// Memory of a group is alike if no part of it has more than so many times the misses per byte that all of it has, or so many
-/// times less.
+/// Memory of a group is alike if the misses per byte of each part are within this factor of the group's.
 const ALIKE: f64 = 4.0;
 /// A part that matters has at least this share of the group's bytes or misses.
 const MATTERS: f64 = 0.02;
-/// Calls that are looked at.
+/// Calls of a stack that are compared.
 const DEEPEST: usize = 16;
 
 /// Stacks of a run, as groups.
@@ -18,7 +17,7 @@ const DEEPEST: usize = 16;
 pub struct Groups {
     /// The group of each stack, by its number in the run.
     pub of: Vec<u32>,
-    /// What each group is.
+    /// The key of each group.
     pub keys: Vec<Key>,
 }
 
@@ -130,7 +129,7 @@ impl Groups {
         self.of.get(site as usize).copied().unwrap_or(site)
     }
 
-    /// What was counted, by group. A peak is the sum of peaks, which need not have been at one time.
+    /// The counts, by group. A peak is the sum of peaks, which need not have been at one time.
     pub fn sum(&self, counts: &[Counts]) -> Vec<Counts> {
         let mut sums = vec![Counts::default(); self.keys.len()];
         for (&group, counts) in self.of.iter().zip(counts) {

@@ -1,6 +1,6 @@
-//! What was counted of each site.
+//! Counts of each site.
 
-/// What was counted of a site, of whatever a program did.
+/// Counts of a site: allocations and accesses of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Objects that were allocated.

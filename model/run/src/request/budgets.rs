@@ -2,7 +2,7 @@
 
 use super::Fast;
 
-/// The plan that has everything in fast memory. What a program takes is what it takes under this one, which has no limit.
+/// The plan that has everything in fast memory. A program's memory is measured under this one, which has no limit.
 pub const BASE: &str = "dram";
 
 /// Fast memory of plans for pages where none is said, % of what the program takes.
@@ -26,7 +26,7 @@ pub struct PlannedRun {
     pub plan: usize,
     /// That plan, as it was written.
     pub spec: String,
-    /// What it is called: its plan, and its share where there are several.
+    /// Its name: its plan, and its share where there are several.
     pub name: String,
     /// Its share of what the program takes, %, if it has one.
     pub percent: Option<f64>,
@@ -97,7 +97,7 @@ impl Budgets {
         }
     }
 
-    /// What shares come to if the program takes `most_bytes`.
+    /// Sets the limits of shares for a program that takes `most_bytes`.
     pub fn set(&mut self, most_bytes: u64) {
         for run in &mut self.runs {
             if let Some(percent) = run.percent {

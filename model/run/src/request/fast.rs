@@ -21,7 +21,7 @@ impl FromStr for Fast {
         if !text.contains('%') {
             let size = text.parse().ok().filter(|bytes: &Bytes| bytes.0 > 0);
             return match size {
-                // Less than a page is nobody's limit.
+                // A limit below a page is useless, so the unit is probably missing.
                 Some(Bytes(bytes)) if bytes < 4096 && written::is_bare(text) => Err(format!(
                     "`{text}` has no unit: write {text}%, {text}MiB or {text}GiB"
                 )),

@@ -41,10 +41,10 @@ impl JavaRequest {
         }
     }
 
-    /// What is wrong with the request, found out before a program is recorded for it.
+    /// Finds errors of the request before a program is recorded for it.
     ///
     /// # Errors
-    /// A machine without two memories, no instance, a plan that is unknown or that a recording cannot tell of.
+    /// A machine without two memories, no instance, a plan that is unknown or needs more than a recording has.
     pub fn check(&self) -> Result<(), Error> {
         if has_one_memory(&self.machine) || self.machine.dram_cache.is_some() {
             return Err(Error::NoSlowNode(self.machine.name.clone()));
@@ -141,7 +141,7 @@ fn named_elsewhere(list: &str, e: Error) -> Error {
 pub struct JavaRuns {
     /// Budgets of the runs after the first one.
     pub budgets: Budgets,
-    /// What there is to say of plans that are left out.
+    /// Notes about plans that are left out.
     pub notes: Vec<String>,
     asked: Vec<String>,
     /// The plans of all runs after the first.
@@ -222,7 +222,7 @@ impl Comparison for JavaRuns {
     }
 }
 
-/// What was recorded of a Java program; `what` names it where the trace is a file that no user knows.
+/// The recording of a Java program; `what` names it if the trace is a file that no user knows.
 ///
 /// # Errors
 /// No Java virtual machine runs in the trace, or nothing is known of its heap.

@@ -1,5 +1,5 @@
-//! What a user asks for, as the runs that answer it: which machine is meant, which policies and plans a list names, what holds
-//! where nothing is said. The command line and the Python package ask here, so that the same question has the same answer.
+//! User requests, as the runs that answer them: which machine is meant, which policies and plans a list names, which
+//! defaults apply. The command line and the Python package ask here, so that the same question has the same answer.
 //!
 //! | file | job |
 //! |---|---|

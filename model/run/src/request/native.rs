@@ -20,7 +20,7 @@ use varve_sites::{AnyProfile, Counts};
 pub const NATIVE_MACHINE: &str = "cxl-spr";
 /// The plan with all in slow memory, which no budget changes.
 const SLOW: &str = "slow";
-/// Sites of which results tell.
+/// Limit of the sites in results.
 const SITES: usize = 50;
 
 /// A recorded native program on a modelled machine.
@@ -56,7 +56,7 @@ impl NativeRequest {
         }
     }
 
-    /// What is wrong with the request, found out before a program is recorded for it.
+    /// Finds errors of the request before a program is recorded for it.
     ///
     /// # Errors
     /// A machine that has no place for an object, a plan that is unknown or does not go with it, options that say nothing there.
@@ -121,7 +121,7 @@ impl NativeRequest {
         let sites = TraceSites::read(trace)?;
         if sites.keys.len() > MOST_SITES {
             return Err(Error::Asked(format!(
-                "{}: {} allocation sites, and at most {MOST_SITES} are told apart",
+                "{}: {} allocation sites, at most {MOST_SITES} can be distinguished",
                 trace.display(),
                 sites.keys.len()
             )));
@@ -184,7 +184,7 @@ fn named_elsewhere(list: &str, e: Error) -> Error {
     let java = |spec: &&String| PLANS.find(spec).is_err() && jvm::PLANS.find(spec).is_ok();
     match all.iter().find(java) {
         Some(spec) => Error::Asked(format!(
-            "--plan {spec}: is for Java virtual machines, and none has told of its heap here: record one with `varve trace -o FILE -- java \
+            "--plan {spec}: is for Java virtual machines, and none has reported its heap here: record one with `varve trace -o FILE -- java \
              ...`"
         )),
         None => e,
@@ -195,11 +195,11 @@ fn named_elsewhere(list: &str, e: Error) -> Error {
 pub struct NativeRuns {
     /// Budgets of the runs after the first ones.
     pub budgets: Budgets,
-    /// What each stack of the program is; known from the first runs on.
+    /// The key of each stack of the program; known from the first runs on.
     pub keys: Vec<Key>,
-    /// What each is worth, by the first runs.
+    /// Cost and benefit of each, by the first runs.
     pub stacks: Vec<Counts>,
-    /// What there is to say of the profile.
+    /// Notes about the profile.
     pub notes: Vec<String>,
     list: Option<String>,
     /// The plans that were asked for.
@@ -209,7 +209,7 @@ pub struct NativeRuns {
     /// The plans of all other runs.
     plans: Vec<Plan>,
     trays: TrayOptions,
-    /// What was asked for.
+    /// The request.
     pub request: NativeRequest,
     trace: PathBuf,
     sites: Arc<TraceSites>,
@@ -225,9 +225,9 @@ pub struct NativeRuns {
 #[derive(Clone, Default)]
 struct Seen {
     groups: Groups,
-    /// What plans go by.
+    /// Counts that plans decide by.
     counts: Vec<Counts>,
-    /// What this very run shows of them.
+    /// Counts of this very run.
     truth: Vec<Counts>,
 }
 
@@ -267,7 +267,7 @@ impl NativeRuns {
         Some((&self.plans[run.plan], run))
     }
 
-    /// What the first runs show of sites.
+    /// Takes the counts of sites from the first runs.
     fn look(
         &mut self,
         dram: &ObjectResult,
@@ -410,7 +410,7 @@ impl Comparison for NativeRuns {
                 (Some(quotas), _) => Some(quotas.bytes.get(site).copied().unwrap_or(0).min(peak)),
                 (None, Some(&SLOW)) => Some(0),
                 (None, Some(_)) => Some(peak),
-                // Whose pages a policy moves where, no site knows.
+                // Under a page policy, sites have no tier.
                 (None, None) => None,
             }
         };

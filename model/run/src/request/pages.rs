@@ -28,7 +28,7 @@ pub struct PagesRequest {
     pub seed: u64,
     /// Whether results have what pictures are made of.
     pub pictures: bool,
-    /// How much memory the trace touches, where somebody has looked already.
+    /// How much memory the trace touches, if the caller has scanned it already.
     pub footprint: Option<Footprint>,
 }
 
@@ -51,7 +51,7 @@ impl PagesRequest {
         matches!(self.work, Work::Trace(_)) && self.options.scale.is_none()
     }
 
-    /// What is run, under no policy yet; and how many accesses it makes, if that is known.
+    /// The workload, under no policy yet; and the number of its accesses, if that is known.
     ///
     /// # Errors
     /// A scale that cannot be, a trace that cannot be read.

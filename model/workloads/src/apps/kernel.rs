@@ -115,7 +115,7 @@ impl App {
 fn step(shape: &Shape, arrays: &[Array], table: Option<Array>, t: &mut Thread, out: &mut Vec<Op>) {
     let part = (t.high - t.low).max(1);
     let ops = arrays.len() as u32 + shape.per_step;
-    // What is computed comes between the accesses in equal parts.
+    // The instructions come between the accesses in equal parts.
     let each = (shape.instructions / ops.max(1)).max(1);
     for (i, array) in arrays.iter().enumerate() {
         let kind = match (i as u32) < shape.reads {

@@ -1,4 +1,4 @@
-//! What each program asks of memory.
+//! Memory accesses of each program.
 //!
 //! The ratio of the arrays that are written to all, and the instructions of a step, follow from the bandwidths that Wang et al.
 //! prints of three programs in DRAM (marked *demand of Wang et al.*). All else is a guess from what the programs are
@@ -34,7 +34,7 @@ pub struct Shape {
     pub reuse: u32,
     /// Accesses to the table.
     pub random: Random,
-    /// So many of them a step.
+    /// Accesses to the table per step.
     pub per_step: u32,
     /// Share of the memory that the table takes, in percent.
     pub table_percent: u32,

@@ -38,7 +38,7 @@ mod steps;
 
 const UNSEEN: u32 = u32::MAX;
 
-/// What the host holds per vertex. The modelled program has an array of each; here they share a line of the host's
+/// State per vertex on the host. The modelled program has an array of each field; here they share a line of the host's
 /// cache, which halves the misses of a simulation.
 #[derive(Clone, Copy, Default)]
 struct Vertex {

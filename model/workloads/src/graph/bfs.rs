@@ -11,7 +11,7 @@
 //! | `bfs.parents` | id × n | at random, once per edge |
 //! | `bfs.queue`, `bfs.local` | id × n, 1024 id per thread | in runs |
 //!
-//! Who becomes a vertex' parent depends on which thread comes first, as in the reference. Levels do not.
+//! Which vertex becomes the parent of another depends on which thread comes first, as in the reference. Levels do not.
 //! Where this differs: vertices are handed out 64 at a time unless the schedule is static, and the tree is checked
 //! once, at the end, on the host.
 

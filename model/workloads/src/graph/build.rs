@@ -1,5 +1,4 @@
-//! What loading a graph does to memory before the first timed second: arrays that are touched, and arrays that
-//! are given back.
+//! Accesses of loading a graph, before the first timed second: arrays that are touched, and arrays that are freed.
 
 use varve_access::{Kind, Op};
 
@@ -20,7 +19,7 @@ enum Step {
     Unmap(Array),
 }
 
-/// Pages of 4 KiB per `Unmap` op: as many as fit its 16-bit size, rounded down to 128 MiB.
+/// Pages of 4 KiB per `Unmap` op: the most that fit its 16-bit size, rounded down to 128 MiB.
 const UNMAP_PAGES: u64 = 1 << 15;
 
 /// Bytes per small page, the unit of first touch.

@@ -118,7 +118,7 @@ impl PageRank {
         &self.scores
     }
 
-    /// What each vertex gives along each of its edges.
+    /// The contribution of each vertex along each of its edges.
     fn contribute(&mut self, work: &mut Work, out: &mut Vec<Op>) {
         let low = work.at * BLOCK;
         let high = (low + BLOCK).min(self.graph.vertices() as u64);

@@ -56,7 +56,7 @@ pub const B: usize = 1;
 pub const AX: usize = 2;
 
 impl Level {
-    /// Level number `l` with so many points.
+    /// Level number `l` with `n` points in each direction.
     pub fn new(layout: &mut Layout, l: usize, n: [usize; 3]) -> Level {
         let points = n.iter().product::<usize>();
         let mut array = |name: &str, of: u64, size: u64| {
@@ -121,7 +121,7 @@ impl Level {
         all
     }
 
-    /// What loads a row does, with the elements of `vector` in its columns.
+    /// Loads of a row, with the elements of `vector` in its columns.
     fn row(&self, pencil: Pencil, i: usize, vector: Array, out: &mut Vec<Op>) {
         let point = (pencil * self.n[0] + i) as u64;
         out.push(Op::read(self.rows.at(point), 32, PER_ROW - 1));

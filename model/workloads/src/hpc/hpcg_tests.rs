@@ -73,7 +73,7 @@ fn sweep(n: [usize; 3], threads: usize, b: &[f64], x: &mut [f64]) {
     }
 }
 
-/// What the preconditioner makes of `r`, on so many levels.
+/// The preconditioner applied to `r`, on `levels` levels.
 fn preconditioned(n: [usize; 3], threads: usize, levels: usize, r: &[f64]) -> Vec<f64> {
     let mut x = vec![0.0; r.len()];
     sweep(n, threads, r, &mut x);

@@ -23,9 +23,10 @@
 //! # Scale
 //!
 //! A machine that is scaled down by `scale` has caches smaller by as much, so a block has fewer columns by its root. An
-//! elimination of n x n numbers takes n^3 steps: on a matrix smaller by `scale` it would be shorter by `scale` and by its
-//! root once more. So each step of an update counts as often as a block has fewer columns. Work for each byte that comes from
-//! memory is then that of full size, and time is divided by `scale` as memory is. What takes n^2 steps counts once.
+//! elimination of n x n numbers takes n^3 steps: on a matrix smaller by `scale` it would be shorter by `scale` and by
+//! its root once more. So each step of an update counts as often as a block has fewer columns. Work for each byte that
+//! comes from memory is then that of full size, and time is divided by `scale` as memory is. Parts that take n^2 steps
+//! count once.
 //!
 //! # Instructions
 //!
@@ -89,7 +90,8 @@ enum At {
     Pivot,
     /// The column out of the rows below, within its line.
     Eliminate,
-    /// What eight columns do to the rest of their panel, and the panel to what is right of it; in this order.
+    /// The effect of eight columns on the rest of their panel, and of the panel on the columns right of it; in this
+    /// order.
     Swap,
     Triangle,
     Update,

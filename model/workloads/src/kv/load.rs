@@ -19,7 +19,7 @@ pub enum Setup {
     Inserts(Vec<Loader>),
 }
 
-/// What a thread has still to insert.
+/// Inserts that a thread has still to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Loader {
     next: u64,

@@ -20,7 +20,7 @@ pub fn key_of(record: u64) -> u64 {
     mix(record)
 }
 
-/// What an item's word holds once loaded.
+/// An item's word after loading.
 pub fn first_value(record: u64) -> u64 {
     mix(!record)
 }

@@ -231,7 +231,7 @@ impl Queries {
             At::Customers => self.data.customers(),
             At::Orders => self.data.orders(),
             At::Clear => self.table.directory.len() as u64,
-            // Each thread looks at what it made itself.
+            // Each thread reads its own entries.
             At::Best => self.threads as u64 * BLOCK,
         }
     }

@@ -4,7 +4,7 @@
 use super::data::{CUSTOMERS, DISTRICTS, FIRST_OPEN, FIRST_PAYMENT, WAREHOUSE_YTD};
 use super::db::Db;
 
-/// What is wrong, in one line; `Ok` when every condition holds.
+/// Checks consistency. Returns the first violation in one line; `Ok` when every condition holds.
 ///
 /// Conditions 1 to 4 and 8 to 12 in the specification's numbers; 5 to 7 (an order is open exactly as long as it has no
 /// carrier and its lines no date) hold by construction, since being open is one number per district.

@@ -38,7 +38,7 @@ impl Tx {
         self.writes.push((address, bytes as u16));
     }
 
-    /// Fills a fresh record with a row of `row` bytes; nobody else can see it before the commit.
+    /// Fills a fresh record with a row of `row` bytes; no other thread can see it before the commit.
     pub fn insert(&mut self, address: u64, row: u64, out: &mut Vec<Op>) {
         let bytes = (HEADER + row) as u16;
         out.push(Op::write(address, bytes, PER_16 * u32::from(bytes) / 16));

@@ -4,7 +4,7 @@ use super::{By, Choose, PlanEntry, densest};
 use crate::catalogue::Live;
 use varve_sites::select;
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     source: "Olson et al., TACO 2018",
     live: Live::By("run --live --sites"),

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use varve_sites::Counts;
 use varve_sites::select::{self, Candidate};
 
-/// What a plan goes by.
+/// Placement rule of a plan.
 #[derive(Clone, Debug)]
 pub enum By {
     /// All is in fast memory, of which there is enough.

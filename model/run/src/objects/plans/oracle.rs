@@ -4,7 +4,7 @@ use super::{By, Choose, PlanEntry, densest};
 use crate::catalogue::Live;
 use varve_sites::select::Candidate;
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     advised: false,
     // On a machine the truth is what the profile knows.

@@ -1,4 +1,4 @@
-//! What a thread does for one vertex of a level, forward and backward, and the accesses of it.
+//! Work of a thread for one vertex of a level, forward and backward, and its accesses.
 
 use varve_access::{Kind, Op};
 
