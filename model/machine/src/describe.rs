@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use varve_spec::Bytes;
 
-/// A machine: sockets that are alike, each with cores, caches and memory devices, and what joins them.
+/// A machine: sockets that are alike, each with cores, caches and memory devices, and the links that join them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Name, the same as the file's.
     pub name: String,
-    /// One line: what it is and where it was used.
+    /// One line: kind of machine, and where it was used.
     pub about: String,
     /// Sockets (NUMA nodes with cores).
     pub sockets: u32,
@@ -203,7 +203,7 @@ pub struct Dram {
     pub power: Option<DramPower>,
 }
 
-/// Currents of one DRAM device in mA and what a rank is made of (JEDEC's names).
+/// Currents of one DRAM device in mA, and the devices of a rank (JEDEC's names).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DramPower {

@@ -1,4 +1,4 @@
-//! Energy of a machine's memory, from what a run on the model did and the currents in the machine's file.
+//! Energy of a machine's memory, from the counts of a run on the model and the currents in the machine's file.
 //!
 //! A pure function of both: nothing is counted for it that the model does not count anyway. DRAM is computed as Micron
 //! does (TN-40-07, Calculating Memory Power for DDR4 SDRAM, 2017): a rank's devices draw a background current that
@@ -49,7 +49,7 @@ pub struct PmEnergy {
     pub write: f64,
 }
 
-/// A machine whose file does not say what its memory draws.
+/// The machine's file has no power of its memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "machine `{machine}` has no power parameters: `{key}` is missing from its file; add it with its source, see docs/machines.md"
@@ -82,7 +82,7 @@ impl Energy {
         Energy::during(m, phase.ns() as f64 / 1e9, &phase.channels)
     }
 
-    /// Energy of what the channels of each socket did in `seconds`.
+    /// Energy of the channels' activity on each socket in `seconds`.
     ///
     /// # Errors
     /// As [`Energy::of`].

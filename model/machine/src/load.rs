@@ -145,8 +145,8 @@ pub fn names(folders: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// The text of a machine's file, comments included, and the file's name: what to start from when writing one's own.
-/// Looks where [`Machine::load_from`] looks; the text is not checked.
+/// The text of a machine's file, comments included, and the file's name: a template for one's own. Searches the same
+/// folders as [`Machine::load_from`]; the text is not checked.
 pub fn file_text(name_or_path: &str, folders: &[PathBuf]) -> Result<(String, String), LoadError> {
     if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
         return read_file(Path::new(name_or_path));

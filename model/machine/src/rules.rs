@@ -1,4 +1,4 @@
-//! The rules of the model, each with a machine on which it does not hold: to learn what a result rests on.
+//! The rules of the model, each with a machine on which it does not hold: to learn which rules a result depends on.
 //!
 //! A rule is switched off by numbers of the machine's description alone. The run then uses the same model, of a machine
 //! that does not exist.

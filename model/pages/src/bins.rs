@@ -138,7 +138,7 @@ impl Bins {
         }
     }
 
-    /// Applies what is owed to each bin, before epochs run out: once in 65,535 coolings.
+    /// Applies the pending halvings to each bin, before epochs run out: once in 65,535 coolings.
     fn settle(&mut self) {
         for bin in 0..self.untouched {
             let heat = self.heat(bin);
@@ -171,7 +171,7 @@ impl Bins {
         bins
     }
 
-    /// Bytes of memory that they may come to use.
+    /// Limit of the memory that they may use, bytes.
     pub fn bytes(&self) -> u64 {
         4 * self.state.len() as u64 + self.lists.bytes() + self.empty.bytes()
     }

@@ -158,8 +158,8 @@ impl Expected {
     }
 }
 
-/// Probability that at least `ways` of `others` pages in a bin are hot, when each is with probability `hot`: what a
-/// hot page meets (Johnny Cache, sections 3 and 5.2.3).
+/// Probability that at least `ways` of `others` pages in a bin are hot, when each is with probability `hot`: the chance
+/// that a hot page meets them (Johnny Cache, sections 3 and 5.2.3).
 pub fn meets_hot(others: u32, hot: f64, ways: u32) -> f64 {
     let mut counts = vec![0.0; ways as usize];
     start(&mut counts);

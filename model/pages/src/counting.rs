@@ -1,4 +1,4 @@
-//! Pages in use, and what they were when most were: by owner and memory, and by DIMM and colour.
+//! Pages in use, now and when most were: by owner and memory, and by DIMM and colour.
 //!
 //! [`Placement`](crate::Placement) counts, since it knows each page that comes, goes, moves or changes its colour. A
 //! policy around the policy could count as well. But it would have to pass on every call of the trait. A call that it

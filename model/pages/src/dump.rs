@@ -1,4 +1,4 @@
-//! The state of a placement, for people: what is where, how hot, and what was moved. Its numbers add up: frames are
+//! The state of a placement, for people: the places and heat of pages, and the moves. Its numbers add up: frames are
 //! free, or have a page, or are reserved for a move; moves asked for are done, cancelled or in flight.
 
 use std::fmt;
@@ -48,12 +48,12 @@ pub struct Dump {
     pub counters: Counters,
     /// Moves that are neither done nor cancelled.
     pub in_flight: u64,
-    /// Bytes that the book-keeping may come to use.
+    /// Limit of the memory that the book-keeping may use, bytes.
     pub metadata_bytes: u64,
 }
 
 impl Placement {
-    /// The state now. Looks at every frame that was used, and at its neighbours.
+    /// The state now. Scans every frame that was used, and its neighbours.
     pub fn dump(&self) -> Dump {
         let (topology, frames, heat) = (self.topology(), self.frames(), self.policy().heat());
         let is_hot = |frame| heat.is_some_and(|heat| heat.is_hot(frame));

@@ -297,7 +297,7 @@ impl Frames {
             .unwrap_or_default()
     }
 
-    /// Bytes of memory that the book-keeping may come to use.
+    /// Limit of the memory that the book-keeping may use, bytes.
     pub fn bytes(&self) -> u64 {
         let of = |node: &Node| node.used.bytes() + node.bins.as_ref().map_or(0, Bins::bytes);
         self.nodes.iter().map(of).sum()

@@ -76,7 +76,7 @@ pub struct SweepPoint {
     pub slowdown: Vec<f64>,
 }
 
-/// Slower than this is a loss: what the paper gives as the variation between runs (section 5: less than 2 %), and a little more.
+/// Slower than this is a loss: the paper's variation between runs (section 5: less than 2 %), and a little more.
 pub const LOSS: f64 = 1.03;
 
 impl BandwidthModel {
@@ -115,7 +115,8 @@ pub enum Decision {
     Undo(usize),
 }
 
-/// Bandwidth has risen when it is above this many times what it was: measurements vary by less than 2 % (Olson et al., section 5).
+/// Bandwidth has risen when it is above this many times the old one: measurements vary by less than 2 % (Olson et al.,
+/// section 5).
 pub const RISE: f64 = 1.05;
 /// Samples that have to agree (the same, section 7.2).
 pub const AGREE: u32 = 2;
@@ -369,7 +370,7 @@ mod tests {
             prop_assert_eq!(fast, slow(&model, &history));
         }
 
-        /// Whatever is measured, there are never two remaps within two samples, and DIMMs stay within what there are.
+        /// For all measurements, there are never two remaps within two samples, and DIMMs stay within their number.
         #[test]
         fn it_never_flutters(history in prop::collection::vec(0.0f64..60.0, 0..60)) {
             let mut g = governor(true);

@@ -25,7 +25,7 @@ pub struct Counters {
     pub faults: u64,
     /// Faults that found no frame.
     pub refused: u64,
-    /// Pages given back.
+    /// Pages that were unmapped.
     pub unmaps: u64,
     /// Unmaps of a page that is not there; they change nothing.
     pub stray_unmaps: u64,
@@ -54,8 +54,8 @@ pub struct Placement {
     policy: Box<dyn Policy>,
     /// Virtual page plus one, by frame; 0 for a frame without a page.
     pages: Vec<u64>,
-    /// Groups of [`GROUP`] frames of which one ever had a page: all others are passed over where pages are listed, so
-    /// that a huge machine costs what is used of it.
+    /// Groups of [`GROUP`] frames of which one ever had a page: listings of pages skip all others, so that a huge
+    /// machine costs only as much as its used part.
     groups: Vec<bool>,
     /// Moves in flight by the frame they leave: target and page.
     flights: HashMap<u32, (u32, u64)>,
@@ -290,7 +290,7 @@ impl Placement {
             .filter(|to| !self.promised.contains(to))
     }
 
-    /// Bytes of memory that frames, policy and page numbers may come to use. Memory is used as frames are touched.
+    /// Limit of the memory that frames, policy and page numbers may use, bytes. Memory is used as frames are touched.
     pub fn bytes(&self) -> u64 {
         self.frames.bytes()
             + self.policy.bytes()
@@ -393,7 +393,7 @@ impl Pager for Placement {
     }
 
     fn moved(&mut self, done: &Move) {
-        // A move whose page was unmapped meanwhile was cancelled then; hearing of it again changes nothing.
+        // A move whose page was unmapped meanwhile was cancelled then; a second notification changes nothing.
         if self.flights.get(&done.from) != Some(&(done.to, done.vpn)) {
             return;
         }

@@ -10,10 +10,10 @@ use crate::trays::{Colour, TrayState};
 /// Decides which frame backs a page, and which page to move.
 pub trait Policy: Send {
     /// A page is touched for the first time: takes a frame for it. `None` when no frame is left that may be used.
-    /// Without a daemon, how many there are does not depend on who asks.
+    /// Without a daemon, the number of frames does not depend on the faulting core.
     fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32>;
 
-    /// The page in `frame` is gone; its frame is given back after this call.
+    /// The page in `frame` is gone; its frame is freed after this call.
     fn freed(&mut self, _frames: &mut Frames, _frame: u32) {}
 
     /// Work beside the program.
@@ -31,7 +31,7 @@ pub trait Policy: Send {
     /// The daemon is awake: appends the pages to move, in order.
     fn tick(&mut self, _frames: &mut Frames, _remaps: &mut Vec<Remap>) {}
 
-    /// A remap was carried out; `from` is given back after this call unless another remap has it as its target.
+    /// A remap was carried out; `from` is freed after this call unless another remap has it as its target.
     fn moved(&mut self, _frames: &mut Frames, _done: Remap) {}
 
     /// A remap will not be carried out: its page is gone (`freed` for its frame follows), or it was passed over and
@@ -70,7 +70,7 @@ pub trait Policy: Send {
     /// Pages that were passed over may be tried again: `used` are all frames with pages.
     fn review(&mut self, _frames: &Frames, _used: &mut dyn Iterator<Item = u32>) {}
 
-    /// Bytes of memory that the policy's own book-keeping may come to use.
+    /// Limit of the memory that the policy's own book-keeping may use, bytes.
     fn bytes(&self) -> u64 {
         0
     }

@@ -364,8 +364,8 @@ impl Trays {
             .next()
     }
 
-    /// The pages that are to move: those whose colour's DIMMs are others now, and as many hot ones as it takes to have them
-    /// evenly spread. Nothing while nothing changed.
+    /// The pages that are to move: those whose colour has other DIMMs now, and the hot ones that have to move for an
+    /// even spread. Empty if nothing has changed.
     pub fn remaps(&mut self, frames: &mut Frames, out: &mut Vec<Remap>) {
         if !std::mem::take(&mut self.unsettled) {
             return;
@@ -466,7 +466,7 @@ impl Trays {
         }
     }
 
-    /// Pages that are in wrong places are looked for at the next tick.
+    /// The next tick scans for pages that are in wrong places.
     pub fn review(&mut self) {
         self.unsettled = true;
     }

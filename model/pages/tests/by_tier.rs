@@ -7,7 +7,7 @@ use varve_access::Pager;
 use varve_pages::policies::ByTier;
 use varve_pages::{Frames, Placement};
 
-/// The nodes of `pages` pages, placed by what `tiers` says of their numbers on two sockets with two memories.
+/// The nodes of `pages` pages, placed by the numbers that `tiers` wants on two sockets with two memories.
 fn by_tier(pages: u64, tiers: impl FnOnce(ByTier) -> ByTier) -> Vec<Option<usize>> {
     let topology = two_sockets_tiered();
     let nodes = [false, true].map(|fast| topology.nodes_of(fast));

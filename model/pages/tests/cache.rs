@@ -1,4 +1,4 @@
-//! Policies in front of a small direct-mapped (or N-way) cache of lines: does what they do help?
+//! Policies in front of a small direct-mapped (or N-way) cache of lines: do their decisions help?
 //!
 //! The cache is the obvious one: a vector of sets, each a list of lines, most recent first. Accesses are random,
 //! nine of ten to the hot pages (GUPS, Johnny Cache section 5.2).

@@ -46,7 +46,7 @@ pub struct RunReport {
     /// Pictures in files of their own, which stand in the same folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Beside>,
-    /// Everything that each run measured, in the order of the table's rows: objects of one shape, whatever it is.
+    /// All measurements of each run, in the order of the table's rows: objects of one shape.
     #[serde(default)]
     pub runs: Vec<serde_json::Value>,
 }

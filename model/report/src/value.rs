@@ -21,10 +21,10 @@ pub enum Value {
     /// From `low` to `high`, both included.
     #[allow(missing_docs)]
     Range { low: f64, high: f64 },
-    /// At most so much.
+    /// At most this number.
     #[allow(missing_docs)]
     AtMost { at_most: f64 },
-    /// At least so much.
+    /// At least this number.
     #[allow(missing_docs)]
     AtLeast { at_least: f64 },
     /// Whether something holds.

@@ -28,8 +28,8 @@ pub fn policies_for(list: &str, machine: &Machine, page_bytes: u64) -> Result<Ve
     }
 }
 
-/// Looks whether there are the policies that a list names, with the parameters that are given, and whether they go with the machine:
-/// all that can be known before it is known at which scale the machine is.
+/// Checks whether the policies of a list exist, with the given parameters, and go with the machine: all checks that are
+/// possible before the machine's scale is known.
 ///
 /// # Errors
 /// A policy that is unknown or does not go with the machine, a parameter that it does not take or that cannot be.

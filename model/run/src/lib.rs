@@ -92,7 +92,7 @@ fn run_in_step(
     run_program(spec, program.as_mut(), watch)
 }
 
-/// Looks whether a run's machine, pages and policy go together, as [`run`] does before the program begins.
+/// Checks whether a run's machine, pages and policy go together, as [`run`] does before the program begins.
 ///
 /// # Errors
 /// As [`run`].

@@ -85,7 +85,8 @@ pub struct Measured {
     /// use. None if the machine has no data for it.
     #[serde(default)]
     pub energy_j: Option<f64>,
-    /// As many times as often as its settings say a policy has looked, for a program as many times as large: see its parameter `scale`.
+    /// Factor by which a policy sampled more often than its settings say, since the run stands for a program larger by
+    /// it: see its parameter `scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_scale: Option<u64>,
     /// Why a policy that goes by samples has not decided anything, and what it would take.

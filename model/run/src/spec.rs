@@ -9,7 +9,7 @@ use varve_machine::model::{Options, Progress};
 use varve_pages::policies;
 use varve_trace::Footprint;
 
-/// Everything that decides a result, of whatever is placed: pages ([`RunSpec`]) or objects (`varve_observed::ManagedSpec`).
+/// Everything that decides a result, whether pages are placed ([`RunSpec`]) or objects (`varve_observed::ManagedSpec`).
 pub trait Spec: Sync {
     /// Measurements.
     type Result: Serialize + DeserializeOwned + Clone + Send;

@@ -106,7 +106,7 @@ pub struct Header {
     pub layout: u64,
     /// 1 when a QEMU plugin writes, 2 when compiled code does.
     pub mode: AtomicU32,
-    /// Counts what the recorder may wait for; a futex.
+    /// Counts the events that the recorder may wait for; a futex.
     pub bell: AtomicU32,
     /// 1 while the recorder sleeps on `bell`.
     pub recorder_sleeps: AtomicU32,
@@ -139,7 +139,7 @@ pub struct Header {
     /// Threads that run now, and that have been running at once, at most; ticks are only kept above 1.
     pub running: AtomicU32,
     pub threads: AtomicU32,
-    /// The order of what threads do: every chunk and every return from a system call takes a number.
+    /// The order of the threads' actions: every chunk and every return from a system call takes a number.
     pub tick: AtomicU64,
     /// Instructions while it was quiet, of all threads.
     pub skipped: AtomicU64,
@@ -190,7 +190,7 @@ pub struct Slot {
     /// Where the next piece is.
     pub piece_at: u64,
     pub _line1: u64,
-    /// Chunks given back; its low half is a futex.
+    /// Chunks that the recorder has freed; its low half is a futex.
     pub tail: AtomicU64,
     pub _line2: [u64; 7],
     /// The window that the thread has had its part of.
@@ -356,7 +356,7 @@ impl Shared {
         unsafe { self.base.add(SITES_AT).cast::<Site>().add(number) }
     }
 
-    /// Appends text about mapped files; what does not fit is left out.
+    /// Appends text about mapped files; text beyond the room is left out.
     pub fn add_modules(&self, text: &[u8]) {
         self.add_line(&[], text);
     }
@@ -410,7 +410,7 @@ impl Shared {
         None
     }
 
-    /// Points the slot's cursor at its next chunk, which has been given back.
+    /// Points the slot's cursor at its next chunk, which the recorder has freed.
     fn open_chunk(&self, number: usize) {
         // SAFETY: the slot is the calling thread's, and the chunk is inside the mapping.
         unsafe {
@@ -529,7 +529,7 @@ impl Shared {
         }
     }
 
-    /// The thread may wait now: what it has done so far is handed over.
+    /// The thread may wait now: publishes its records so far.
     pub fn enter_wait(&self, number: usize) {
         // SAFETY: the slot is the calling thread's.
         let state = unsafe { &(*self.slot(number)).state };
@@ -618,8 +618,8 @@ impl Shared {
         Some((number, true))
     }
 
-    /// A process has replaced itself by another program: the threads of the old one are gone, and what they had not
-    /// published is handed over.
+    /// A process has replaced itself by another program: the threads of the old one are gone, and their unpublished
+    /// records are handed over.
     fn take_over(&self, process: u32) {
         for number in 0..self.header().slots.load(Acquire) as usize {
             // SAFETY: the threads that owned the slots are gone. Their pointers belong to the old program and are only
@@ -644,8 +644,8 @@ impl Shared {
     }
 }
 
-/// Maps the shared memory behind a path that ends in a zero byte, such as `/proc/PID/fd/N` of the recorder. `None`
-/// when there is none, or not what this layout expects.
+/// Maps the shared memory behind a path that ends in a zero byte, such as `/proc/PID/fd/N` of the recorder. `None` when
+/// there is none, or it has another layout.
 pub fn attach(path: &core::ffi::CStr) -> Option<Shared> {
     unsafe extern "C" {
         fn open(path: *const core::ffi::c_char, flags: i32, ...) -> i32;

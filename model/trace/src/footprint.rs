@@ -19,7 +19,7 @@ pub struct Footprint {
     pub ops: u64,
     /// Pages of 4 KiB that are accessed, those too that were touched while it was not recorded.
     pub pages: u64,
-    /// Those of them that are never given back, so that there are as many at the end.
+    /// Those of them that are never unmapped, so that they are still there at the end.
     pub kept_pages: u64,
 }
 
@@ -63,7 +63,7 @@ impl Footprint {
 struct Part {
     ops: u64,
     pages: Pages,
-    /// Pages that are given back, accessed or not: the first of a range, and behind the last.
+    /// Pages that are unmapped, accessed or not: the first of a range, and behind the last.
     given_back: HashSet<(u64, u64)>,
     /// The first block of them that cannot be read.
     damage: Option<(usize, TraceError)>,

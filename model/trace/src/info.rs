@@ -31,7 +31,7 @@ pub struct ThreadInfo {
     pub process: u32,
 }
 
-/// One allocation site, and what became of its memory.
+/// One allocation site, with the accesses to its memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SiteInfo {
     /// Its name: the function that asked, behind wrappers of allocators, and enough callers to distinguish it from the
@@ -178,7 +178,7 @@ impl TraceInfo {
     }
 }
 
-/// The allocations that are alive, to say whose memory an access is.
+/// The live allocations, to find the owner of an access.
 struct Heap {
     sites: Vec<SiteInfo>,
     keys: Vec<Key>,

@@ -35,7 +35,7 @@ pub struct HeapRange {
     pub bytes: u64,
 }
 
-/// Notes an event of a process.
+/// Records an event of a process.
 pub(crate) fn note(machines: &mut Vec<JavaMachine>, process: u32, event: &Event) {
     if let Event::Machine { collector, version } = *event {
         machines.push(JavaMachine {

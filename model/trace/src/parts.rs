@@ -20,7 +20,7 @@ pub struct Block {
     pub ops: Vec<Op>,
     /// The events, in order of their places among the ops.
     pub events: Vec<EventAt>,
-    /// In which functions the thread was, for those who ask for it, as far as it is known.
+    /// The functions that the thread was in, if they are asked for, as far as they are known.
     pub code: Vec<CodeAt>,
 }
 

@@ -16,7 +16,8 @@ use windows::Windows;
 mod code;
 mod windows;
 
-/// Virtual time that a thread sleeps before it looks again whether it may go on: doubled from the first to the last.
+/// Virtual time that a thread sleeps before it checks again whether it may continue: doubled from the first to the
+/// last.
 const FIRST_SLEEP_NS: u64 = 500;
 const LAST_SLEEP_NS: u64 = 32_000;
 

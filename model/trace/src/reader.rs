@@ -124,7 +124,7 @@ impl TraceReader {
         Some(places)
     }
 
-    /// Walks from block to block, and notes where that stops being possible.
+    /// Walks from block to block, and records where that stops being possible.
     fn scan(&mut self, start: u64, length: u64) -> Vec<BlockPlace> {
         let mut places = Vec::new();
         let mut offset = start;
@@ -185,7 +185,7 @@ impl TraceReader {
                     }
                 }
                 BlockKind::Templates => {
-                    // blocks that need what is damaged here say so when they are read
+                    // blocks that need the damaged one fail when they are read
                     if let Ok((_, raw)) = self.read_raw(place.offset) {
                         let _ = self.templates.decode(&raw);
                     }

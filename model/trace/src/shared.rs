@@ -17,7 +17,7 @@ use std::thread;
 /// Blocks that are kept for readings that have not taken them, besides two for each thread of the trace: of 65,536 ops
 /// of 16 B each, 32 MiB.
 const KEPT: usize = 32;
-/// Blocks that are decoded before anybody asks for them.
+/// Blocks that are decoded before any reading asks for them.
 const AHEAD: usize = 4;
 
 /// See the module.
@@ -189,7 +189,7 @@ impl SharedTrace {
 }
 
 impl State {
-    /// Begins to fill a place for those who have yet to take it; says whether there are any, and it was empty.
+    /// Begins to fill a place for readings that have yet to take it; returns whether there are any, and it was empty.
     fn keep(&mut self, block: usize) -> bool {
         let place = &mut self.places[block];
         let keeps = place.left > 0 && matches!(place.slot, Slot::Empty);
@@ -367,7 +367,7 @@ impl Drop for Reading {
     }
 }
 
-/// The blocks of a trace for one who reads it alone.
+/// The blocks of a trace for a single reading.
 pub(crate) struct Alone<'a> {
     reader: &'a TraceReader,
     decoder: OpDecoder,
@@ -466,8 +466,8 @@ mod tests {
         assert!(shared.state().kept <= AHEAD);
     }
 
-    /// Readings of different speed, of which some end early, get the blocks that are in the file; what is kept stays bounded; and
-    /// no more go on at a time than may.
+    /// Readings of different speed, of which some end early, get the blocks that are in the file; the number of kept
+    /// blocks stays bounded; and no more run at a time than may.
     #[test]
     fn readings_in_step_get_the_same_however_fast_they_are() {
         for (threads, at_once, readings) in [(1, 1, 3), (1, 2, 5), (3, 2, 4), (40, 4, 3)] {

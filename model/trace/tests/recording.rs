@@ -25,7 +25,7 @@ fn source(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A test's folder, for what it compiles and records.
+/// A test's folder, for its programs and traces.
 struct Folder(tempfile::TempDir);
 
 impl Folder {

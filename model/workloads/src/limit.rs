@@ -1,4 +1,4 @@
-//! When a thread of an endless loop stops: after so much work, or at a virtual time.
+//! When a thread of an endless loop stops: after an amount of work, or at a virtual time.
 
 use varve_spec::{Error, Param, Values, Want};
 

@@ -79,8 +79,8 @@ fn by_footprint(machine: &Machine, memory: Memory, order: Order, id: &str, plan:
     curve
 }
 
-/// Loads that each wait for the one before, in sequence (line by line) and at random; stores to cached lines with what
-/// makes them durable: a non-temporal store and a fence, or a store, its write-back and a fence.
+/// Loads that each wait for the one before, in sequence (line by line) and at random; stores to cached lines with the
+/// instructions that make them durable: a non-temporal store and a fence, or a store, its write-back and a fence.
 pub(super) fn idle_latency(machine: &Machine, plan: &Plan) -> Curve {
     let mut curve = Curve::new("idle-latency", "access", "ns");
     let bench = idle_bench(machine, plan);
@@ -106,8 +106,8 @@ pub(super) fn idle_latency(machine: &Machine, plan: &Plan) -> Curve {
     curve
 }
 
-/// 8 B loads and stores of random lines, one at a time, once the caches are full of what they leave behind: a store
-/// then also pays for the write-back of another line.
+/// 8 B loads and stores of random lines, one at a time, once the caches are full of the lines of earlier accesses: a store then also pays
+/// for the write-back of another line.
 fn access_latency(machine: &Machine) -> Curve {
     let mut curve = Curve::new("access-latency", "access", "ns");
     // Twice as many accesses as the caches have lines fill them with dirty lines.

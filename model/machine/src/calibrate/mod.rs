@@ -2,7 +2,7 @@
 //! idle latency by pattern and memory, loaded latency, bandwidth by threads and access size, read/write mixes, other
 //! sockets' memory, the longest writes.
 //!
-//! [`curves`] measures, [`published`] gives what others measured on the same machine, [`table`] puts both side by side.
+//! [`curves`] measures, [`published`] gives published curves of the same machine, [`table`] puts both side by side.
 //! Everything here is plain data, so that curves of a live machine can stand in the same table.
 
 mod bandwidth;

@@ -133,8 +133,8 @@ impl Pattern {
         self
     }
 
-    /// The same, and what each block takes is noted ([`Pattern::block_ns`]). A block then begins when the one before is
-    /// issued, with a fence when it is done.
+    /// The same, and the time of each block is recorded ([`Pattern::block_ns`]). A block then begins when the one
+    /// before is issued, with a fence when it is done.
     pub fn timed(mut self) -> Pattern {
         self.timed = true;
         self

@@ -166,7 +166,7 @@ impl RankPower {
             standby: in_state(self.standby, t.standby),
             powerdown: in_state(self.powerdown, t.powerdown),
             selfrefresh: in_state(self.selfrefresh, t.selfrefresh),
-            // A refresh wakes a rank and draws IDD5 whatever the state: less what that state is charged above.
+            // A refresh wakes a rank and draws IDD5 whatever the state: less the charge of that state above.
             refresh: refresh(self.active, t.active)
                 + refresh(self.standby, t.standby)
                 + refresh(self.powerdown, t.powerdown),

@@ -1,4 +1,4 @@
-//! Energies against sums done by hand, and what must hold for any activity.
+//! Energies against sums done by hand, and invariants for any activity.
 
 use super::*;
 use crate::describe::DramPower;
@@ -191,7 +191,8 @@ fn a_machine_without_the_numbers_is_named_with_the_key() {
     m = good.clone();
     m.pm.as_mut().unwrap().write_nj = None;
     assert_eq!(none(&m).0, "pm.write_nj");
-    // An expander has no numbers to give: its host's memory has energy, and what is left out is said.
+    // An expander has no numbers to give: its host's memory has energy, and the result names the memory that is left
+    // out.
     m = good;
     m.cxl = cxl.cxl;
     let e = Energy::during(&m, 1.0, &[]).unwrap();
@@ -474,7 +475,7 @@ fn processors_take_a_base_and_so_much_for_each_core() {
     assert!(error.contains("`cpu` is missing"), "{error}");
 }
 
-/// The spans of a run are as long as it and take what it takes.
+/// The spans of a run have its length and its energy together.
 #[test]
 fn power_over_time_adds_up_to_the_run() {
     let m = Machine::load("haswell-2620v3").unwrap();

@@ -4,7 +4,7 @@ use super::fields::{self, FIELDS, Field, FieldType};
 use crate::describe::Machine;
 use varve_spec::Bytes;
 
-/// Key, what is wrong, remedy.
+/// Key, problem, remedy.
 pub type Finding = (String, String, String);
 
 /// Problems of single numbers and their sources, even in a file that lacks fields.

@@ -72,12 +72,13 @@ const CHANNEL_GBPS: f64 = 25.6;
 const REACHED: f64 = 0.8;
 
 impl Machine {
-    /// A machine called `here` from what a probe found. Measured values have the source "probed"; the rest, which no
-    /// probe can see, is assumed and says so. Odd numbers (a cache that virtualization cut) are rounded to whole sets.
+    /// A machine called `here` from a probe's findings. Measured values have the source "probed"; the others, which no
+    /// probe can measure, are assumptions and have that as their source. Odd numbers (a cache that virtualization cut)
+    /// are rounded to whole sets.
     pub fn from_probe(p: &ProbedMachine) -> Machine {
         let mut sources = Sources(BTreeMap::new());
         let sockets = p.sockets.clamp(1, 64);
-        // All memory together stays below what frames can number.
+        // The frames of all memory together stay within the range of frame numbers.
         let most = MAX_BYTES / 4 / u64::from(sockets);
         sources.assume("core", &format!("a recent out-of-order core ({})", p.cpu));
         for key in ["sockets", "core.per_socket", "core.threads"] {
@@ -280,7 +281,7 @@ impl Sources {
         self.note(key, &format!("assumption: {text}"));
     }
 
-    /// The number if it can be a measurement of anything in a machine, else the assumption; notes which it was.
+    /// The number if it can be a measurement of anything in a machine, else the assumption; records which it was.
     fn measured(&mut self, key: &str, found: Option<f64>, otherwise: f64, what: &str) -> f64 {
         match found.filter(|x| (1e-3..1e9).contains(x)) {
             Some(x) => {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// One thing wrong with a machine, and what to do about it.
+/// One problem of a machine, and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// File, or the machine's name when it did not come from one.

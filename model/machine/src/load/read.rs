@@ -80,7 +80,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Adds what the rules found. A source whose number is missing or wrong is not called stale on top of that.
+    /// Adds the findings of the rules. A source whose number is missing or wrong is not called stale on top of that.
     pub fn add_findings(&mut self, findings: Vec<Finding>) {
         let (sources, others): (Vec<_>, Vec<_>) = findings
             .into_iter()

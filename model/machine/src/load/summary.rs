@@ -71,7 +71,7 @@ pub struct Tier {
 }
 
 impl Machine {
-    /// The machine in brief. Its `Display` is what `varve machine show` prints.
+    /// The machine in brief. Its `Display` is the output of `varve machine show`.
     pub fn summary(&self) -> Summary {
         let level = |name, c: &crate::describe::Cache| Level {
             name,

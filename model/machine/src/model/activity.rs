@@ -43,7 +43,7 @@ impl ChannelActivity {
         }
     }
 
-    /// Adds what the same channel did in another span of time.
+    /// Adds the activity of the same channel in another span of time.
     pub fn add(&mut self, o: &ChannelActivity) {
         self.dram.add(&o.dram);
         if let (Some(pm), Some(other)) = (&mut self.pm, &o.pm) {

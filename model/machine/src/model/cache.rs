@@ -90,7 +90,7 @@ pub enum Found {
     Miss(Option<u64>),
 }
 
-/// Where a line goes in a cache: its set, and what is kept of it there.
+/// Where a line goes in a cache: its set, and the bits of the line that are stored there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place {
     set: u32,

@@ -1,5 +1,5 @@
-//! The DRAM of one channel: banks with open rows, ranks that refresh, activate and fall asleep, and a data bus that
-//! is shared with whatever else is on the channel.
+//! The DRAM of one channel: banks with open rows, ranks that refresh, activate and fall asleep, and a data bus that all
+//! memory on the channel shares.
 
 use super::queue::Line;
 use super::ring::Ring;
@@ -390,7 +390,7 @@ impl Channel {
 }
 
 impl Rank {
-    /// A time for refresh has come: what is left of it, 0 when it is over.
+    /// A time for refresh has come: its rest, 0 when it is over.
     #[cold]
     fn refresh(&mut self, now: Ps, t: &Timing) -> Ps {
         // Refreshes that no access met are over; the last one may still run.

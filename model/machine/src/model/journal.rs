@@ -113,7 +113,7 @@ impl Journal {
         add(&mut self.moves, 0, kind as u32, time);
     }
 
-    /// Notes the counters, those of memory by socket and by channel.
+    /// Records the counters, those of memory by socket and by channel.
     pub(super) fn point(
         &mut self,
         at: Snapshot,
@@ -160,7 +160,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// However few are left, each is counted once, those of a thread and kind do not overlap, and they cover what there was.
+        /// Even if few spans are left, each event is counted once, those of a thread and kind do not overlap, and they
+        /// cover all events.
         #[test]
         fn joined_spans_are_what_there_was(
             steps in prop::collection::vec((0u32..3, 0u32..2, 0u64..3000, 1u64..5000), 1..200), most in 6usize..50

@@ -1,4 +1,4 @@
-//! The links between sockets, and the directory that memory keeps of what other sockets may have.
+//! The links between sockets, and the directory in memory of lines that other sockets may have.
 //!
 //! A message with a line crosses the link as a header and eight flits of 8 B, one without a line as a header alone (Intel
 //! uncore performance monitoring guides, QPI and UPI link layer: nine flits for 64 B). Requests and written lines go one

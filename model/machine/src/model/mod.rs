@@ -65,7 +65,7 @@ use varve_access::Program;
 use varve_access::{OutOfFrames, Pager};
 use windows::Windows;
 
-/// How a run is run; what it runs on is the [`Machine`].
+/// Options of a run; the hardware is the [`Machine`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// How far a thread may run ahead of the others, ns. Smaller is more exact and slower.
@@ -98,7 +98,7 @@ pub struct Options {
     pub per_core: u32,
     /// Lines that a page move, or a page that is zeroed, keeps in flight.
     pub move_lanes: u32,
-    /// Whether it is noted what happened when ([`Outcome::journal`]).
+    /// Whether events are recorded with their times ([`Outcome::journal`]).
     pub journal: bool,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,

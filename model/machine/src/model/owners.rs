@@ -102,7 +102,7 @@ impl Ledger {
         self.of(current).lines += 1;
     }
 
-    /// Adds what another thread counted.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Ledger) {
         for (owner, counts) in other.counts.iter().enumerate() {
             self.of(owner as u32).add(counts);

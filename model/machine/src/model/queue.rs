@@ -301,7 +301,7 @@ mod tests {
     }
 
     proptest! {
-        /// At every time work is conserved: what was added is either still there or was done while time passed.
+        /// At every time work is conserved: added work is either still there or was done while time passed.
         #[test]
         fn no_work_is_lost(ops in prop::collection::vec((0u64..50, 1u64..30, any::<bool>()), 1..200)) {
             let drain = Drain { high: 120, low: 60, turnaround: 0 };

@@ -126,7 +126,7 @@ pub struct Replicas {
     turns: Turns,
     /// How many of them have done all that there is to do.
     idle: usize,
-    /// When they did last what was due.
+    /// The time until which they have sent all requests.
     until: Ps,
     /// The cycle that they are spread over; none at first.
     cycle: Ps,
@@ -135,11 +135,11 @@ pub struct Replicas {
     sockets: usize,
     /// Memories, or where channels are not interleaved the channels of one: ascending, those of one kind and socket together.
     nodes: Vec<Node>,
-    /// For each number of sockets that an instance may run further, what each of them is for it: as many in a row as there are nodes.
+    /// For each number of sockets that an instance may run further, its spans of each memory: one per node, in a row.
     spans: Vec<Span>,
     /// The instructions that the others are run with.
     newer: Option<Newer>,
-    /// When the others do what is due, and what comes of it in between; always if there are none.
+    /// When the others send requests, and the waits in between; always if there are none.
     windows: Option<Box<Windows>>,
 }
 
@@ -323,7 +323,7 @@ impl Replicas {
         self.windows.as_ref().map(|windows| windows.counts(now))
     }
 
-    /// The others do what is due until `now`.
+    /// The others send the requests that are due until `now`.
     fn until(&mut self, now: Ps, memory: &mut Memory) {
         let newer = self.newer;
         let others = Others {
@@ -346,7 +346,7 @@ impl Replicas {
         after.min(self.nodes.len() - 1)
     }
 
-    /// The simulated instance asks for a line. The others do what is due by now.
+    /// The simulated instance asks for a line. The others send the requests that are due by now.
     #[inline(never)]
     fn request(&mut self, asked: &Asked, memory: &mut Memory) {
         self.until(asked.now, memory);
@@ -512,8 +512,8 @@ impl Work for Others<'_> {
     }
 }
 
-/// Where an instance that runs `across` sockets further has what another has in each memory: in the memory of the same kind
-/// and number on its own socket.
+/// The memory of an instance that runs `across` sockets further: for each memory of the simulated one, that of the same
+/// kind and number on its own socket.
 fn spans(nodes: &[Node], across: usize, sockets: usize, memory: &Memory) -> Vec<Span> {
     let of = |from: &Node| {
         let wanted = (from.socket + across) % sockets;
@@ -534,7 +534,7 @@ fn spans(nodes: &[Node], across: usize, sockets: usize, memory: &Memory) -> Vec<
     nodes.iter().map(of).collect()
 }
 
-/// A number that looks drawn by chance, always the same for the same one.
+/// A pseudo-random number, always the same for the same argument.
 fn scatter(number: u64) -> u64 {
     Rng::from_state(number).bits()
 }

@@ -1,8 +1,8 @@
-//! A run of which the program gives windows only: what the whole of it comes to.
+//! Estimates the whole of a run of which the program gives windows only.
 //!
-//! Phases with odd numbers are windows; what comes before each warms caches and counts for nothing. Time is taken to go with
-//! work (a ratio estimate, Cochran, Sampling Techniques, 1977, chapter 6): the whole takes as much for each instruction as the
-//! windows do, all together. How much windows differ from that says how far off it may be.
+//! Phases with odd numbers are windows; the phase before each warms caches and counts for nothing. Time is taken to go
+//! with work (a ratio estimate, Cochran, Sampling Techniques, 1977, chapter 6): the whole takes as much for each
+//! instruction as the windows do, all together. The differences between windows give the error of the estimate.
 
 use super::activity::ChannelActivity;
 use super::outcome::{Outcome, Phase};
@@ -20,7 +20,7 @@ pub struct Sampled {
     pub error: Option<f64>,
     /// Factor from the recorded work to that of the whole run.
     pub times: f64,
-    /// Virtual time that the run took on the model, ns: windows, and what came before them.
+    /// Virtual time that the run took on the model, ns: windows, and the warm-up before them.
     pub ran_ns: u64,
 }
 
@@ -28,8 +28,8 @@ fn work(phase: &Phase) -> f64 {
     phase.counts.instructions as f64
 }
 
-/// Makes what was measured in windows into what the whole run comes to. `false` if nothing was: no window outlasted what warms
-/// caches.
+/// Replaces the measurements of windows by estimates for the whole run. `false` if nothing was measured: no window
+/// outlasted its warm-up.
 pub fn extend(out: &mut Outcome, unseen: u64) -> bool {
     let windows: Vec<&Phase> = out.phases.iter().filter(|p| p.number % 2 == 1).collect();
     let recorded: f64 = out.phases.iter().map(work).sum();
@@ -205,7 +205,7 @@ mod tests {
         let sampled = out.sampled.unwrap();
         assert_eq!((sampled.windows, sampled.ran_ns), (2, 1150));
         assert!((sampled.share - 0.05).abs() < 1e-12);
-        // 50 ns off each, of 200: the root of 2 times 5000, by 12.71 and what was not seen.
+        // 50 ns off each, of 200: the root of 2 times 5000, by 12.71 and the unseen part.
         let expected = 12.71 * (2.0 * 5000.0 * 0.95_f64).sqrt() / 200.0;
         assert!((sampled.error.unwrap() - expected).abs() < 1e-9);
     }

@@ -85,7 +85,8 @@ impl Tags {
         }
     }
 
-    /// Looks further than the most recent way. A missing line comes in, and what it pushes out is returned.
+    /// Searches the ways after the most recent one. A missing line comes in, and the line that it pushes out is
+    /// returned.
     #[inline(never)]
     fn search(&mut self, at: usize, key: u8, store: bool) -> Option<u8> {
         let ways = self.ways as usize;

@@ -1,4 +1,4 @@
-//! Structs of counters: what they were since, and what they come to in a longer run, said once for all of them.
+//! Structs of counters, with their differences and their sums for a longer run, written once for all of them.
 
 /// A struct whose fields are all counters of `u64`.
 macro_rules! tally {

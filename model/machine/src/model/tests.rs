@@ -97,7 +97,7 @@ fn sixteen_threads_share_the_bandwidth_and_nobody_starves() {
     }
 }
 
-/// Frames of slow memory, of which those that were given back are zeroed beside the program, or not at all.
+/// Frames of slow memory, of which freed ones are zeroed beside the program, or not at all.
 struct Recycled {
     first: u32,
     free: Vec<u32>,
@@ -136,7 +136,7 @@ impl Pager for Recycled {
     }
 }
 
-/// A thread that touches a page and gives it back, over and over, with so much time in between.
+/// A thread that touches a page and frees it, over and over, with a gap of `gap` in between.
 fn recycle(zeroes: bool, gap: u64) -> Outcome {
     let m = Machine::load("optane-6242").unwrap();
     let slow = model::nodes(&m)

@@ -169,7 +169,7 @@ pub struct Thread {
     pub ops: Vec<Op>,
     /// Next of them.
     pub next: usize,
-    /// The instructions before that one have run, and what its address depends on is there.
+    /// The instructions before that one have run, and the data that its address depends on is there.
     ready: bool,
     /// Start of the request that runs, ps.
     pub request: Option<Ps>,
@@ -216,8 +216,8 @@ pub struct Thread {
     prefetching: bool,
 }
 
-/// Ops between two looks ahead. Each look asks the host's caches for the model's own tables: for the lines of the
-/// chunk after the next one, and for what the lines of the next chunk will push out.
+/// Ops between two looks ahead. Each of them prefetches into the host's caches the model's own tables: those for the
+/// lines of the chunk after the next one, and those for the lines that the next chunk will push out.
 const CHUNK: usize = 8;
 /// Bytes and ways of a core's first-level instruction cache: those of all Intel cores since Nehalem (Intel 64 and IA-32
 /// Architectures Optimization Reference Manual, sections on the front end of each).
@@ -488,7 +488,7 @@ impl Thread {
         self.counts.updates += (op.kind == Kind::Update) as u64;
         self.clock = self.flight.store(self.clock, store);
         let line = op.addr >> 6;
-        // One jump for all of it: what is a store, and what hits, is often chance.
+        // One jump for all of it: stores and hits are hard to predict.
         let hit = self.recent.has(line, store)
             & self.tlb.is_newest((op.addr >> self.page_shift) | self.tag)
             & op.is_inside_a_line()
@@ -626,7 +626,7 @@ impl Thread {
         }
     }
 
-    /// Notes that the access that runs had to go to memory, if it had.
+    /// Records that the access that runs had to go to memory, if it had.
     #[inline(always)]
     fn note_miss(&mut self, misses_before: u64, load: bool) {
         if let Some(ledger) = &mut self.flight.ledger
@@ -703,8 +703,9 @@ impl Thread {
         }
     }
 
-    /// Fetches a line from the last level or memory into the second level, where the dirty line `out` had to go for it
-    /// and moves to the last level, and what that pushes out to memory. Returns when there was room for all of it.
+    /// Fetches a line from the last level or memory into the second level. The dirty line `out` had to leave that for
+    /// it and moves to the last level, and a line that this pushes out goes to memory. Returns when there was room for
+    /// all of it.
     #[inline(always)]
     fn beyond(
         &mut self,

@@ -1,9 +1,9 @@
-//! Windows of time in which the instances that are not simulated load memory; between them, what they made the simulated one
-//! wait is repeated.
+//! Windows of time in which the instances that are not simulated load memory; between them, the recorded waits of the
+//! simulated one are repeated.
 //!
-//! A request of another instance costs as much as one of the simulated instance, and there may be 31 others. Yet what they do
-//! together changes slowly. So there are two memories. One has the requests of the simulated instance alone, all the time.
-//! The other has those of all instances, and its time goes on in windows only:
+//! A request of another instance costs as much as one of the simulated instance, and there may be 31 others. Yet their
+//! combined load changes slowly. So there are two memories. One has the requests of the simulated instance alone, all
+//! the time. The other has those of all instances, and its time goes on in windows only:
 //!
 //! ```text
 //! time of the instance    |--window--|...............|--window--|...............|--window--|
@@ -199,7 +199,7 @@ impl Windows {
         self.last = Counted::of(&self.busy, now - self.gap);
         self.tapes.settle();
         let most = (now / ALL).min(MOST);
-        // Not in step with what the program does again and again.
+        // A random length, so that windows are not in step with cycles of the program.
         let about = 0.75 + 0.5 * self.chance.unit();
         self.next = Some(now + ((most * WINDOW) as f64 * about) as Ps);
     }

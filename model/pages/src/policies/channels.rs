@@ -1,4 +1,4 @@
-//! `channels`: pages in turn over all DIMMs, what channel interleaving does, by pages. It is `trays` without a cold page.
+//! `channels`: pages in turn over all DIMMs, as channel interleaving does, by pages. It is `trays` without a cold page.
 
 use super::TrayPolicy;
 use super::entry::{Entry, Live, Needs};

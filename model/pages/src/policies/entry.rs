@@ -23,12 +23,12 @@ pub const SCALE: Param = Param::new(
     "the machine is scaled down by this factor, pages included: sample period, daemon period and run length are divided by it, so that a page gets as many samples as at full size",
 );
 
-/// One policy: what it is called, what it takes and needs, what it is good for, how it is made.
+/// One policy: its name, parameters, needs, uses, and constructor.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// The name in a specification, such as `static`.
     pub name: &'static str,
-    /// One line: what it does.
+    /// One line: its effect.
     pub about: &'static str,
     /// Where it is described.
     pub source: &'static str,
@@ -38,9 +38,9 @@ pub struct Entry {
     pub several_nodes: bool,
     /// Whether a comparison may advise it.
     pub advised: Advised,
-    /// The machines on which it is what Linux does today.
+    /// The machines on which it is the default of Linux.
     pub linux: Option<Needs>,
-    /// By what it places programs on this machine too, or why on the model alone.
+    /// The command that places programs with it on this machine too, or the reason why it runs on the model alone.
     pub live: Live,
     /// Its inputs besides first touches of pages.
     pub observes: &'static [Observed],
@@ -88,7 +88,7 @@ pub enum Advised {
     Never,
 }
 
-/// By what a policy places programs on this machine.
+/// How a policy places programs on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Live {
     /// Frames under a DRAM cache: `varve run --live`.
@@ -189,7 +189,7 @@ impl Entry {
         }
     }
 
-    /// Whether it is what Linux does today on a machine with or without a DRAM cache.
+    /// Whether it is the default of Linux on a machine with or without a DRAM cache.
     pub fn is_linux(&self, cached: bool) -> bool {
         match self.linux {
             Some(Needs::MemoryMode) => cached,
@@ -203,7 +203,7 @@ impl Needs {
     /// Does the policy `policy` go with `topology`?
     ///
     /// # Errors
-    /// One line that says what the machine lacks.
+    /// One line about the memory that the machine lacks.
     pub fn check(self, policy: &str, topology: &Topology) -> Result<(), Error> {
         let (fits, needs, mode) = match self {
             Needs::Any => return Ok(()),

@@ -1,4 +1,4 @@
-//! `first-touch`: what Linux does on a fresh system.
+//! `first-touch`: the default of Linux on a fresh system.
 //!
 //! The lowest free frame of the nearest node that has one. In memory mode that is contiguous memory, as an
 //! unfragmented Linux gives it: the first pages up to the size of the cache do not conflict, the next pile up on

@@ -120,7 +120,7 @@ fn nearest_of(topology: &Topology, fast: bool) -> Vec<Vec<usize>> {
     sockets(topology).map(from).collect()
 }
 
-/// Nodes by distance from `socket`; a socket without memory looks from socket 0.
+/// Nodes by distance from `socket`; for a socket without memory, from socket 0.
 fn seen_from(nearest: &[Vec<usize>], socket: u32) -> &[usize] {
     nearest
         .get(socket as usize)

@@ -136,7 +136,7 @@ impl TraySettings {
         },
     ];
 
-    /// All DIMMs in turn, whatever the colour: what channel interleaving does, by pages.
+    /// All DIMMs in turn, whatever the colour: as channel interleaving does, by pages.
     pub fn all_dimms() -> TraySettings {
         TraySettings {
             hot: 0,
@@ -185,7 +185,7 @@ impl TraySettings {
     }
 }
 
-/// Says of a page that is touched for the first time what colour it has, and near which socket it is to be.
+/// Returns the colour of a page that is touched for the first time, and the socket near which it is to be.
 pub type ColourOf = Box<dyn Fn(&Fault) -> (Colour, u32) + Send>;
 
 /// The policy, with a function that gives the colour of a page.
@@ -218,7 +218,8 @@ impl Meter {
         }
     }
 
-    /// The counters at a time, ns: at the end of a period they are a sample, and the trays do what comes of it.
+    /// Takes the counters at `now`, ns: at the end of a period they are a sample, and the trays follow the governor's
+    /// decision.
     pub fn read(&mut self, now: u64, bytes: u64, trays: &mut Trays) {
         let (then, before) = self.last;
         let span = now.saturating_sub(then);
@@ -293,7 +294,7 @@ fn build(values: &Values, topology: &Topology) -> Result<Made, Error> {
     let map = match values.ranges("map") {
         [(0, 0)] | [] => DimmMap::of(topology)?,
         given => {
-            // The map is of the machine at full size, and so is what is said of it.
+            // The map is of the machine at full size, and so are messages about it.
             let scale = values.scale();
             let scaled: Vec<_> = given.iter().map(|(b, n)| (b / scale, n / scale)).collect();
             DimmMap::given(topology, &scaled).map_err(|e| e.at_full_size(scale))?

@@ -148,7 +148,7 @@ pub fn tick(placement: &mut Placement) -> Vec<Move> {
     moves
 }
 
-/// Wakes the daemon and carries out what it wants; the number of moves.
+/// Wakes the daemon and carries out its moves; returns their number.
 pub fn carry_out(placement: &mut Placement) -> usize {
     let moves = tick(placement);
     moves.iter().for_each(|done| placement.moved(done));

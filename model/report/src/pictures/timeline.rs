@@ -88,7 +88,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The same with so few spans that a file of them stays small. The shortest are joined with their neighbours.
+    /// The same with fewer spans, so that a file of them stays small. The shortest are joined with their neighbours.
     pub(super) fn bounded(&self) -> Timeline {
         let mut bounded = self.clone();
         let lanes = self.runs.iter().map(|r| r.lanes.len()).sum::<usize>();

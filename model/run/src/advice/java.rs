@@ -3,7 +3,7 @@
 use super::percent;
 use crate::jvm::UseOfMemory;
 
-/// A part that takes so much of what threads wait longer is named.
+/// A part is named if it has at least this share of the additional waits.
 const NAMED: f64 = 0.1;
 
 /// The parts of memory that threads wait longer for with all of it in slow memory: those that matter, the most first.

@@ -56,7 +56,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Looks at a trace; none if no Java virtual machine runs in it.
+    /// Opens a trace; `None` if no Java virtual machine runs in it.
     ///
     /// # Errors
     /// The trace cannot be read, or the machine's heap is not known: its collector is of another kind, or it maps its heap several

@@ -1,5 +1,5 @@
-//! Memory of one tier, given out as mimalloc does, which is the allocator that places objects live: objects of one size beside
-//! each other, large ones by pages. Its numbers are those of mimalloc 2 (`src/page-queue.c`, `src/segment.c`).
+//! Memory of one tier, allocated as mimalloc does, which is the allocator that places objects live: objects of one size
+//! beside each other, large ones by pages. Its numbers are those of mimalloc 2 (`src/page-queue.c`, `src/segment.c`).
 
 use super::address_map::PAGE;
 

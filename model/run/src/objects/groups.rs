@@ -104,8 +104,8 @@ impl Groups {
         Groups { of, keys }
     }
 
-    /// The same for a profile of another build: what is not found by address is looked for by the names of functions. Besides, how
-    /// many stacks may be of several sites; these are not known.
+    /// The same for a profile of another build: stacks that are not found by address are searched by the names of
+    /// functions. Also returns how many stacks may be of several sites; these are not known.
     pub fn by_name(keys: &[Key], profile: &Profile) -> (Groups, usize) {
         let mut groups = Groups::by_profile(keys, profile);
         let names = ByName::new(profile);

@@ -54,7 +54,7 @@ pub enum Placed {
     Slow,
     /// Its pages, by a policy, `name:key=value,...`.
     Pages(String),
-    /// Its objects by groups of call stacks, with so much fast memory for each.
+    /// Its objects by groups of call stacks, with a quota of fast memory for each.
     Sites(Groups, Quotas),
     /// In turn on all DIMMs of a machine with one memory, as channel interleaving does.
     Spread,
@@ -192,7 +192,8 @@ impl ObjectSpec {
         }
     }
 
-    /// The page policy of the run, if one decides: it looks as often as the run's fast memory is smaller than the machine's.
+    /// The page policy of the run, if one decides: it samples more often by the ratio of the machine's fast memory to
+    /// the run's.
     fn policy(&self) -> Option<String> {
         let Placed::Pages(policy) = &self.placed else {
             return None;
@@ -229,7 +230,7 @@ struct Pages {
     dimms: Option<DimmMap>,
 }
 
-/// Looks whether a machine can have objects on DIMMs of their own.
+/// Checks whether a machine can have objects on DIMMs of their own.
 ///
 /// # Errors
 /// It has slow memory, its channels are interleaved, it has fewer DIMMs than are to be hot, or nothing is known of its energy.

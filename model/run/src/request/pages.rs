@@ -33,7 +33,7 @@ pub struct PagesRequest {
 }
 
 impl PagesRequest {
-    /// All policies, with seed 1 and whatever suits the work.
+    /// All policies, with seed 1 and the defaults of the work.
     pub fn new(machine: Machine, work: Work) -> PagesRequest {
         PagesRequest {
             machine,

@@ -11,7 +11,7 @@ const INTERVALS: usize = 256;
 const FIRST_NS: u64 = 1_000;
 /// The finest range, as a power of two of bytes: a page of the processor.
 const FINEST: u32 = 12;
-/// Ranges that are found without a look into the table.
+/// Ranges that are found without a lookup in the table.
 const RECENT: usize = 64;
 
 /// Accesses to a range in one interval, and its place.

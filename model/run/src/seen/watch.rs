@@ -49,7 +49,7 @@ impl Eye {
         Eye(wanted.then(|| Arc::new(Mutex::new(seeing()))))
     }
 
-    /// Does anybody look?
+    /// Is the run observed?
     pub fn looks(&self) -> bool {
         self.0.is_some()
     }

@@ -225,7 +225,7 @@ impl Jvmti {
         if error != 0 || table.is_null() {
             return Vec::new();
         }
-        // SAFETY: as many entries as stated, ours until they are given back.
+        // SAFETY: as many entries as stated, ours until they are freed.
         let lines = unsafe { core::slice::from_raw_parts(table, count.max(0) as usize) }.to_vec();
         self.give_back(table.cast());
         lines
@@ -236,7 +236,7 @@ impl Jvmti {
         if error != 0 || text.is_null() {
             return None;
         }
-        // SAFETY: the machine gives a string that ends in a zero byte, which is ours until it is given back.
+        // SAFETY: the machine gives a string that ends in a zero byte, which is ours until it is freed.
         let owned = unsafe { CStr::from_ptr(text) }
             .to_string_lossy()
             .into_owned();
@@ -395,7 +395,7 @@ impl Jni {
         if chars.is_null() {
             return None;
         }
-        // SAFETY: a string that ends in a zero byte, until it is given back.
+        // SAFETY: a string that ends in a zero byte, until it is freed.
         let text = unsafe { CStr::from_ptr(chars) }
             .to_string_lossy()
             .into_owned();

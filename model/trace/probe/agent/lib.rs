@@ -347,7 +347,7 @@ extern "C" fn on_resume(_: Table) {
     agent.jvmti.exit(agent.monitor);
 }
 
-/// The machine is about to end: a line of JSON says what it was, and where its memory is.
+/// The machine is about to end: writes a line of JSON with its version and the places of its memory.
 extern "C" fn on_end(_: Table, _: Table) {
     let (Some(agent), Some(places)) = (AGENT.get(), place::places()) else {
         return;

@@ -33,7 +33,7 @@ pub struct Nodes([u64; NODES / 64]);
 impl Nodes {
     pub const NONE: Nodes = Nodes([0; NODES / 64]);
 
-    /// Nodes such as `0+2`; what is none is left out.
+    /// Nodes such as `0+2`; a part that is no node is left out.
     pub fn parse(text: &str) -> Nodes {
         let mut nodes = Nodes::NONE;
         let numbers = text.split('+').filter_map(|node| node.parse().ok());
@@ -132,8 +132,8 @@ pub struct Moved {
     pub elsewhere: u64,
 }
 
-/// Moves what is in memory of a range to some nodes, while the program runs. Nothing is asked about large pages: a page of one moves
-/// all of it. Several nodes get their parts by turns, as long as they have room.
+/// Moves the pages of a range that are in memory to some nodes, while the program runs. Large pages need no check: a
+/// page of one moves all of it. Several nodes get their parts by turns, as long as they have room.
 pub fn move_to(start: u64, end: u64, nodes: &Nodes, moved: &mut Moved) {
     let nodes = nodes.list();
     let mut is_full = nodes.is_empty();
@@ -158,8 +158,8 @@ pub fn move_to(start: u64, end: u64, nodes: &Nodes, moved: &mut Moved) {
             if !keep_others(&mut pages, &nodes) {
                 return;
             }
-            // The kernel ends at the first page that it finds no room for; what it did until then may have made some. If not, other
-            // nodes may have room for the rest.
+            // The kernel ends at the first page that it finds no room for; its moves until then may have made some. If
+            // not, other nodes may have room for the rest.
             if let Some(full) = pages.first().map(to)
                 && pages.len() == before
             {

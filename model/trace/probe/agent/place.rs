@@ -51,7 +51,7 @@ pub fn places() -> Option<&'static Places> {
     PLACES.get()
 }
 
-/// Reads what the agent was given.
+/// Reads the agent's options.
 pub fn begin(options: &str) {
     let mut places = Places {
         nodes: [const { Mutex::new(Nodes::NONE) }; Use::ALL.len()],
@@ -94,8 +94,8 @@ impl Places {
         !self.of(Use::Old).is_empty() && self.of(Use::Heap).is_empty()
     }
 
-    /// From now on the old generation is on these nodes: what comes is bound, and what is there moves. Of each of its ranges at most
-    /// `bytes` are in memory.
+    /// From now on the old generation is on these nodes: new memory is bound, and existing pages move. Of each of its
+    /// ranges at most `bytes` are in memory.
     pub fn move_old(&self, nodes: Nodes, bytes: u64) -> Moved {
         *self.lock(Use::Old) = nodes;
         let bound = *BOUND.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +111,7 @@ impl Places {
         moved
     }
 
-    /// Binds a range, and moves what is there.
+    /// Binds a range, and moves its pages.
     pub fn bind(&self, range: &Range) -> Result<(), std::io::Error> {
         let nodes = self.of(range.what);
         if nodes.is_empty() {
@@ -137,7 +137,7 @@ impl Places {
     }
 }
 
-/// Something was mapped: what of it is in a bound range is bound.
+/// Memory was mapped: binds the part of it that is in a bound range.
 fn mapped(start: u64, bytes: u64) {
     let Some(places) = PLACES.get() else { return };
     let end = start + bytes;

@@ -1,4 +1,4 @@
-//! How far the program has come: what it allocated, and for how long it ran.
+//! How far the program has come: its allocation, and for how long it ran.
 //!
 //! Known when a collection has ended. With generations that have places of their own, a collection begins when the
 //! space of new objects is full; then that space is what was allocated since the last one. Objects that went straight

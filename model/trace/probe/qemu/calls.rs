@@ -74,7 +74,7 @@ pub extern "C" fn on_call(
 
 /// Memory can be read.
 const PROT_READ: u64 = 1;
-/// A mapping takes the place of what is there.
+/// A mapping replaces those in its place.
 const MAP_FIXED: u64 = 0x10;
 
 /// The beginning of a pause was reported, and its end was not yet.
@@ -90,7 +90,7 @@ fn mark(number: c_uint, path: u64) {
     let mut begin = [0; BEGIN.len()];
     let got = follow::guest(path, &mut begin);
     let quiet = &shared().header().quiet;
-    // the shorter one may be at the end of what can be read
+    // the shorter one may be at the end of readable memory
     if begin[..got].starts_with(END) {
         quiet.store(1, Release);
     } else if got == begin.len() && begin == *BEGIN {

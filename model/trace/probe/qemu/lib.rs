@@ -511,7 +511,7 @@ extern "C" fn on_single(number: c_uint, info: u32, addr: u64, site: *mut c_void)
     // SAFETY: the slot is this thread's and has room for a run.
     unsafe {
         let mut slot = *slot(number);
-        // what belongs to one instruction stays in one chunk, where the recorder puts it together
+        // the accesses of one instruction stay in one chunk, where the recorder puts them together
         let over = (*slot).cursor.offset_from((*slot).limit);
         let same = over > 0
             && over < MARGIN as isize / 2
@@ -523,7 +523,7 @@ extern "C" fn on_single(number: c_uint, info: u32, addr: u64, site: *mut c_void)
             tell_pending(number);
         }
         if slot == addr_of_mut!(DEAF) {
-            // what follows in the same instruction is not counted again
+            // later accesses of the same instruction are not counted again
             (*slot).cursor = (*slot).start.add(2);
             (*slot).start.write(site as u64);
             return touch(number, addr, info & STORES != 0);
@@ -597,7 +597,7 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
         }
         let mut accesses = false;
         let mut asked = Vec::with_capacity(count);
-        // where the run that goes on now begins, and where what it counts does
+        // where the current run begins, and where its count does
         let (mut begins, mut counted) = (None, 0);
         for index in 0..count {
             let insn = qemu_plugin_tb_get_insn(block, index);
@@ -607,8 +607,8 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
             );
             let pc = qemu_plugin_insn_vaddr(insn);
             let mut shape = decode::decode(bytes);
-            // QEMU 7.2 ends a block before an instruction that goes on in the next page, but still lists what it has read
-            // of it: such a one must not be believed in before it runs
+            // QEMU 7.2 ends a block before an instruction that continues in the next page, but still lists the bytes
+            // that it has read: such an instruction must not be trusted before it runs
             if index + 1 == count && pc & 0xfff > 0x1000 - decode::LONGEST_INSTRUCTION {
                 shape = shape.unknown();
             }
@@ -682,7 +682,7 @@ fn leaders<'a>(accesses: impl Iterator<Item = &'a SiteAccess>) -> usize {
     seen
 }
 
-/// Notes how many instructions a run stands for that begins at a site.
+/// Records how many instructions a run stands for that begins at a site.
 fn lengthen(site: usize, instructions: usize) {
     // SAFETY: the site is in the table; its block is not translated by two threads, and does not run yet.
     unsafe { *addr_of_mut!(LENGTHS).cast::<u16>().add(site % SITES) = instructions as u16 };

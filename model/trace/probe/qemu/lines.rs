@@ -1,5 +1,5 @@
-//! Lines that a thread touches while it is not recorded, so that caches are as they would be when it is recorded again. A small
-//! direct-mapped filter takes out what is touched over and over; of the rest, the latest are kept.
+//! Lines that a thread touches while it is not recorded, so that caches are as they would be when it is recorded again.
+//! A small direct-mapped filter drops lines that are touched over and over; of the others, the latest are kept.
 
 use crate::ring::{EVENT_TOUCHED, Shared};
 

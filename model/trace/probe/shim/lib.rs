@@ -54,7 +54,7 @@ fn told(pointer: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
     pointer
 }
 
-/// Memory for what `dlsym` itself allocates while the next function is being looked up; it is never freed.
+/// Memory for allocations of `dlsym` itself while the next function is being looked up; it is never freed.
 static mut EARLY: [u128; 4096] = [0; 4096];
 static EARLY_USED: AtomicUsize = AtomicUsize::new(0);
 

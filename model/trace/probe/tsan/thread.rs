@@ -47,7 +47,7 @@ pub fn shared() -> Shared {
     }
 }
 
-/// Does anybody listen? All that a program that runs alone asks per access.
+/// Is the program recorded? An unrecorded program pays for this check alone on each access.
 #[inline(always)]
 pub fn is_recorded() -> bool {
     !BASE.load(Relaxed).is_null()

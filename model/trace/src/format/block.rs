@@ -116,7 +116,7 @@ impl BlockHeader {
         bytes
     }
 
-    /// Reads a header; the error says what is wrong with it. The checksum needs the payload: see [`checksum_matches`].
+    /// Reads a header; the error names the problem. The checksum needs the payload: see [`checksum_matches`].
     pub fn from_bytes(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<BlockHeader, &'static str> {
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])

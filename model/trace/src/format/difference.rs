@@ -1,4 +1,4 @@
-//! Addresses as differences to addresses before them, in as few bytes as hold them: what ops and runs share.
+//! Addresses as differences to addresses before them, in the fewest bytes that hold them: shared by ops and runs.
 
 /// Regions, since there are 3 bits for them.
 pub(super) const REGIONS: usize = 8;

@@ -48,7 +48,7 @@ pub enum Event {
         /// The thread's place in the order of all threads.
         tick: u64,
     },
-    /// The thread comes back from a system call that may have waited for what others did before `tick`.
+    /// The thread returns from a system call that may have waited for actions of others before `tick`.
     Wait {
         /// The thread's place in the order of all threads.
         tick: u64,

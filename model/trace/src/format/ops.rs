@@ -1,5 +1,5 @@
-//! How the ops of a block become bytes: every op is predicted from the ops before it, and only what the prediction
-//! missed is written.
+//! How the ops of a block become bytes: every op is predicted from the ops before it, and only the mispredicted parts
+//! are written.
 //!
 //! Two tables are kept by writer and reader alike and start empty in every block. The *shape* of an op is all of it
 //! but the address (kind, size, instructions, dependent). A hash of the last few shapes stands for "where in the

@@ -1,5 +1,5 @@
-//! Ops as runs of templates: what a recorder knows of code before it runs is written once, and a run of the code only
-//! says which template it is and the addresses that the template leaves open.
+//! Ops as runs of templates: the recorder's knowledge of code before it runs is written once, and a run of the code
+//! only has its template and the addresses that the template leaves open.
 
 use super::difference::{BYTES_BY_MODE, BadOps, REGIONS, region_of, width_class};
 use super::event::{BadEvents, get, put, unzigzag, zigzag};
@@ -21,7 +21,7 @@ pub struct TemplateOp {
     pub from: u8,
 }
 
-/// Where the ops of a template are, and what it leaves open.
+/// Where the ops of a template are, and the number of open addresses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Template {
     first_op: u32,
@@ -223,7 +223,8 @@ pub(crate) const SHORT: u8 = 1;
 pub(crate) const NUMBER: u8 = 2;
 pub(crate) const NUMBER_AND_MORE: u8 = 3;
 
-/// Entries of the table of what followed the same few runs; as the writer has it, it fits into a second-level cache.
+/// Entries of the table of templates that followed the same few runs; as the writer has it, it fits into a second-level
+/// cache.
 pub(crate) const CONTEXTS: usize = 1 << 14;
 
 /// The last few runs in 14 bits: the oldest is shifted out after three more.
@@ -292,7 +293,7 @@ impl Columns {
         out.extend_from_slice(&self.differences[..self.difference_bytes]);
     }
 
-    /// The control bytes are zero again, as they are for what is predicted.
+    /// The control bytes are zero again, as they are for predicted addresses.
     pub fn clear(&mut self) {
         self.control[..self.controls].fill(0);
         (self.controls, self.number_bytes, self.difference_bytes) = (0, 0, 0);

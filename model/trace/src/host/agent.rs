@@ -113,7 +113,7 @@ garbage-first heap   total reserved 32768K, committed 32768K, used 17760K [0x000
     }
 }
 
-/// It does not say where its heap is: what it has mapped does.
+/// Its output does not have the place of its heap: its mappings do.
 #[test]
 fn zgc_is_known_by_its_name_and_its_mappings() {
     let of_25 =
@@ -195,7 +195,7 @@ vsl class-space:
     assert_eq!(archive(maps), [archived]);
 }
 
-/// Whatever a machine says, what is not understood is left out.
+/// Output that is not understood is left out, whatever it is.
 #[test]
 fn broken_words_have_no_ranges() {
     for text in [

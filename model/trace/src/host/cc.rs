@@ -1,8 +1,8 @@
-//! `varve cc` and `varve c++`: the user's own compiler, with the probe in what it makes.
+//! `varve cc` and `varve c++`: the user's own compiler, with the probe in its output.
 //!
-//! Sources are compiled with `-fsanitize=thread`, whose calls before every access are what the probe implements. When
-//! linking, that option is left away, since it would bring the sanitizer's own runtime; sources on a linking command
-//! line are therefore compiled to temporary objects first.
+//! Sources are compiled with `-fsanitize=thread`; the probe implements its calls before every access. When linking,
+//! that option is left away, since it would bring the sanitizer's own runtime; sources on a linking command line are
+//! therefore compiled to temporary objects first.
 
 use super::command::MARK;
 use super::error::RecordError;
@@ -278,7 +278,7 @@ fn link_line(mut args: Vec<OsString>, probe: &Path, shared: bool) -> Vec<OsStrin
     if shared {
         return args;
     }
-    // the language of what follows is the linker's again
+    // the language of later inputs is the linker's again
     args.extend(["-x".into(), "none".into(), probe.into()]);
     args.extend(
         WRAPPED

@@ -1,4 +1,4 @@
-//! From what a user types to the file that runs: PATH, scripts, and what kind of program it is.
+//! From the user's command line to the file that runs: PATH, scripts, and the kind of program.
 
 use super::error::RecordError;
 use super::schedule::Extent;
@@ -72,7 +72,7 @@ pub(super) const MARK: &str = ".note.varve";
 /// A script may name a script; more levels are refused by the kernel as well.
 const MAX_SCRIPTS: usize = 4;
 
-/// Finds what a command line runs.
+/// Finds the program that a command line runs.
 ///
 /// # Errors
 /// The command does not exist, is not executable, or is no program that can be recorded.

@@ -133,7 +133,7 @@ impl SharedMemory {
     }
 
     fn chunk(&self, number: usize, chunk: u64) -> &[u64] {
-        // SAFETY: in the mapping; the producer writes no published chunk until it is given back.
+        // SAFETY: in the mapping; the producer writes no published chunk until it is freed.
         unsafe {
             std::slice::from_raw_parts(
                 self.base
@@ -195,7 +195,7 @@ impl SharedMemory {
         }
     }
 
-    /// Length of what the probe has said about mapped files.
+    /// Length of the probe's text about mapped files.
     pub fn module_bytes(&self) -> usize {
         (self.header().module_bytes.load(Acquire) as usize).min(MODULE_BYTES)
     }

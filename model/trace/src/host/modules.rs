@@ -1,4 +1,4 @@
-//! Which file an instruction's address belongs to, and what the function there is called.
+//! The file of an instruction's address, and the name of the function there.
 
 use crate::writer::LoadedModule;
 use crate::{CallSite, arch};
@@ -32,7 +32,7 @@ struct File {
 #[derive(Default)]
 pub(super) struct Modules {
     text_read: usize,
-    /// By process; what was mapped last comes last.
+    /// By process; the latest mapping comes last.
     modules: HashMap<u32, Vec<Module>>,
     files: Vec<File>,
     /// Numbers of files, by path.
@@ -45,8 +45,8 @@ pub(super) struct Modules {
 const STACK: &str = "[stack]";
 
 impl Modules {
-    /// Takes in the text that the probe has written, in the form of /proc/PID/maps with the number of the process before
-    /// each line; what was read before is skipped.
+    /// Reads the text that the probe has written, in the form of /proc/PID/maps with the number of the process before
+    /// each line; text that was read before is skipped.
     pub fn update(&mut self, text: &str) {
         for line in text.get(self.text_read..).unwrap_or_default().lines() {
             let _ = self.line(line);
@@ -218,7 +218,7 @@ impl File {
         self.read.get_or_insert_with(read).as_ref()
     }
 
-    /// The function at an offset, with what is inlined there: the same for all places of which that is the same.
+    /// The function at an offset, with the functions inlined there: the same for all places where these are the same.
     fn function(&mut self, offset: u64) -> CallSite {
         let mut site = CallSite {
             module: self.path.clone(),

@@ -108,7 +108,8 @@ impl Recorder {
         })
     }
 
-    /// The same for what a thread had not published when its process ended; only once, and after the last chunk.
+    /// The same for records that a thread had not published when its process ended; only once, and after the last
+    /// chunk.
     pub(super) fn take_rest(&mut self, slot: usize, out: &mut impl Runs) {
         let (walker, registry) = (&mut self.walkers[slot], &mut self.registry);
         let compiled = self.started.compiled;
@@ -254,8 +255,8 @@ impl Recorder {
     /// is finished like any other.
     ///
     /// # Errors
-    /// The file cannot be written (the program is killed then, and what was written stays readable), or the probe
-    /// never began.
+    /// The file cannot be written (the program is killed then, and the written part stays readable), or the probe never
+    /// began.
     pub fn record_to(self, path: &Path) -> Result<End, RecordError> {
         let writer = TraceWriter::create(path, &self.file_header())?;
         self.record(writer)
@@ -385,7 +386,7 @@ impl IgnoreInterrupt {
 
 impl Drop for IgnoreInterrupt {
     fn drop(&mut self) {
-        // SAFETY: puts back what was there.
+        // SAFETY: puts back the old handler.
         unsafe { libc::signal(libc::SIGINT, self.before) };
     }
 }

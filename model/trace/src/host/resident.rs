@@ -1,4 +1,4 @@
-//! Which pages of a program are there: what it touched while it was not recorded.
+//! Resident pages of a program: those that it touched while it was not recorded.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -81,7 +81,8 @@ impl Resident {
     }
 }
 
-/// The range of a line of `maps` if it may hold data of the program: not code, and not what recorder and kernel keep there.
+/// The range of a line of `maps` if it may hold data of the program: not code, and not memory of the recorder and the
+/// kernel.
 fn data(line: &str) -> Option<(u64, u64)> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
@@ -105,7 +106,7 @@ fn push(ranges: &mut Vec<(u64, u64)>, page: u64) {
 mod tests {
     use super::*;
 
-    /// Pages of our own memory: only those that were touched, each once, and again after they were given back.
+    /// Pages of our own memory: only those that were touched, each once, and again after they were unmapped.
     #[test]
     fn a_page_is_news_once() {
         let bytes = 64 * PAGE as usize;

@@ -224,7 +224,7 @@ impl<W: Write> Sink<W> {
         events
     }
 
-    /// Takes in what was mapped since the last time.
+    /// Reads the mappings since the last time.
     pub fn update_modules(&mut self, memory: &SharedMemory) {
         if memory.module_bytes() > self.modules.text_read() {
             self.modules.update(&memory.module_text());

@@ -127,8 +127,8 @@ struct Entry {
     next: u32,
 }
 
-/// Which template a run was of, by what the probe wrote for it and which template ran before; with all that is needed of it
-/// to code it again.
+/// The template of a run, by the probe's word for it and the template before; with all data that is needed to code it
+/// again.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct Transition {
@@ -180,7 +180,7 @@ pub(super) struct Walker {
 const COMPANION: u64 = 1 << 60;
 
 impl Walker {
-    /// How the thread was left by what ran last.
+    /// The state of the thread after the last run.
     fn leave(&mut self, registry: &Registry) {
         if self.current != 0 {
             self.after = registry.after(self.current);
@@ -202,7 +202,7 @@ impl Walker {
         Place { process, address }
     }
 
-    /// Whatever ran so far, something else is in the same place from here on.
+    /// Forgets all transitions: from here on, other code is at the same addresses.
     fn forget(&mut self) {
         self.transitions.clear();
         self.transitions.resize(TRANSITIONS, Transition::default());
@@ -249,14 +249,14 @@ impl Walker {
                 }
                 SINGLE => self.qemu_single(head, words, &mut at, sites, registry, out),
                 EVENT => self.event(head, words, &mut at, registry, out),
-                // an address without a head: a run was broken off by a fault, and this is what came after it
+                // an address without a head: a fault broke off a run, and this is the record after it
                 _ => {}
             }
         }
     }
 
-    /// The quick way, from one place in the words to another, for runs that are what followed the same few templates before.
-    /// Most are.
+    /// The fast path, from one place in the words to another, for runs that followed the same few templates before.
+    /// Most do.
     #[inline(always)]
     fn quick<'a>(
         &mut self,
@@ -291,7 +291,7 @@ impl Walker {
             context = next_context(context, current);
             left = run.left;
         }
-        // what ran last is coded, if anything is known of it
+        // the last run is coded, if its template is known
         if current != 0 {
             (self.current, self.coded, self.context) = (current, current, context);
         }
@@ -328,7 +328,7 @@ impl Walker {
         *at += count;
         let is_again = self.long[self.context as usize % CONTEXTS] == known.number;
         if is_again && out.again(&known, addresses, self.space, registry) {
-            // what ran last is coded, as something is known of it
+            // the last run is coded, as its template is known
             self.entries[self.coded as usize].next = known.number;
             self.context = next_context(self.context, known.number);
             (self.current, self.coded) = (known.number, known.number);
@@ -388,8 +388,8 @@ impl Walker {
         }
     }
 
-    /// The long way: the template is known by its key, or new. `what` is 0 when the same words may mean something else next
-    /// time.
+    /// The slow path: the template is known by its key, or new. `what` is 0 when the same words may mean something else
+    /// next time.
     fn put_number(
         &mut self,
         what: u64,
@@ -411,7 +411,7 @@ impl Walker {
             ops: template.ops() as u16,
             instructions: template.instructions(),
         };
-        // what is only right for this once, or after something that is not known, must not be found again
+        // a transition that holds only this once, or after an unknown template, must not be found again
         if what != 0 && more == 0 && self.current != 0 {
             self.transitions[place(what, self.current)] = known;
         }

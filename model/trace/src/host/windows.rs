@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// When something is over.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// When the program has done so much that is recorded.
+    /// When this amount of the program has been recorded.
     Work(u64),
     /// At that time.
     Time(Instant),
@@ -75,7 +75,7 @@ impl Windows {
         (windows, quiet)
     }
 
-    /// Plans the next window of a sample, after so much that was recorded.
+    /// Plans the next window of a sample, after `recorded` was recorded.
     fn plan(&mut self, recorded: u64, header: &Header) {
         let Some(schedule) = &mut self.schedule else {
             return;
@@ -140,7 +140,7 @@ impl Windows {
         self.warm
     }
 
-    /// How soon it has to look again, ms, if sooner than for other reasons.
+    /// How soon it has to check again, ms, if sooner than for other reasons.
     pub fn wake_ms(&self) -> Option<u32> {
         let due = |end| match end {
             End::Time(at) => Some(at.saturating_duration_since(Instant::now())),

@@ -1,6 +1,6 @@
 //! Traces of other tools, turned into ours.
 //!
-//! | tool | what is read | instructions |
+//! | tool | input | instructions |
 //! |---|---|---|
 //! | valgrind | text of `--tool=lackey --trace-mem=yes` | every `I` line is one |
 //! | ChampSim | binary records of 64 bytes (`input_instr`), uncompressed | every record is one |
@@ -199,7 +199,7 @@ impl Sink {
         }
         let known = self.threads.iter().position(|thread| thread.0 == name);
         self.current = known.unwrap_or_else(|| {
-            // what came before the first name is the first thread's
+            // records before the first name are the first thread's
             let carried = if self.threads.is_empty() {
                 self.carried
             } else {

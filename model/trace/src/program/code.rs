@@ -4,7 +4,7 @@ use super::{Listener, Steps};
 use crate::format::Event;
 use varve_access::Op;
 
-/// By thread: where in what it was given last another function begins, and that function's number and 1.
+/// By thread: where another function begins in the ops that it got last, and that function's number and 1.
 pub(super) struct Code(Vec<Vec<(u32, u32)>>);
 
 impl Code {
@@ -22,7 +22,7 @@ impl Code {
         &self.0[thread]
     }
 
-    /// `reader` is about to take ops of a thread, of which `steps` says what they are of.
+    /// `reader` is about to take ops of a thread; `steps` are their functions.
     pub fn listen<'a, L: Listener>(
         &'a mut self,
         thread: usize,

@@ -1,4 +1,5 @@
-//! A trace that holds parts of a run: says to the model where they begin, and touches what the program had touched before.
+//! A trace that holds parts of a run: reports their begins to the model, and touches the pages that the program had
+//! touched before.
 
 use super::Listener;
 use crate::error::TraceError;

@@ -1,6 +1,6 @@
 //! Betweenness centrality (Brandes 2001), parallel over the vertices of a level, as in the GAP suite.
 //!
-//! For each source a breadth-first search counts shortest paths and notes in a bitmap which edges lie on one; a
+//! For each source a breadth-first search counts shortest paths and records in a bitmap which edges lie on one; a
 //! second pass walks the levels backward and adds up dependencies. Arrays, for n vertices, m directed edges and names
 //! of `id` bytes (GAP is built with 4; with 8, edge list and rows of a graph of 2^27 vertices take 34 GB each):
 //!

@@ -1,8 +1,8 @@
 //! Breadth-first search from vertex to parent, as Graph500 does it: top down, level by level, with a tree of parents.
 //!
-//! The kernel 2 of the benchmark's shared-memory reference (`omp-csr`): threads take vertices of the level at hand, look
-//! at the parent of each neighbour, and claim those that have none. Arrays, for n vertices, m directed edges and names
-//! of `id` bytes (the reference's are 8):
+//! The kernel 2 of the benchmark's shared-memory reference (`omp-csr`): threads take vertices of the level at hand,
+//! read the parent of each neighbour, and claim those that have none. Arrays, for n vertices, m directed edges and
+//! names of `id` bytes (the reference's are 8):
 //!
 //! | array | bytes | accessed |
 //! |---|---|---|
@@ -33,7 +33,7 @@ pub const NOBODY: u32 = u32::MAX;
 const LOCAL: usize = 1024;
 /// Edges of one vertex per step.
 const EDGES_PER_STEP: u64 = 64;
-/// Edges of a vertex that the host looks ahead.
+/// Edges of a vertex that the host prefetches, at most.
 const EDGES_AHEAD: u64 = 32;
 
 // Instructions, counted on the loops as a compiler for x86-64 emits them at -O2.

@@ -26,7 +26,7 @@ const DAMPING: f32 = 0.85;
 const BLOCK: u64 = 256;
 /// Edges of one vertex per step of the second loop.
 const EDGES_PER_STEP: u64 = 256;
-/// Edges that the host looks ahead.
+/// Prefetch distance on the host, in edges.
 const EDGES_AHEAD: u64 = 32;
 
 // Instructions, counted on the loops as a compiler for x86-64 emits them at -O2.

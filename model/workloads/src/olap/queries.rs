@@ -343,7 +343,7 @@ impl Queries {
     /// The entries that a thread has made.
     fn choose(&mut self, thread: usize, part: u64, out: &mut Vec<Op>) {
         let first = self.first_entry(thread);
-        // As many parts as there are rows in a block.
+        // One part for each row in a block.
         let each = self.made[thread].div_ceil(BLOCK);
         let low = first + (part * each).min(self.made[thread]);
         let high = first + ((part + 1) * each).min(self.made[thread]);

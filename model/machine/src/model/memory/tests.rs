@@ -34,7 +34,7 @@ impl RefCache {
             Some((there, dirty)) if *there == line => {
                 self.hits += 1;
                 *dirty |= write;
-                // The tag lies in the DRAM line: a read brings both. A write of a line that is there needs no look.
+                // The tag lies in the DRAM line: a read brings both. A write of a line that is there needs no lookup.
                 self.dram_reads += !write as u64;
                 self.dram_writes += write as u64;
             }

@@ -108,7 +108,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Beyond that, eight sets of eight ways do nearly what one set of 64 does.
+    /// Beyond that, eight sets of eight ways are nearly as good as one set of 64.
     #[test]
     fn what_does_not_fit_is_replaced_about_as_often(seed in 1u64..1_000_000, lines in 80u64..400) {
         let mut x = seed;

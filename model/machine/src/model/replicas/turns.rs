@@ -3,7 +3,7 @@
 use crate::model::ring::Ring;
 use crate::model::time::Ps;
 
-/// The time at which each of a few is due, as a tournament: who is due first of two meets the first of two others.
+/// The time at which each of a few is due, as a tournament: the earlier of two meets the earlier of two others.
 ///
 /// ```text
 ///           1

@@ -20,8 +20,8 @@ pub(super) struct Recent {
 impl Recent {
     /// For a cache of `sets` sets.
     pub fn new(sets: u64) -> Recent {
-        // Two lines of one set have the same entry when the number of entries divides that of sets: what pushes a line
-        // from the first place of its set then pushes it from here.
+        // Two lines of one set have the same entry when the number of entries divides that of sets: a line that pushes
+        // another from the first place of its set then pushes it from here.
         let entries = MOST.min(1 << sets.max(1).trailing_zeros());
         Recent {
             lines: [NONE; MOST as usize],

@@ -1,4 +1,4 @@
-//! Waits that were noted, and are repeated.
+//! Recorded waits, which are repeated.
 
 use crate::model::time::Ps;
 
@@ -22,7 +22,7 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// Notes the wait of a request.
+    /// Records the wait of a request.
     pub fn note(&mut self, kind: Kind, wait: i64) {
         match self.waits.get_mut(self.noted) {
             Some(old) => *old = (kind, wait),
@@ -92,7 +92,7 @@ const MENDED: f64 = 0.2;
 /// The factor of waits lies between this and its inverse.
 const LEAST: f64 = 0.5;
 
-/// Tapes of what an instance is about at a time.
+/// Tapes by phase of an instance.
 pub struct Tapes {
     tapes: [Tape; PHASES],
     /// How fast it is in windows, and between them, in each phase.
@@ -148,13 +148,13 @@ impl Tapes {
         }
     }
 
-    /// Notes the wait of a request.
+    /// Records the wait of a request.
     pub fn note(&mut self, kind: Kind, wait: Ps, alone: Ps) {
         self.tapes[self.phase].note(kind, wait as i64 - alone as i64);
     }
 
-    /// The next wait of a kind in the phase; if there was none, in the phase that is most like it. None if no request of the kind was ever
-    /// noted, or all are far from where the tapes are.
+    /// The next wait of a kind in the phase; if there was none, in the phase that is most like it. `None` if no wait of
+    /// the kind was ever recorded, or all are far from where the tapes are.
     pub fn repeat(&mut self, kind: Kind) -> Option<i64> {
         let here = self.phase;
         let wait = self.tapes[here].repeat(kind).or_else(|| {

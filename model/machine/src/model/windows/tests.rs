@@ -29,7 +29,7 @@ fn run(backing: Backing, ops: Vec<Op>, every_request: bool) -> Outcome {
     .unwrap()
 }
 
-/// Lines that memory read and wrote, and what of these went to the media.
+/// Lines that memory read and wrote, and the part of these that went to the media.
 fn lines(out: &Outcome) -> [f64; 4] {
     let mut all = model::SocketCounts::default();
     for phase in &out.phases {
@@ -131,7 +131,7 @@ fn counts_grow_with_time() {
         })
         .collect();
     assert!(reads.is_sorted(), "{reads:?}");
-    // Phases are what lies between two readings: together all.
+    // Phases are the differences between two readings: together they are all.
     let last = out.ranks.iter().flatten().flatten();
     for rank in last {
         let all = rank.active + rank.standby + rank.powerdown + rank.selfrefresh;

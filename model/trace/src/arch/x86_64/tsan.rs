@@ -105,13 +105,13 @@ pub unsafe fn caller(place: usize) -> usize {
     caller
 }
 
-/// Puts `value` where `expected` was, at once; returns what was there (CMPXCHG16B).
+/// Puts `value` where `expected` was, atomically; returns the old value (CMPXCHG16B).
 ///
 /// # Safety
 /// `at` is an atomic object of 16 bytes, aligned to as many.
 pub unsafe fn compare_exchange(at: *mut u128, expected: u128, value: u128) -> u128 {
     let (low, high): (u64, u64);
-    // SAFETY: the object is what the caller says. rbx is the compiler's, so it is put back.
+    // SAFETY: the caller guarantees the object. rbx is the compiler's, so it is put back.
     unsafe {
         asm!("xchg {low}, rbx", "lock cmpxchg16b [{at}]", "mov rbx, {low}",
              low = inout(reg) value as u64 => _, at = in(reg) at,

@@ -27,7 +27,7 @@ const PER_DELTA: u32 = 6;
 /// Edges of one vertex per step; a multiple of the 64 edges of a bitmap word.
 const EDGES_PER_STEP: u64 = 64;
 
-/// Edges of a vertex that the host looks ahead.
+/// Edges of a vertex that the host prefetches, at most.
 const EDGES_AHEAD: u64 = 32;
 
 /// Names in a thread's queue buffer.
