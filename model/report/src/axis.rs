@@ -10,9 +10,9 @@ pub enum Scale {
     /// Equal steps.
     #[default]
     Linear,
-    /// Powers of ten; what is not positive is left out.
+    /// Powers of ten; values that are not positive are left out.
     Log10,
-    /// Powers of two, as for sizes and threads; what is not positive is left out.
+    /// Powers of two, as for sizes and threads; values that are not positive are left out.
     Log2,
 }
 

@@ -3,7 +3,7 @@
 use crate::{Axis, Error};
 use serde::{Deserialize, Serialize};
 
-/// Points of one line; what is not finite is a gap.
+/// Points of one line; a value that is not finite is a gap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// The line's name, written beside it.
@@ -58,7 +58,7 @@ impl Series {
 pub struct Bars {
     /// Meaning of the colour.
     pub name: String,
-    /// One value for each group; what is not finite is left out.
+    /// One value for each group; values that are not finite are left out.
     #[serde(with = "gaps")]
     pub values: Vec<f64>,
 }
@@ -113,13 +113,13 @@ pub enum Data {
         bars: Vec<Bars>,
         stacked: bool,
     },
-    /// A matrix of cells, darker for more. The y axis says what a cell is; the x axis what a column is.
+    /// A matrix of cells, darker for more. The y axis has the quantity of a cell; the x axis that of a column.
     #[allow(missing_docs)]
     HeatMap {
         columns: Vec<String>,
         rows: Vec<HeatRow>,
     },
-    /// Lanes of spans over time. The y axis says what a lane is.
+    /// Lanes of spans over time. The y axis has the meaning of a lane.
     #[allow(missing_docs)]
     Gantt {
         lanes: Vec<String>,

@@ -40,7 +40,7 @@ pub enum Format {
     Ratio,
 }
 
-/// A unit to print, and what to divide the base unit by to get there.
+/// A unit to print, and the divisor from the base unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scaled {
     /// The unit with its prefix, for a heading.
@@ -157,7 +157,7 @@ impl Format {
     }
 }
 
-/// The median size of what is there and not zero, or 1.
+/// The median size of the values that are there and not zero, or 1.
 pub(crate) fn typical(values: &[f64]) -> f64 {
     let mut sizes: Vec<f64> = values
         .iter()

@@ -2,8 +2,8 @@
 
 use crate::{Chart, Claim, Kind, RunTable, StudyResult, Value, fmt, svg, table};
 
-/// A study as a page of Markdown: what it is, its claims in a table, notes below it, its other tables, and its [`pictures`]. The same
-/// result makes the same page.
+/// A study as a page of Markdown: its subject, its claims in a table, notes below it, its other tables, and its
+/// [`pictures`]. The same result makes the same page.
 ///
 /// ```
 /// use varve_report::{Claim, StudyResult, markdown};
@@ -124,7 +124,7 @@ fn escaped(cell: &str) -> String {
     cell.replace('|', "\\|")
 }
 
-/// A page that sums studies up: how many of their answers are how far from what is published.
+/// A page that sums studies up: how many of their answers are how far from the published ones.
 ///
 /// ```
 /// use varve_report::{Claim, StudyResult, markdown};

@@ -20,7 +20,7 @@ pub struct Origin {
     pub command: String,
 }
 
-/// A comparison of runs with its origin and its charts: what `varve run` keeps.
+/// A comparison of runs with its origin and its charts: the file that `varve run` keeps.
 ///
 /// ```
 /// use varve_report::{Origin, RunReport, RunTable};

@@ -1,4 +1,4 @@
-//! The result of a study: claims, published beside ours, with what is needed to make them again.
+//! The result of a study: claims, published beside ours, with everything needed to make them again.
 
 use crate::{Agreement, Chart, Error, Origin, RunTable, Value, file};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub struct Sensitivity {
     pub ours: Value,
 }
 
-/// One published claim and what we found for it.
+/// One published claim and our result for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// The claim's id, such as `D5`.
@@ -142,7 +142,7 @@ pub struct StudyResult {
     /// The command that makes this result again.
     #[serde(default)]
     pub command: String,
-    /// Paragraphs that say what was measured, and at what size.
+    /// Paragraphs about the measurements and their sizes.
     #[serde(default)]
     pub about: Vec<String>,
     /// Errors, a line each: values that depend on them are missing.

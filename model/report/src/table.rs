@@ -246,7 +246,7 @@ impl Layout {
     }
 }
 
-/// A run's name in lines of at most `width` characters, broken behind what joins its parts where possible.
+/// A run's name in lines of at most `width` characters, broken after the characters that join its parts where possible.
 fn name_lines(name: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for part in name.split_inclusive(JOINTS) {

@@ -3,9 +3,8 @@
 use crate::fmt::{self, significant};
 use serde::{Deserialize, Serialize};
 
-/// A value as papers state them. In JSON a number is a number, a range is `{"low", "high"}`, a bound is
-/// `{"at_most"}` or `{"at_least"}`, yes and no are `true` and `false`, a text is a text, and what was not
-/// measured is `null`.
+/// A value as papers state them. In JSON a number is a number, a range is `{"low", "high"}`, a bound is `{"at_most"}`
+/// or `{"at_least"}`, yes and no are `true` and `false`, a text is a text, and a value that was not measured is `null`.
 ///
 /// ```
 /// use varve_report::Value;
@@ -164,8 +163,8 @@ impl Value {
         high.map_or(above, |high| above.min(high))
     }
 
-    /// The factor, at least 1, by which `ours` is larger or smaller than what is published allows; infinite where the sign or the answer is
-    /// another; `None` when there is nothing to compare.
+    /// The factor, at least 1, by which `ours` is off the published value, 1 within a range or bound; infinite where
+    /// the sign or the answer is another; `None` when there is nothing to compare.
     ///
     /// ```
     /// use varve_report::Value;
@@ -283,7 +282,7 @@ mod tests {
             prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), v);
         }
 
-        /// A value agrees with itself; and bounds and ranges with what they allow.
+        /// A value agrees with itself; and bounds and ranges with the values that they allow.
         #[test]
         fn a_value_is_close_to_itself(v in any_value()) {
             let a = Value::agreement(&v, &v);

@@ -5,13 +5,13 @@ use crate::pipeline::Facts;
 use varve_pages::policies::{self, policies};
 use varve_spec::{Param, Values};
 
-/// A plan before it is made: what it is called, what it takes, what it is good for.
+/// A plan before it is made: its name, parameters and purpose.
 pub struct Entry<By: 'static> {
     /// Its name.
     pub name: &'static str,
-    /// One line: what is where.
+    /// One line: the placement.
     pub about: &'static str,
-    /// Where it comes from; empty for what needs no source.
+    /// Publication that describes it; empty if it needs none.
     pub source: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
@@ -25,7 +25,7 @@ pub struct Entry<By: 'static> {
     pub make: Make<By>,
 }
 
-/// Reads what a plan goes by off its parameters.
+/// Makes a plan's placement rule from its parameters.
 pub type Make<By> = fn(&Values) -> Result<By, varve_spec::Error>;
 
 /// How a plan is followed on this machine.
@@ -74,7 +74,7 @@ pub struct Chosen<By> {
     pub name: &'static str,
     /// As it was written.
     pub spec: String,
-    /// One line: what is where.
+    /// One line: the placement.
     pub about: &'static str,
     /// Whether it may be advised.
     pub advised: bool,
@@ -197,7 +197,7 @@ pub fn usual_policies() -> impl Iterator<Item = &'static policies::Entry> {
     page_policies().filter(move |policy| policy.is_advised(false) && policy.linux != cached)
 }
 
-/// By what a page policy places programs on this machine.
+/// How a page policy places programs on this machine.
 pub fn of_policy(policy: &policies::Entry) -> Live {
     match policy.live {
         policies::Live::Cache => Live::By("run --live"),

@@ -95,10 +95,11 @@ pub type Watch<'a> = &'a (dyn Fn(usize, Option<&Progress>) -> bool + Sync);
 /// Gets the progress of one piece of work, and ends it by returning `false`.
 pub type GoOn<'a> = &'a mut (dyn FnMut(&Progress) -> bool + Send);
 
-/// Gets the number and result of a run that has ended, and what it left if it was made now.
+/// Gets the number and result of a run that has ended, and its other data if it was made now.
 pub type Ended<'a, S> = &'a (dyn Fn(usize, &<S as Spec>::Result, Option<&<S as Spec>::End>) + Sync);
 
-/// Does `count` pieces of work on `workers` host threads; what came of them, in order. Once `watch` has ended it, no other begins.
+/// Does `count` pieces of work on `workers` host threads; returns the results, in order. Once `watch` has ended it, no
+/// other begins.
 ///
 /// # Panics
 /// If a piece of work does.

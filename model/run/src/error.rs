@@ -99,7 +99,7 @@ pub enum Error {
         /// The placement that was asked for.
         numa: crate::Numa,
     },
-    /// A Java virtual machine of which too little is known, or that does not go with what is asked for.
+    /// Too little is known of a Java virtual machine, or it does not go with the request.
     #[error("{0}")]
     Java(String),
     /// A command that was to start a Java virtual machine has started none.

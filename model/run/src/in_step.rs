@@ -1,5 +1,5 @@
-//! Runs that replay the same trace go on in step, so that it is decoded once for all of them: what decides nothing about where
-//! pages are is done once. Each comes to the result that it comes to alone.
+//! Runs that replay the same trace go in step, so that it is decoded once for all of them: work that does not depend on
+//! the placement is done once. Each has the same result as alone.
 
 use crate::Error;
 use std::path::Path;

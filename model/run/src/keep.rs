@@ -1,16 +1,16 @@
-//! Kept results: what was made before from the same inputs by the same program is not made again. Sweeps, studies and groups of
-//! programs keep their results here.
+//! Kept results: a result that the same program made before from the same inputs is not made again. Sweeps, studies and
+//! groups of programs keep their results here.
 //!
-//! A result is a file, named by the content of its key, and written whole or not at all. Its first line says who made it and from
-//! what, and how long the rest is; the rest is the result as JSON:
+//! A result is a file, named by the hash of its key, and written whole or not at all. Its first line has the program
+//! that made it, the inputs, and the length of the rest; the rest is the result as JSON:
 //!
 //! ```text
 //! {"maker":"0.1.0 81234 5d3f00aa","key":"...","bytes":912,"checksum":"02fe1b77"}
 //! {...}
 //! ```
 //!
-//! So what is there is known without reading results. Names and makers go by content, never by places and times, so that
-//! machines which share a folder agree on them.
+//! So the state of a result is known without reading it. Names and makers go by content, never by places and times, so
+//! that machines which share a folder agree on them.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
@@ -67,7 +67,7 @@ impl Failed for Error {
     }
 }
 
-/// A folder of results by the content of what made them.
+/// A folder of results, by the content of their inputs.
 #[derive(Clone, Debug)]
 pub struct Keep {
     folder: Option<PathBuf>,
@@ -104,7 +104,8 @@ struct Head<'a> {
     checksum: Cow<'a, str>,
 }
 
-/// Where what can be made anew is kept: `$XDG_CACHE_HOME/varve` or `~/.cache/varve`; nowhere when there is no home.
+/// The folder for results that can be made anew: `$XDG_CACHE_HOME/varve` or `~/.cache/varve`; `None` when there is no
+/// home.
 pub fn usual_folder() -> Option<PathBuf> {
     // An empty variable is as good as none.
     let folder = |name| std::env::var_os(name).filter(|v| !v.is_empty());
@@ -143,12 +144,13 @@ impl Keep {
         }
     }
 
-    /// The same folder, where [`Keep::kept_or_made`] makes one of `of` shares of what is missing, that with number `own`.
+    /// The same folder, where [`Keep::kept_or_made`] makes one of `of` shares of the missing results, that with number
+    /// `own`.
     pub fn share(&self, own: usize, of: usize) -> Keep {
         self.making(Makes::Share(own, of))
     }
 
-    /// The same folder, where [`Keep::kept_or_made`] makes what is missing of the results with these names.
+    /// The same folder, where [`Keep::kept_or_made`] makes those of the results with these names that are missing.
     pub fn these(&self, names: impl IntoIterator<Item = String>) -> Keep {
         self.making(Makes::These(Arc::new(names.into_iter().collect())))
     }
@@ -191,7 +193,7 @@ impl Keep {
         Some(self.folder.as_ref()?.join(format!("{}.{end}", name(key))))
     }
 
-    /// Whether the result of what `key` says everything about is there.
+    /// State of the result whose inputs `key` describes in full.
     pub fn state(&self, key: &str) -> State {
         let Some(path) = self.file(key, RESULT) else {
             return State::Missing;
@@ -199,7 +201,8 @@ impl Keep {
         head(&path, key, &self.maker).unwrap_or(State::Missing)
     }
 
-    /// The kept result of what `key` says everything about. One that cannot be read, or is of another build, counts as none.
+    /// The kept result whose inputs `key` describes in full. One that cannot be read, or is of another build, counts as
+    /// none.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         let all = fs::read(self.file(key, RESULT)?).ok()?;
         let (first, rest) = all.split_at(all.iter().position(|byte| *byte == b'\n')? + 1);
@@ -446,7 +449,7 @@ mod tests {
     fn results_are_found_again_and_others_are_not_taken_for_them() {
         let folder = tempfile::tempdir().unwrap();
         let mut keep = Keep::in_folder(&folder.path().join("runs"));
-        // Longer than what is read at once.
+        // Longer than one read.
         let key = "k\n".repeat(HEAD);
         assert_eq!(keep.state(&key), State::Missing);
         keep.put(&key, &vec![1.5, 2.5]).unwrap();

@@ -89,7 +89,7 @@ pub struct Measured {
     /// it: see its parameter `scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_scale: Option<u64>,
-    /// Why a policy that goes by samples has not decided anything, and what it would take.
+    /// Why a policy that samples has not decided anything, and how many samples it would need.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undecided: Option<String>,
 }

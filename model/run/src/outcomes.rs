@@ -51,7 +51,7 @@ impl<R: Compared> Outcomes<R> {
         Outcomes { runs, failed }
     }
 
-    /// Whether runs failed and none is left that was asked for: what others are compared with is no answer.
+    /// Whether runs failed and none that was asked for is left: the base of comparisons is no answer.
     pub fn is_nothing(&self) -> bool {
         let answers = self.runs.iter().any(|(_, role, _)| role.is_asked());
         !answers && !self.failed.is_empty()
@@ -62,7 +62,7 @@ impl<R: Compared> Outcomes<R> {
         self.failed.iter().any(|run| run.role == Role::Named)
     }
 
-    /// The runs that are shown: those that were asked for, and what they are compared with.
+    /// The runs that are shown: those that were asked for, and the base of comparisons.
     fn shown_runs(&self) -> impl Iterator<Item = (usize, &R)> {
         let shown = self.runs.iter();
         let shown = shown.filter(|(_, role, _)| *role != Role::Hidden);

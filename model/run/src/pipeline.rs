@@ -1,4 +1,4 @@
-//! The one way from what is asked for to what came of it, whatever is placed: pages, sites, generations, or objects of a heap.
+//! The one way from a request to its results, whether pages, sites, generations or objects of a heap are placed.
 //!
 //! A [`Comparison`] knows which runs answer a request. Some of them come first, since others depend on their results:
 //! how much memory the program takes, which sites it has. [`answer`] makes them all and reports the result of each: one
@@ -26,7 +26,7 @@ pub trait Compared: Deref<Target = Measured> {
         self.fast_bytes + self.slow_bytes
     }
 
-    /// Why it ended early, or what else its reader has to know.
+    /// Why it ended early, or another warning.
     fn warning(&self) -> Option<&str> {
         None
     }
@@ -52,13 +52,13 @@ pub trait Comparison: Sized {
     /// Runs that others depend on: the first ones. None if no run depends on another.
     fn first(&self) -> Vec<Self::Spec>;
 
-    /// All other runs, by what the first ones showed, of which the very first has ended well.
+    /// All other runs, by the results of the first ones, of which the very first has ended well.
     ///
     /// # Errors
     /// The results of the first runs do not go with the request.
     fn then(&mut self, first: &[Result<Of<Self>, Error>]) -> Result<Vec<Self::Spec>, Error>;
 
-    /// Adds to a result what is known of all runs together.
+    /// Adds data to a result that depend on all runs together.
     fn finish(&self, _run: usize, _result: &mut Of<Self>) {}
 
     /// Advice from the results of all runs; `size` formats bytes.
@@ -77,14 +77,14 @@ pub struct Facts {
     pub about: &'static str,
     /// Whether it can be followed on a real machine.
     pub advised: bool,
-    /// Whether it is what Linux does today.
+    /// Whether Linux itself places pages this way.
     pub linux: bool,
     /// Fast memory that it is limited to, bytes; none where it is not.
     pub budget: Option<u64>,
 }
 
-/// Runs as candidates for [`advice`](crate::advice), the simplest first: their numbers among all, what they measured, and their
-/// times in times of those of `base`.
+/// Runs as candidates for [`advice`](crate::advice), the simplest first: their numbers among all, their measurements,
+/// and their times in times of those of `base`.
 pub fn candidates<'r, C: Comparison>(
     comparison: &C,
     results: impl IntoIterator<Item = (usize, &'r Of<C>)>,

@@ -65,7 +65,7 @@ pub struct RunSpec {
     pub on: OnModel,
     /// Time between two points of the timeline, ns at full size; it doubles whenever there are many. 0 takes none.
     pub point_ns: u64,
-    /// Whether the result has what pictures are made of; nothing else of it changes, and what was kept has none.
+    /// Whether the result has the data for pictures; nothing else of it changes, and kept results have none.
     #[serde(skip)]
     pub pictures: bool,
     /// How much memory the trace touches, if it has been scanned: a run that can only end out of memory is not begun.

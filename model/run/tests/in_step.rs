@@ -1,4 +1,4 @@
-//! Runs of a trace that go in step come to what each comes to alone, to the bit: all counts, times, and the timeline.
+//! Runs of a trace in step have the same results as each alone, to the bit: all counts, times, and the timeline.
 
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ fn record(path: &Path, stretches: &[Stretch], seed: u64) {
     writer.finish(End::default()).unwrap();
 }
 
-/// One result, or what was said instead.
+/// One result, or its error.
 fn told(result: Result<RunResult, Error>) -> Result<RunResult, String> {
     result.map_err(|e| e.to_string())
 }
@@ -219,8 +219,8 @@ fn record_pages(path: &Path, pages: u64, back: u16) {
     writer.finish(End::default()).unwrap();
 }
 
-/// A run that is refused before its trace is opened ends in the same way when it is begun. Only one that gives pages back, or whose
-/// policy moves pages, may be out of memory later.
+/// A run that is refused before its trace is opened ends in the same way when it is begun. Only one that unmaps pages,
+/// or whose policy moves pages, may be out of memory later.
 #[test]
 fn what_is_refused_would_have_ended_out_of_memory() {
     let folder = tempfile::tempdir().unwrap();

@@ -37,12 +37,12 @@ pub const THREADS: Param = Param::new(
 
 const TOUCH: &str = "touch";
 
-/// One workload: what it is called, what it takes, how it is made.
+/// One workload: its name, parameters and constructor.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// The name in a specification, such as `gups`.
     pub name: &'static str,
-    /// One line: what it does and what real program it stands for.
+    /// One line: its work, and the real program that it stands for.
     pub about: &'static str,
     /// Its own parameters; [`COMMON`] come on top.
     pub params: &'static [Param],

@@ -29,8 +29,8 @@ pub enum By {
 /// Touches a list of byte ranges, in order, once every `stride` bytes.
 ///
 /// A stride of 64 writes every line, as zeroing does. A larger one (a page) puts every page in its place with one
-/// access each, so that setting up a machine at full size does not dominate the run; what it leaves out is the
-/// traffic of the zeroing and the state that this leaves in the caches.
+/// access each, so that setting up a machine at full size does not dominate the run; it omits the traffic of the
+/// zeroing and the state that this leaves in the caches.
 #[derive(Clone, Debug)]
 pub struct FirstTouch {
     ranges: Vec<(u64, u64)>,

@@ -1,9 +1,9 @@
 //! Parallel loops with barriers between them, the shape of an OpenMP program, as a [`Program`].
 //!
-//! A kernel is a sequence of stages. Each stage is one loop over `items`, shared among the threads; a thread walks
-//! its share in small steps and then waits at a barrier. Between two stages, when every thread has arrived, the
-//! kernel decides what comes next: that is where it swaps buffers or adds up partial sums, on the host and in a
-//! fixed order, so that answers do not depend on how the model interleaved the threads.
+//! A kernel is a sequence of stages. Each stage is one loop over `items`, shared among the threads; a thread walks its
+//! share in small steps and then waits at a barrier. Between two stages, when every thread has arrived, the kernel
+//! chooses the next one: there it swaps buffers or adds up partial sums, on the host and in a fixed order, so that
+//! answers do not depend on how the model interleaved the threads.
 
 use varve_access::{Kind, Op, Program, Region};
 
@@ -167,7 +167,7 @@ impl<K: Kernel> Loops<K> {
             number: self.number,
             arrived: false,
         };
-        // Every thread says so, lest it depend on their order who does: the first one counts.
+        // Every thread marks it, so that the first one counts whatever their order.
         if let Some(phase) = self.stage.phase {
             out.push(Op::mark(Kind::Phase, phase));
         }

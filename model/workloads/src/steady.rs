@@ -12,7 +12,7 @@ pub trait Kernel: Send {
     /// Name of the program.
     const NAME: &'static str;
 
-    /// The parameter that limits the steps of a thread, and what they are called in answers.
+    /// The parameter that limits the steps of a thread, and the name of the steps in answers.
     const STEPS: &'static str;
 
     /// Threads that touch the memory at first.

@@ -106,8 +106,8 @@ pub(super) fn idle_latency(machine: &Machine, plan: &Plan) -> Curve {
     curve
 }
 
-/// 8 B loads and stores of random lines, one at a time, once the caches are full of the lines of earlier accesses: a store then also pays
-/// for the write-back of another line.
+/// 8 B loads and stores of random lines, one at a time, once the caches are full of the lines of earlier accesses: a
+/// store then also pays for the write-back of another line.
 fn access_latency(machine: &Machine) -> Curve {
     let mut curve = Curve::new("access-latency", "access", "ns");
     // Twice as many accesses as the caches have lines fill them with dirty lines.

@@ -38,7 +38,7 @@ pub struct Entry {
     pub several_nodes: bool,
     /// Whether a comparison may advise it.
     pub advised: Advised,
-    /// The machines on which it is the default of Linux.
+    /// The machines on which Linux itself places pages this way.
     pub linux: Option<Needs>,
     /// The command that places programs with it on this machine too, or the reason why it runs on the model alone.
     pub live: Live,
@@ -189,7 +189,7 @@ impl Entry {
         }
     }
 
-    /// Whether it is the default of Linux on a machine with or without a DRAM cache.
+    /// Whether Linux itself places pages this way on a machine with or without a DRAM cache.
     pub fn is_linux(&self, cached: bool) -> bool {
         match self.linux {
             Some(Needs::MemoryMode) => cached,

@@ -37,7 +37,7 @@ impl Records {
             };
             let mut row = Flat::new();
             flatten("", run, &mut row);
-            // Lists of objects are tables of their own; what is left stays in its row.
+            // Lists of objects are tables of their own; the other values stay in their row.
             let (own, rest): (Flat, Flat) = row.into_iter().partition(|(_, v)| is_list(v));
             whole.push(rest);
             for (name, list) in own {
@@ -120,7 +120,7 @@ fn write(report: &RunReport, columns: Vec<Column>, path: &Path) -> Result<(), Er
     file.write(path)
 }
 
-/// Numbers where all are numbers, whole ones as such, else texts; what is neither is written as its JSON.
+/// Numbers where all are numbers, whole ones as such, else texts; other values are written as their JSON.
 fn column(cells: &[Value]) -> Cells {
     let whole = |c: &Value| c.as_i64().is_some() || c.is_null();
     if cells.iter().all(whole) && !cells.iter().all(Value::is_null) {

@@ -79,7 +79,7 @@ fn split(runs: &RunTable) -> (&[String], &[String]) {
     (answers, others)
 }
 
-/// Links to the files beside the page, each with what it shows.
+/// Links to the files beside the page, each with its contents.
 fn beside(files: &[Beside], page: &mut Markup) {
     if files.is_empty() {
         return;

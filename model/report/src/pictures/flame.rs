@@ -24,7 +24,7 @@ pub struct Stack {
 /// Kind of the stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
-    /// Of memory that is waited for, by what asked for it.
+    /// Of memory that is waited for, by the code that asked for it.
     #[default]
     Memory,
     /// Of functions that wait.
@@ -93,7 +93,7 @@ impl Flame {
         )
     }
 
-    /// The same, coloured by what it is more or less than in the run with fast memory.
+    /// The same, coloured by the difference to the run with fast memory.
     pub(super) fn difference(&self) -> Option<String> {
         let fast = self.fast.as_ref()?;
         let stacks = self.folded();

@@ -243,7 +243,7 @@ fn one(map: &HeatMap, colour: Colour, most: u64, palette: &[[u8; 3]], top: f64, 
         let begins = behind != Some(range.begin);
         behind = Some(range.end);
         let y = top + HEIGHT - number as f64 * high;
-        // Where many ranges lie apart, lines between all of them would hide what is in them.
+        // Where many ranges lie apart, lines between all of them would hide their contents.
         if begins && y <= free && y - 4.0 > top {
             if number > 0 {
                 page.empty(

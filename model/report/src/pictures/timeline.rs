@@ -43,7 +43,7 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// The unit that counters of the kind are written in, and what one of it is.
+    /// The unit of counters of the kind: its name, and its size in base units.
     pub(super) fn unit(self) -> (&'static str, f64) {
         match self {
             Meaning::Bandwidth => ("GB/s", 1e9),
@@ -112,8 +112,8 @@ impl Timeline {
     }
 }
 
-/// Each ends at the latest where the next one begins: viewers nest what overlaps, and refuse what does not nest. A request that waits
-/// for its last load may end after the next one's beginning.
+/// Each ends at the latest where the next one begins: viewers nest overlapping spans, and refuse those that do not
+/// nest. A request that waits for its last load may end after the next one's beginning.
 fn apart(spans: &mut [Span]) {
     spans.sort_by_key(|span| span.begin_ns);
     let begins: Vec<u64> = spans.iter().skip(1).map(|span| span.begin_ns).collect();

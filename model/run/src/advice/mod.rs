@@ -1,9 +1,9 @@
 //! Which of some runs to follow, in words. One rule for all kinds of runs:
 //!
-//! 1. Of what takes less than the base (less DRAM, or less energy) and is within 3 % of the fastest: what takes least. Of equals the
-//!    fastest, of these the first.
-//! 2. If there is none, time costs what is saved: then, budget by budget, what is fastest in it, and what Linux does today in the
-//!    same budget. Of those within 3 % of the fastest, the simplest.
+//! 1. Of the runs that take less than the base (less DRAM, or less energy) and are within 3 % of the fastest: the one
+//!    that takes least. Of equals the fastest, of these the first.
+//! 2. If there is none, saving costs time: then, budget by budget, the fastest run within it, and Linux as it is in
+//!    the same budget. Of those within 3 % of the fastest, the simplest.
 //!
 //! Page policies on one machine have one budget, its fast memory, and no base: they have the second part alone.
 //!
@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `plans` | the rule for runs beside the one with all in fast memory |
 //! | `pages` | the rule for page policies |
-//! | `native`, `java` | what there is to say besides of such programs |
+//! | `native`, `java` | further advice on such programs |
 
 pub(crate) mod java;
 pub(crate) mod native;
@@ -44,7 +44,7 @@ pub struct Candidate {
     pub budget: Option<u64>,
     /// Whether it can be followed on a real machine.
     pub advised: bool,
-    /// Whether it is what Linux does today.
+    /// Whether Linux itself places pages this way.
     pub linux: bool,
     /// Share of the reads of memory that slow memory serves, 0 to 1.
     pub slow_share: f64,

@@ -1,4 +1,4 @@
-//! Advice on plans beside the one with all in fast memory: what of fast memory, or of the memory's energy, they save.
+//! Advice on plans beside the one with all in fast memory: their savings of fast memory, or of the memory's energy.
 
 use super::{Advice, Candidate, Saves, Size, advice};
 use crate::Outcomes;

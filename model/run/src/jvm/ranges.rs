@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use varve_trace::Use;
 
-/// Ranges of memory, none of which has a part of another: what comes later has what it names.
+/// Ranges of memory that do not overlap: a later one replaces earlier ones in its addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    /// By first address: end, and what it is for.
+    /// By first address: end, and use.
     all: BTreeMap<u64, (u64, Use)>,
 }
 

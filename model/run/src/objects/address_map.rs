@@ -19,7 +19,7 @@ const FINE: u64 = 1 << 63;
 /// The most sites that the map can distinguish.
 pub const MOST_SITES: usize = 1 << SITE_BITS;
 
-/// Where a byte is, and whose it is.
+/// Where a byte is, and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Address in the new layout.

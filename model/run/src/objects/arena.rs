@@ -52,7 +52,7 @@ pub struct Arena {
     next: u64,
     free_pages: Vec<u64>,
     classes: Vec<Class>,
-    /// Pages that ever held something: what is free of them is kept for others.
+    /// Pages that ever held something: the free parts of them are kept for other objects.
     pages: u64,
     /// The most of these there may be.
     most: u64,

@@ -76,8 +76,8 @@ impl Groups {
         }
     }
 
-    /// Each stack is of that site of a profile that has most of its innermost calls. Groups have the numbers of the profile's sites;
-    /// what it does not know is one group more, the last.
+    /// Each stack is of that site of a profile that has most of its innermost calls. Groups have the numbers of the
+    /// profile's sites; unknown stacks are one group more, the last.
     pub fn by_profile(keys: &[Key], profile: &Profile) -> Groups {
         let sites: HashMap<&Key, u32> = (0..)
             .zip(&profile.sites)
@@ -212,7 +212,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each stack is in a group whose calls it begins with, all are counted once, and no group could be made of others' stacks.
+        /// Each stack is in a group whose calls it begins with, all are counted once, and no group could be made of
+        /// stacks of others.
         #[test]
         fn groups_are_beginnings_of_stacks(
             stacks in prop::collection::hash_set(prop::collection::vec(0u64..3, 1..5), 1..20),

@@ -19,7 +19,8 @@ pub struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The stacks of a run as sites of the profile, and what that knows of them; refused if it knows less than half of the memory.
+    /// The stacks of a run as sites of the profile, with their counts in it; refused if the profile knows less than
+    /// half of the memory.
     /// Notes about that go into `notes`. Peaks are scaled by the ratio of the run's memory to the profile's, which may
     /// be of another input.
     pub fn of(

@@ -75,13 +75,13 @@ pub struct ObjectSpec {
     pub plan: String,
     /// The placement.
     pub placed: Placed,
-    /// Fast memory, bytes; None: what the socket has.
+    /// Fast memory, bytes; `None`: that of the socket.
     pub budget: Option<u64>,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
     /// Whether waits and misses are counted by site.
     pub by_site: bool,
-    /// Whether the result has what pictures are made of; nothing else of it changes.
+    /// Whether the result has the data for pictures; nothing else of it changes.
     pub pictures: bool,
 }
 
@@ -109,7 +109,7 @@ pub struct ObjectResult {
     /// Power of each DIMM there over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power: Vec<PowerPoint>,
-    /// By number of the site, what was counted of each.
+    /// Counts of each site, by its number.
     #[serde(skip)]
     pub sites: Vec<SiteCounts>,
 }
@@ -357,7 +357,7 @@ fn run_in_step(
         seen.add_code(&outcome, &program, 1);
         result.seen = Some(Box::new(seen));
     }
-    // Programs give back what they have before they end: what counts is what they had.
+    // Programs free their memory before they end: their peak counts.
     let most = placement.counting().map(Counting::most);
     let most = most.cloned().unwrap_or_default();
     result.measured.fast_bytes = most.fast() * PAGE;
@@ -414,8 +414,8 @@ fn run_in_step(
     })
 }
 
-/// A recorded program whose objects are where a profile and quotas have them, for a pager that goes by [`is_fast`]. `fast` is what all
-/// of them may have of fast memory, bytes.
+/// A recorded program whose objects are where a profile and quotas have them, for a pager that goes by [`is_fast`].
+/// `fast` is the limit of fast memory of all objects, bytes.
 ///
 /// # Errors
 /// The trace cannot be read.
@@ -469,7 +469,7 @@ pub fn truth(fast: &ObjectResult, slow: &ObjectResult) -> Vec<Counts> {
         Counts {
             objects: t.objects,
             bytes: t.bytes,
-            // Instructions are fetched too, and what missed was read.
+            // Instructions are fetched too, and misses are reads.
             reads: t.reads.max(w.misses),
             writes: t.writes.max(w.store_misses),
             peak_bytes: t.peak_bytes,

@@ -19,14 +19,14 @@ pub struct Tally {
     pub reads: u64,
     /// Whether it maps memory itself: then its bytes are those of pages that were touched.
     pub mapped: bool,
-    /// Stores; what loads and stores counts for both.
+    /// Stores; accesses that load and store count for both.
     pub writes: u64,
     /// Bytes of its pages and objects in fast memory, in a layout by site.
     pub fast_bytes: u64,
 }
 
 impl Tally {
-    /// Bytes come to life.
+    /// Bytes are allocated.
     pub(super) fn grow(&mut self, bytes: u64) {
         self.live_bytes += bytes;
         self.peak_bytes = self.peak_bytes.max(self.live_bytes);

@@ -10,7 +10,7 @@ use varve_spec::written;
 pub enum Fast {
     /// Bytes.
     Size(Bytes),
-    /// Parts of what the program takes with everything in fast memory, in %: one after the other.
+    /// Shares of the program's memory with everything in fast memory, in %: one after the other.
     Percent(Vec<f64>),
 }
 

@@ -21,12 +21,12 @@ const SLOW: &str = "slow";
 pub struct JavaRequest {
     /// The machine. The instances have one socket of it.
     pub machine: Machine,
-    /// Plans (`None` are all that go with the collector), fast memory of an instance (`None`: a quarter of what it takes for page
-    /// policies, and what they ask for for others), and instances.
+    /// Plans (`None` are all that go with the collector), fast memory of an instance (`None`: a quarter of its memory
+    /// for page policies, and the plan's own need for others), and instances.
     pub options: Generations,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Whether results have what pictures are made of.
+    /// Whether results have the data for pictures.
     pub pictures: bool,
 }
 
@@ -124,7 +124,7 @@ impl JavaRequest {
     }
 }
 
-/// A plan that is there, and for others: it is said for whom.
+/// The error for a plan that exists, but for other programs: it names them.
 fn named_elsewhere(list: &str, e: Error) -> Error {
     let all = varve_spec::list(list);
     let native = |spec: &&String| PLANS.find(spec).is_err() && objects::PLANS.find(spec).is_ok();
@@ -207,7 +207,7 @@ impl Comparison for JavaRuns {
         Ok(self.budgets.runs.iter().map(spec).collect())
     }
 
-    /// By plan, and whose memory makes the difference.
+    /// Advice by plan, and the memory that makes the difference.
     fn advise(&self, came: &Outcomes<JavaResult>, size: Size) -> Advice {
         let Some(base) = came.base() else {
             return Advice::default();

@@ -6,7 +6,7 @@
 //! | `pages` | a workload, a trace or a command under page policies |
 //! | `native` | a recorded native program under plans for its sites and pages |
 //! | `java` | a recorded Java virtual machine under plans for its generations and pages |
-//! | `options` | what a user may say, for the command line and Python |
+//! | `options` | the user's options, for the command line and Python |
 //! | `fast`, `budgets` | how much fast memory runs may have |
 //! | `so_far` | how far runs are |
 

@@ -28,7 +28,8 @@ const SITES: usize = 50;
 pub struct NativeRequest {
     /// The machine. The program has one socket of it.
     pub machine: Machine,
-    /// Plans: `None` are all that go with the machine, and fast memory is a quarter of what the program takes where none is said.
+    /// Plans: `None` are all that go with the machine, and fast memory without a given size is a quarter of the
+    /// program's memory.
     pub plans: Plans,
     /// The profile of another run that [`Plans::profile`] names, which plans by site go by; `None`: they go by this very run.
     pub profile: Option<Profile>,
@@ -38,12 +39,12 @@ pub struct NativeRequest {
     pub trays: Trays,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Whether results have what pictures are made of.
+    /// Whether results have the data for pictures.
     pub pictures: bool,
 }
 
 impl NativeRequest {
-    /// All plans with a quarter of what the program takes as fast memory, seed 1.
+    /// All plans with a quarter of the program's memory as fast memory, seed 1.
     pub fn new(machine: Machine) -> NativeRequest {
         NativeRequest {
             machine,
@@ -178,7 +179,7 @@ pub fn native_profile(path: &Path) -> Result<Profile, Error> {
     }
 }
 
-/// A plan that is there, and for others: it is said for whom.
+/// The error for a plan that exists, but for other programs: it names them.
 fn named_elsewhere(list: &str, e: Error) -> Error {
     let all = varve_spec::list(list);
     let java = |spec: &&String| PLANS.find(spec).is_err() && jvm::PLANS.find(spec).is_ok();
@@ -204,7 +205,7 @@ pub struct NativeRuns {
     list: Option<String>,
     /// The plans that were asked for.
     asked: Vec<String>,
-    /// Plans whose runs come first: budgets and the worth of sites depend on them.
+    /// Plans whose runs come first: budgets, and the costs and benefits of sites, depend on them.
     first: &'static [&'static str],
     /// The plans of all other runs.
     plans: Vec<Plan>,
@@ -221,7 +222,7 @@ pub struct NativeRuns {
     quotas: Vec<Option<Quotas>>,
 }
 
-/// Sites, and what is known of them.
+/// Sites, and their counts.
 #[derive(Clone, Default)]
 struct Seen {
     groups: Groups,
@@ -232,7 +233,7 @@ struct Seen {
 }
 
 impl NativeRuns {
-    /// The sites of this very run, and what each is worth; known from the first runs on.
+    /// The sites of this very run, with the cost and benefit of each; known from the first runs on.
     pub fn sites(&self) -> (&Groups, &[Counts]) {
         (&self.own.groups, &self.own.counts)
     }
@@ -274,7 +275,7 @@ impl NativeRuns {
         slow: Result<&ObjectResult, &Error>,
     ) -> Result<(), Error> {
         self.keys = objects::keys(&self.sites, dram);
-        // With one memory nothing is known of another one: what counts is who misses.
+        // With one memory nothing is known of another one: misses count.
         self.stacks = truth(dram, slow.unwrap_or(dram));
         if slow.is_err() {
             for counts in &mut self.stacks {
@@ -311,7 +312,7 @@ impl NativeRuns {
         Ok(())
     }
 
-    /// Where a plan has the sites: what is placed, and the fast memory of each.
+    /// The placement of the sites by a plan, and the fast memory of each.
     fn placed(&self, plan: &Plan, budget: u64) -> (Placed, Option<Quotas>) {
         match &plan.by {
             By::Fast => (Placed::Fast, None),

@@ -26,7 +26,7 @@ pub struct PagesRequest {
     pub page_bytes: Option<u64>,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Whether results have what pictures are made of.
+    /// Whether results have the data for pictures.
     pub pictures: bool,
     /// How much memory the trace touches, if the caller has scanned it already.
     pub footprint: Option<Footprint>,
@@ -46,7 +46,7 @@ impl PagesRequest {
         }
     }
 
-    /// Does the scale depend on what is in a trace?
+    /// Does the scale depend on the contents of a trace?
     pub fn looks_into_trace(&self) -> bool {
         matches!(self.work, Work::Trace(_)) && self.options.scale.is_none()
     }
@@ -98,7 +98,8 @@ impl PagesRequest {
         })
     }
 
-    /// Scale and page size: what was asked for, or what suits the work; and how much memory it touches, if that is known.
+    /// Scale and page size: those that were asked for, or the defaults of the work; and how much memory it touches, if
+    /// that is known.
     fn sizes(&self) -> Result<(u32, u64, Option<Footprint>), Error> {
         let page = |default: u64| self.page_bytes.unwrap_or(default);
         match (&self.work, self.options.scale) {

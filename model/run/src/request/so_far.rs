@@ -1,7 +1,7 @@
 //! Progress of runs that have not ended: the time of each relative to the first, for as many accesses.
 //!
-//! The same program makes about the same accesses under each plan; what its collector adds differs by little. So this is near the
-//! ratio of whole runs long before there is one, and it is shown, not kept.
+//! The same program makes about the same accesses under each plan; those of its collector differ by little. So this is
+//! near the ratio of whole runs long before there is one, and it is shown, not kept.
 
 /// Accesses between two points that are remembered.
 const STEP: u64 = 1_000_000;

@@ -51,7 +51,7 @@ impl Seen {
         factor: u64,
         eye: &Eye,
     ) -> Seen {
-        // Pictures show what ran, of a run in windows too.
+        // Pictures show the simulated part, of a run in windows too.
         let ran_ns = outcome.sampled.map_or(outcome.ns, |s| s.ran_ns);
         Seen {
             end_ns: ran_ns * factor,
@@ -65,7 +65,7 @@ impl Seen {
 
     /// Adds which code of a program threads waited in, as the model counted it.
     pub(crate) fn add_code(&mut self, outcome: &Outcome, program: &dyn Program, factor: u64) {
-        // Number 0 is what nothing is known of. Where there is nothing else, that says nothing.
+        // Number 0 stands for unknown code. If there is no other, there is nothing to show.
         if outcome.code.len() <= 1 {
             return;
         }
@@ -117,7 +117,7 @@ pub fn run(
     run(&mut SeenPager::new(pager, eye), &mut seen, &options, watch)
 }
 
-/// Memory by the names that a program has for its ranges; what has none is number 0.
+/// Memory by the names that a program has for its ranges; unnamed memory is number 0.
 pub(crate) struct Named {
     names: Vec<String>,
     /// By first address: behind the last one, and the number.

@@ -1,8 +1,8 @@
 //! Memory accesses of each program.
 //!
-//! The ratio of the arrays that are written to all, and the instructions of a step, follow from the bandwidths that Wang et al.
-//! prints of three programs in DRAM (marked *demand of Wang et al.*). All else is a guess from what the programs are
-//! known to do, marked as such; no time, ratio or saving that the paper measured went into it.
+//! The ratio of the arrays that are written to all, and the instructions of a step, follow from the bandwidths that
+//! Wang et al. prints of three programs in DRAM (marked *demand of Wang et al.*). All else is a guess from the
+//! programs' known behaviour, marked as such; no time, ratio or saving that the paper measured went into it.
 
 /// Accesses at random lines of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

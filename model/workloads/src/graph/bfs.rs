@@ -114,7 +114,7 @@ impl Search {
         }
     }
 
-    /// The parents that the last search found; a source is its own, and [`NOBODY`] is that of what it did not reach.
+    /// The parents that the last search found; a source is its own, and [`NOBODY`] is that of unreached vertices.
     pub fn parents(&self) -> &[u32] {
         &self.parents
     }
@@ -160,7 +160,7 @@ impl Search {
         self.next_level()
     }
 
-    /// Asks the host's cache for what the next vertices of the level will need.
+    /// Prefetches into the host's cache the data of the level's next vertices.
     #[inline]
     fn look_ahead(&self, position: usize) {
         let queue = &self.queue[position..self.level.1];

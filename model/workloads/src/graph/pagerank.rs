@@ -1,4 +1,4 @@
-//! PageRank by pulling, as in the GAP suite (`pr_spmv`): every vertex adds up what its neighbours give.
+//! PageRank by pulling, as in the GAP suite (`pr_spmv`): every vertex adds up the contributions of its neighbours.
 //!
 //! | array | bytes | accessed, per sweep |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | `pr.scores` | 4 n | read and written in runs |
 //! | `pr.contributions` | 4 n | written in runs, read at random, once per edge |
 //!
-//! An iteration is one sweep over all vertices. Vertices without neighbours keep the base score; what they would give is
-//! lost, as in the suite. Sums are taken in the order of the rows, so that scores do not depend on threads.
+//! An iteration is one sweep over all vertices. Vertices without neighbours keep the base score; their contributions
+//! are lost, as in the suite. Sums are taken in the order of the rows, so that scores do not depend on threads.
 
 use std::sync::Arc;
 

@@ -242,7 +242,7 @@ impl Gups {
 }
 
 impl Thread {
-    /// The next item to update and what to change it by.
+    /// The next item to update, and the change.
     #[inline(always)]
     fn draw(&mut self, to_hot: u64) -> (u64, u64) {
         let number = self.rng.bits();

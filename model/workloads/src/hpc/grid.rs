@@ -36,7 +36,7 @@ pub struct Level {
     rows: Array,
     /// Where each point of the next coarser level is on this one.
     coarse: Array,
-    /// The unknowns; on the finest level what the preconditioner makes of the residual.
+    /// The unknowns; on the finest level the result of the preconditioner for the residual.
     pub x: Array,
     /// The right-hand side; on the finest level the residual.
     pub b: Array,
@@ -171,7 +171,7 @@ impl Level {
         self.before.clone_from(&self.data[X]);
     }
 
-    /// A step of Gauss-Seidel for a point of a pencil. Of pencils outside `own` it takes what was there before the sweep.
+    /// A step of Gauss-Seidel for a point of a pencil. For pencils outside `own` it uses the values before the sweep.
     pub fn smooth(
         &mut self,
         pencil: Pencil,

@@ -48,9 +48,9 @@ use varve_spec::{Error, Param, Values, Want};
 
 /// Rows of a tile, and columns.
 const TILE: usize = LINE;
-/// Columns of a strip at full size, and rows of it at a time. Rows are BLIS's for doubles (`config/skx`: MC). Its columns (NC, 3752)
-/// are for one thread. Here a strip's part of U and what eight threads update at a time fit a last cache of 27.5 MiB together:
-/// `(384 + 8 * 240) * 1536` doubles.
+/// Columns of a strip at full size, and rows of it at a time. Rows are BLIS's for doubles (`config/skx`: MC). Its
+/// columns (NC, 3752) are for one thread. Here a strip's part of U and the rows that eight threads update at a time fit
+/// a last cache of 27.5 MiB together: `(384 + 8 * 240) * 1536` doubles.
 const STRIP: [f64; 2] = [1536.0, 240.0];
 /// Rows of a step in loops over a column.
 const ROWS: usize = 64;
@@ -113,7 +113,7 @@ pub struct Hpl {
     at: At,
     /// The column that is eliminated.
     column: usize,
-    /// The columns that have been eliminated, and by whose rows the others are updated.
+    /// The eliminated columns, by whose rows the others are updated.
     done: std::ops::Range<usize>,
     /// The columns that are to be updated.
     columns: std::ops::Range<usize>,
@@ -205,7 +205,7 @@ impl Hpl {
         self.below(self.column)
     }
 
-    /// The column has been eliminated: the next one of its line, or what is right of that.
+    /// The column has been eliminated: the next one of its line, or the part right of that.
     fn after_column(&mut self) -> Stage {
         self.column += 1;
         let n = self.matrix.n;

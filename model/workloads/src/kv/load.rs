@@ -1,4 +1,4 @@
-//! How the store comes to be in memory: how much, in which order, and by whom.
+//! How the store gets into memory: how much, in which order, and by which threads.
 
 use varve_access::{Kind, Op};
 

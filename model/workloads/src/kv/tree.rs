@@ -1,4 +1,4 @@
-//! The store's tree, real or implicit, and what it holds.
+//! The store's tree, real or implicit, and its contents.
 
 use varve_access::Op;
 
@@ -55,7 +55,7 @@ impl Tree {
         }
     }
 
-    /// Walks to a record that was inserted. The error says what a real tree found instead.
+    /// Walks to a record that was inserted. The error names the record that a real tree found instead.
     pub fn find(&self, record: u64, store: &Store, out: &mut Vec<Op>) -> Result<(), String> {
         match self {
             Tree::Real(tree, _) => {

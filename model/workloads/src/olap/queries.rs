@@ -18,8 +18,8 @@
 //! | `join.directory` | 8 | at random, once for each order that passes and each line |
 //! | `join.entries` | 32 | written in runs, read and added to at random, after the directory |
 //!
-//! Columns are not compressed. A line of memory of a column is read when one of its rows is needed. Engines differ most in
-//! what they execute for a row; the counts here are those of compiled loops without vectors (an assumption).
+//! Columns are not compressed. A line of memory of a column is read when one of its rows is needed. Engines differ most
+//! in the instructions for a row; the counts here are those of compiled loops without vectors (an assumption).
 
 use varve_access::{Kind, Op, Region};
 

@@ -5,7 +5,7 @@ use varve_access::random::mix;
 /// No entry.
 pub const NONE: u64 = u64::MAX;
 
-/// An order that passed the filters, and what its lines add up to.
+/// An order that passed the filters, and the sum of its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its number.

@@ -71,7 +71,7 @@ fn check_district(db: &Db, number: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Conditions 10 and 12 for every customer of a district; returns what they paid since the start.
+/// Conditions 10 and 12 for every customer of a district; returns the sum of their payments since the start.
 fn check_customers(db: &Db, number: usize) -> Result<i64, String> {
     let mut delivered = vec![0i64; CUSTOMERS as usize];
     let mut deliveries = vec![0u16; CUSTOMERS as usize];

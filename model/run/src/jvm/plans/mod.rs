@@ -25,7 +25,7 @@ pub enum By {
         young: bool,
         /// The old generation.
         old: bool,
-        /// Code, metaspace, stacks, and what the machine itself allocates.
+        /// Code, metaspace, stacks, and allocations of the machine itself.
         outside: bool,
     },
     /// A page policy, `name:key=value,...`.

@@ -43,7 +43,7 @@ const ALLOCATION: Param = Param::new(
     "bytes that the program allocates in an interval, at least 1MiB; a program that reports intervals has its own",
 );
 
-/// The least of it, bytes: what is allocated is known by collections.
+/// The least of it, bytes: allocation is known only when collections end.
 const LEAST: u64 = 1 << 20;
 
 fn sampled(values: &Values) -> Result<Sampled, varve_spec::Error> {

@@ -1,4 +1,4 @@
-//! `hot-sites`: sites by what each of their bytes is worth (Olson et al.).
+//! `hot-sites`: sites by the benefit of each of their bytes in fast memory (Olson et al.).
 
 use super::{By, Choose, PlanEntry, densest};
 use crate::catalogue::Live;

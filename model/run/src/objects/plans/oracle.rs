@@ -1,4 +1,4 @@
-//! `oracle`: sites by what this very run shows, which is not known before it.
+//! `oracle`: sites by their counts in this very run, which are not known before it.
 
 use super::{By, Choose, PlanEntry, densest};
 use crate::catalogue::Live;
@@ -7,7 +7,7 @@ use varve_sites::select::Candidate;
 /// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     advised: false,
-    // On a machine the truth is what the profile knows.
+    // On a machine the profile is the truth.
     live: Live::By("run --live --sites"),
     ..PlanEntry::new(
         "oracle",

@@ -34,7 +34,7 @@ const EDGES_AHEAD: u64 = 32;
 pub const LOCAL: usize = 1024;
 
 impl Betweenness {
-    /// Reads what every visit of a vertex starts with: its queue entry and its two row pointers.
+    /// The reads that every visit of a vertex starts with: its queue entry and its two row pointers.
     fn visit(&self, position: usize, u: u32, out: &mut Vec<Op>) {
         let id = self.setting.id as u16;
         out.push(Op::read(self.places.queue.at(position as u64), id, 2));
@@ -47,8 +47,8 @@ impl Betweenness {
         }
     }
 
-    /// Asks the host's cache for what the next vertices of the level will need, and for what the vertex at hand
-    /// leads to: the host would otherwise wait for its own memory most of the time.
+    /// Prefetches into the host's cache the data of the level's next vertices, and of the neighbours of the vertex at
+    /// hand: the host would otherwise wait for its own memory most of the time.
     #[inline]
     fn look_ahead(&self, position: usize, end: usize, low: u64, high: u64) {
         let queue = &self.queue[position..end];
@@ -64,7 +64,7 @@ impl Betweenness {
                 prefetch(&self.vertices, v as usize);
             }
         }
-        // Of the vertex at hand, what the next step will need.
+        // Of the vertex at hand, the data of the next step.
         for &v in self.graph.edges((low + EDGES_AHEAD).min(high), high) {
             prefetch(&self.vertices, v as usize);
         }
