@@ -1,5 +1,5 @@
 //! Today's distance to published measurements, so that it cannot grow unseen. The factors are today's residuals,
-//! rounded up; they are not aims. `docs/calibration.md` says where they come from.
+//! rounded up; they are not aims. `docs/calibration.md` has their sources.
 
 use varve_machine::Machine;
 use varve_machine::calibrate::{Effort, Row, measurements, published, table};

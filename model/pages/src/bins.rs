@@ -85,7 +85,7 @@ impl Bins {
         bin >= self.untouched
     }
 
-    /// Gives `bin` a new heat and says whether it is full; it waits from now.
+    /// Gives `bin` a new heat and sets whether it is full; it waits from now.
     #[inline]
     pub fn set(&mut self, bin: u32, heat: u32, full: bool) {
         if bin < self.untouched {

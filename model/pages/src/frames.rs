@@ -213,7 +213,7 @@ impl Frames {
         }
     }
 
-    /// Gives `frame` back; says whether someone owned it.
+    /// Frees `frame`; returns whether it was taken.
     #[inline]
     pub fn give(&mut self, frame: u32) -> bool {
         let Some(node) = self.node_of(frame) else {

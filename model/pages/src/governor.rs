@@ -97,7 +97,7 @@ impl BandwidthModel {
             };
             let below = first.checked_sub(1).map_or(0.0, |i| points[i].gbps);
             let limit = (below + points[first].gbps) / 2.0;
-            // More DIMMs never sustain less: where a sweep says so, it is its noise.
+            // More DIMMs never sustain less: a sweep in which they do is noisy.
             limits.push(limits.last().map_or(limit, |last| limit.max(*last)));
         }
         BandwidthModel::new(limits)

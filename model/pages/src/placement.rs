@@ -186,7 +186,7 @@ impl Placement {
         self.frames.withhold();
     }
 
-    /// A frame without a page that pages may be moved to. Says whether it is one, and was not offered before.
+    /// A free frame that pages may be moved to. Returns whether it is free, and was not offered before.
     pub fn offer(&mut self, frame: u32) -> bool {
         self.page_in(frame).is_none() && self.frames.give(frame)
     }

@@ -127,7 +127,7 @@ pub enum Data {
     },
 }
 
-/// A level worth seeing: a line across the chart at a value of the y axis.
+/// A level of interest: a line across the chart at a value of the y axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Level {
     /// Name of the level, such as `all hot in DRAM`.
@@ -159,7 +159,7 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis; of a heat map the cells' meaning, of a Gantt chart the lanes'.
     pub y: Axis,
-    /// Levels of the y axis worth a line.
+    /// Levels of the y axis that are drawn as lines.
     #[serde(default)]
     pub levels: Vec<Level>,
     /// Its contents.
@@ -193,7 +193,7 @@ impl Chart {
         self
     }
 
-    /// The same chart with a level of the y axis worth a line.
+    /// The same chart with a level of the y axis drawn as a line.
     pub fn with_level(mut self, name: impl Into<String>, value: f64) -> Chart {
         self.levels.push(Level {
             name: name.into(),

@@ -164,7 +164,7 @@ pub fn all(results: &[StudyResult]) -> String {
     out
 }
 
-/// A page that says which rule of the model moves each value most, if that was asked for.
+/// A page with the rule of the model that moves each value most, if that was asked for.
 ///
 /// ```
 /// use varve_report::{Claim, Sensitivity, StudyResult, markdown};

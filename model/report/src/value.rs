@@ -194,7 +194,7 @@ fn distance(published: f64, ours: f64) -> Agreement {
     let size = published.abs();
     if !error.is_finite() {
         Agreement::Unknown
-    // A hair of slack: 110 against 100 is within 10 %, whatever the last bit says.
+    // A hair of slack: 110 against 100 is within 10 %, whatever the last bit is.
     } else if error <= size * AIM * (1.0 + 1e-9) {
         Agreement::Close
     } else if published * ours > 0.0 && (1.0 / FAR..=FAR).contains(&(ours / published)) {

@@ -118,7 +118,7 @@ impl<By> Catalogue<By> {
             .collect()
     }
 
-    /// The plan that `name` or `name:key=value,...` says.
+    /// The plan of `name` or `name:key=value,...`.
     ///
     /// # Errors
     /// There is no such plan, or a parameter or its value is wrong.
@@ -152,8 +152,8 @@ impl<By> Catalogue<By> {
         })
     }
 
-    /// The plans that a list names. `all` stands for the page policies that are worth comparing, and for every plan of its own that
-    /// has no other name and that `is_able` says can be had.
+    /// The plans that a list names. `all` stands for the page policies that are compared by default, and for every plan
+    /// of its own that has no other name and for which `is_able` returns `true`.
     ///
     /// # Errors
     /// As [`Catalogue::find`].
@@ -191,7 +191,7 @@ pub fn page_policies() -> impl Iterator<Item = &'static policies::Entry> {
         .filter(move |policy| flat.contains(&policy.needs))
 }
 
-/// Those of them that are worth comparing: they may be advised, and are about two memories and not about a cache.
+/// Those of them that are compared by default: they may be advised, and are about two memories and not about a cache.
 pub fn usual_policies() -> impl Iterator<Item = &'static policies::Entry> {
     let cached = Some(policies::Needs::MemoryMode);
     page_policies().filter(move |policy| policy.is_advised(false) && policy.linux != cached)

@@ -115,7 +115,7 @@ pub enum Error {
         /// Its output and phases.
         log: FailureLog,
     },
-    /// A managed program says that it failed, so that its time says nothing.
+    /// A managed program reports that it failed, so that its time has no meaning.
     #[error("{file}: the program ended with exit code {code}; see what it wrote above")]
     Exit {
         /// Its file.

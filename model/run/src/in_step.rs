@@ -23,8 +23,8 @@ const OPEN: usize = 16;
 pub struct InStep(Option<Arc<SharedTrace>>);
 
 impl InStep {
-    /// Runs of which each replays a trace, or does something else, made `workers` at a time. They go in step if all replay the same
-    /// one; whether it can be read, each of them says.
+    /// Runs of which each replays a trace, or does something else, made `workers` at a time. They go in step if all
+    /// replay the same one; each of them reports an error if the trace cannot be read.
     pub fn of<'a>(traces: impl Iterator<Item = Option<Replayed<'a>>>, workers: usize) -> InStep {
         let traces: Option<Vec<Replayed>> = traces.collect();
         let traces = traces.unwrap_or_default();

@@ -40,7 +40,7 @@ impl PlacedMember {
     /// memory in bytes. It takes `bytes` in all; the profile's sites are scaled to that.
     ///
     /// # Errors
-    /// The trace cannot be read, or the plan does not go by sites.
+    /// The trace cannot be read, or the plan does not place by sites.
     pub fn native(
         trace: &Path,
         profile: &native::Profile,

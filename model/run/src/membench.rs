@@ -91,7 +91,7 @@ fn ranges(regions: &[Region], wanted: impl Fn(&str) -> bool) -> String {
 /// The model of bandwidth from a sweep: at each delay the run with all DIMMs, and those with 1, 2, ... hot ones.
 ///
 /// # Errors
-/// A sweep that says nothing.
+/// A sweep from which no bandwidth model can be made.
 pub fn bandwidth_model(
     sweep: &[(&RunResult, Vec<&RunResult>)],
 ) -> Result<BandwidthModel, ModelError> {

@@ -127,7 +127,7 @@ pub enum Role {
     Meant,
     /// Others are compared with it.
     Base,
-    /// Others go by it, and it was not asked for.
+    /// Others depend on it, and it was not asked for.
     Hidden,
 }
 

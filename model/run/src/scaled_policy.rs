@@ -9,7 +9,7 @@
 use varve_machine::Machine;
 use varve_pages::{Placement, policies};
 
-/// The parameter that says how much smaller a program is than the one that it stands for.
+/// The parameter for the size of the program that a run stands for, in times of the recorded one.
 const SCALE: &str = "scale";
 
 /// A policy's specification for a run with `budget` of the `whole` bytes of fast memory that the machine has. Given
@@ -23,7 +23,7 @@ pub fn for_run(spec: &str, whole: u64, budget: u64) -> String {
     }
 }
 
-/// The machine for a policy with a scale: samples and moves cost as many times less.
+/// The machine for a policy with a scale: samples and moves cost less by it.
 pub fn machine_for(spec: &str, machine: &mut Machine) {
     let scale = scale(spec) as f64;
     let os = &mut machine.os;

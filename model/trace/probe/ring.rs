@@ -31,7 +31,7 @@ pub const RUN_ADDRESSES: usize = 60;
 pub const MARGIN: usize = RUN_ADDRESSES + 4;
 /// Entries in the site table.
 pub const SITES: usize = 1 << 22;
-/// Bytes for the text that says which file is mapped where.
+/// Bytes for the text about mapped files.
 pub const MODULE_BYTES: usize = 4 << 20;
 /// Callers of an allocation that compiled code reports, at most.
 pub const CALLERS: usize = 4;
@@ -44,7 +44,7 @@ pub const STACK: usize = 16;
 
 /// Head of a run of QEMU: code whose accesses are known from its sites. Bits 0-31 are the number of the site of its
 /// first access, bits 32-47 the instructions of blocks without any access before it, bits 48-53 how many leaders its sites
-/// have. As many addresses follow.
+/// have. The addresses of the leaders follow.
 pub const RUN: u64 = 1 << 63;
 pub const RUN_COUNT_SHIFT: u32 = 48;
 pub const RUN_COUNT: u64 = 63;
@@ -570,7 +570,7 @@ impl Shared {
         self.put(number, EVENT_EXIT, &[tick]);
         self.publish(number);
         self.header().running.fetch_sub(1, AcqRel);
-        // SAFETY: the slot is the calling thread's until it says that it has ended.
+        // SAFETY: the slot is the calling thread's until it reports its end.
         unsafe { (*self.slot(number)).state.store(ENDED, SeqCst) };
         self.ring();
     }
@@ -598,7 +598,7 @@ impl Shared {
         None
     }
 
-    /// The process says whether it is about to become another program.
+    /// The process reports whether it is about to become another program.
     pub fn set_replaced(&self, pid: u32, replaced: bool) {
         if let Some(entry) = self.process(pid) {
             entry.replaced.store(u32::from(replaced), SeqCst);

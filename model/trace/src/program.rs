@@ -204,12 +204,12 @@ impl TraceProgram {
     ///
     /// # Errors
     /// The file cannot be read, is no trace, or is cut off before its first block is whole. One that is cut later is
-    /// replayed as far as it goes, and [`Program::failure`] says where it stops.
+    /// replayed as far as it goes, and [`Program::failure`] reports where it stops.
     pub fn open(path: &Path) -> Result<TraceProgram, TraceError> {
         TraceProgram::new(&SharedTrace::open(path, 1, false)?, 0, false)
     }
 
-    /// The same, and [`Program::code`] says which functions run, if the trace does.
+    /// The same, and [`Program::code`] reports which functions run, if the trace has them.
     ///
     /// # Errors
     /// As [`TraceProgram::open`].
@@ -217,8 +217,9 @@ impl TraceProgram {
         TraceProgram::new(&SharedTrace::open(path, 1, true)?, 0, true)
     }
 
-    /// One of several programs that replay a trace, each from its beginning and in a thread of its own. Waits until it may begin;
-    /// [`Program::fill`] may wait for the others. With `code` it says which functions run, if the trace does and was opened so.
+    /// One of several programs that replay a trace, each from its beginning and in a thread of its own. Waits until it
+    /// may begin; [`Program::fill`] may wait for the others. With `code` it reports which functions run, if the trace
+    /// has them and was opened so.
     ///
     /// # Errors
     /// As [`TraceProgram::open`].

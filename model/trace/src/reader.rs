@@ -278,7 +278,7 @@ impl TraceReader {
         &self.path
     }
 
-    /// Whether it says which functions ran.
+    /// Whether it has the functions that ran.
     pub fn has_code(&self) -> bool {
         self.templates.have_functions()
     }

@@ -27,7 +27,7 @@ pub struct CallSite {
     pub module: String,
     /// Offset in that file, or the address itself when there is no module.
     pub offset: u64,
-    /// Function and offset in it, such as `main+0x1c`, when the file says so. Demangled since version 3.
+    /// Function and offset in it, such as `main+0x1c`, if the file has them. Demangled since version 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
     /// The same place as the file counts addresses (link-time).

@@ -47,7 +47,7 @@ impl Limit {
         })
     }
 
-    /// Work that `thread` may still do when its clock says `now`; 0 when it is to end. At most `want`.
+    /// Work that `thread` may still do at `now` of its clock; 0 when it is to end. At most `want`.
     #[inline]
     pub fn allow(&mut self, thread: usize, now: u64, want: u64) -> u64 {
         let state = &mut self.threads[thread];

@@ -1,4 +1,4 @@
-//! x86-64: SSE2, which all have, and AVX2 with BMI where the processor says so.
+//! x86-64: SSE2, which all have, and AVX2 with BMI where the processor has them.
 
 use crate::model::host::{Level, Work};
 

@@ -295,7 +295,7 @@ impl Cache {
         Some((record, dirty, tags, way))
     }
 
-    /// Makes the line clean and says whether it was dirty (a write-back that keeps the line).
+    /// Makes the line clean. Returns whether it was dirty (a write-back that keeps the line).
     pub fn clean(&mut self, line: u64) -> bool {
         let Some((record, dirty, _, way)) = self.way(line) else {
             return false;
@@ -336,7 +336,7 @@ fn forward_wide(words: &mut [u32], way: u32) {
     set_wide(words, above | below << 5 | way as u128);
 }
 
-/// Makes the least recent way of a wide set the most recent, and says which it is.
+/// Makes the least recent way of a wide set the most recent, and returns it.
 fn turn_wide(words: &mut [u32], least: u32) -> u32 {
     let order = wide(words);
     let way = (order >> least) & 31;

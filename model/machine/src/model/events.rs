@@ -162,7 +162,7 @@ impl Events {
         }
     }
 
-    /// Zeroes the next bytes of a frame, and says when others follow.
+    /// Zeroes the next bytes of a frame, and returns when others follow.
     fn zero_piece(&mut self, mut z: Zeroing, s: &mut Shared) {
         if z.bytes >> s.page_shift != 0 {
             self.counts.zeroed += z.bytes;

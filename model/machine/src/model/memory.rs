@@ -318,7 +318,7 @@ impl Memory {
         self.node(physical).socket
     }
 
-    /// Is the address in fast memory, as far as its node says?
+    /// Is the address in fast memory, by its node?
     pub fn is_fast(&self, physical: u64) -> bool {
         matches!(self.node(physical).backing, Backing::Dram | Backing::Cached)
     }

@@ -564,7 +564,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Gives pages back: `size` times 4 KiB from `address` on.
+    /// Unmaps pages: `size` times 4 KiB from `address` on.
     fn unmap(&mut self, i: usize, address: u64, size: u16) {
         let space = self.threads[i].space;
         let tag = (space as u64) << (table::ADDRESS_BITS - self.shared.page_shift);

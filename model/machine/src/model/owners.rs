@@ -40,7 +40,7 @@ pub struct Ledger {
     counts: Vec<OwnerCounts>,
     /// Waits by number of the code, ps.
     code: Vec<Ps>,
-    /// Where in the ops at hand the thread comes to other code, as [`Program::code`](varve_access::Program::code) says it.
+    /// Where in the ops at hand the thread comes to other code, from [`Program::code`](varve_access::Program::code).
     steps: Vec<(u32, u32)>,
     /// The next of them.
     next: usize,

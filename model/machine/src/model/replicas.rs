@@ -112,8 +112,8 @@ struct Other {
     spans: usize,
     /// Its lines that wait until memory takes them.
     leaving: Entries,
-    /// Its fills that wait for room among these: at most as many as a core has stores in flight, since mostly stores
-    /// push dirty lines out.
+    /// Its fills that wait for room among these: at most the store misses of a core, since mostly stores push dirty
+    /// lines out.
     fills: Entries,
 }
 

@@ -282,7 +282,7 @@ impl model::Owners for One {
 
 #[test]
 fn the_code_waits_that_asked_for_the_line() {
-    // Turns of 1000 ops that chase pointers all over memory, and of as many that stay in the first level.
+    // Turns of 1000 ops that chase pointers all over memory, and of 1000 that stay in the first level.
     let chase = random(Kind::Read, 1 << 30, 20_000, 7);
     let near = (0..20_000).map(|at| Op::read((1 << 32) + at % 8 * 64, 8, 8));
     let mut ops: Vec<Op> = chase.into_iter().map(Op::after_load).collect();

@@ -104,8 +104,8 @@ pub struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Zeroes bytes of a page from `now` on, by stores that go by the caches; returns when that is done. `by`: a thread that waits for
-    /// it, and its instructions.
+    /// Zeroes bytes of a page from `now` on, by stores that bypass the caches; returns when that is done. `by`: a
+    /// thread that waits for it, and its instructions.
     pub fn zero(&mut self, now: Ps, first: u64, bytes: u64, by: Option<(u32, u64)>) -> Ps {
         let by = By {
             socket: self.memory.socket_of(first),

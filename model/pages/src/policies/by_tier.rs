@@ -17,8 +17,8 @@ pub struct ByTier {
 }
 
 impl ByTier {
-    /// With the nodes of slow and of fast memory in the order in which they are filled. `wants_fast` says of a virtual page number
-    /// whether that page is to be in fast memory.
+    /// With the nodes of slow and of fast memory in the order in which they are filled. `wants_fast` returns whether a
+    /// virtual page number is to be in fast memory.
     pub fn new(
         nodes: [Vec<usize>; 2],
         wants_fast: impl Fn(u64) -> bool + Send + 'static,

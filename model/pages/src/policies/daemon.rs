@@ -7,9 +7,9 @@ use varve_spec::{Error, Param, Values, Want};
 
 use crate::heat::Thresholds;
 
-/// The parameter that says how many accesses there are to a sample.
+/// The parameter for the number of accesses per sample.
 pub const SAMPLE_PERIOD: &str = "sample-period";
-/// The parameter that says how often a daemon wakes.
+/// The parameter for the period of a daemon.
 pub const PERIOD: &str = "period";
 
 /// The parameters, each with its source.

@@ -44,7 +44,7 @@ pub struct Entry {
     pub live: Live,
     /// Its inputs besides first touches of pages.
     pub observes: &'static [Observed],
-    /// The parameter that says how often it wakes, of those that do.
+    /// The parameter for the period of its daemon, if it has one.
     pub period: Option<&'static str>,
     /// Its own parameters; [`SCALE`] comes on top.
     pub params: &'static [Param],

@@ -112,7 +112,7 @@ impl HotSet {
         self.sockets[socket].fast_hot -= u64::from(old == FAST_HOT);
     }
 
-    /// Puts the page in `frame` where its heat says; it keeps its place when it is there already.
+    /// Puts the page in `frame` in the list of its heat; it keeps its place when it is there already.
     fn sort(&mut self, frames: &Frames, frame: u32) {
         let home = match (frames.is_fast(frame), self.heat.is_hot(frame)) {
             (true, false) => FAST_COLD,

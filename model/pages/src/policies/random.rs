@@ -69,7 +69,7 @@ struct Shuffled {
 }
 
 impl Random {
-    /// Runs of `run` frames (at least one), in the order that `seed` says.
+    /// Runs of `run` frames (at least one), in the order that `seed` draws.
     pub fn new(topology: &Topology, run: u32, seed: u64) -> Random {
         let nodes = topology.nodes.iter().map(|node| Shuffled {
             order: vec![0; node.frames.div_ceil(run.max(1)) as usize],

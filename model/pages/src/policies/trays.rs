@@ -237,7 +237,7 @@ impl Meter {
 }
 
 impl TrayPolicy {
-    /// Pages of the colours that `colour` says.
+    /// Pages of the colours that `colour` returns.
     pub fn new(trays: Trays, colour: ColourOf, meter: Option<Meter>, tick: u64) -> TrayPolicy {
         TrayPolicy {
             trays,

@@ -20,8 +20,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// Runs, which are JSON objects, as columns whose names and units are those of the JSON. `names` are those of runs: elements of
-    /// lists have them in a column that is called as `rows_are` says.
+    /// Runs, which are JSON objects, as columns whose names and units are those of the JSON. `names` are those of runs:
+    /// elements of lists have them in a column named `rows_are`.
     ///
     /// # Errors
     /// A run that is no object.
@@ -89,7 +89,7 @@ fn flatten(prefix: &str, object: &Map<String, Value>, out: &mut Flat) {
         let name = format!("{prefix}{key}");
         match value {
             Value::Object(inner) => flatten(&format!("{name}."), inner, out),
-            // Says nothing about the rows of a file that it would be alone in.
+            // An empty list has no rows for a file of its own.
             Value::Array(list) if list.is_empty() => {}
             value => out.push((name, value.clone())),
         }

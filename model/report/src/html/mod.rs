@@ -16,7 +16,7 @@ use crate::pictures::Beside;
 use crate::study::check_charts;
 use crate::{Chart, Error, Origin, RunReport, RunTable, StudyResult, svg};
 
-/// Nothing may be loaded, whatever a text in the results says.
+/// Nothing may be loaded, whatever text the results contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 /// The width that charts are drawn for on a desk and on a phone, in pixels.
 const DESK: f64 = 768.0;

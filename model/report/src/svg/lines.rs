@@ -75,7 +75,7 @@ pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup)
     page.close();
 }
 
-/// A horizontal axis ends where its data ends: empty space there says nothing.
+/// A horizontal axis ends where its data ends: empty space there has no meaning.
 fn unrounded(axis: &Axis, series: &[Series]) -> Axis {
     let ends = series.iter().flat_map(|s| s.points().map(|p| p.0));
     let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| {

@@ -13,7 +13,7 @@ const LEAF: usize = 1 << 18;
 const ROOTS: usize = 1 << 18;
 /// Bits of a site's number.
 const SITE_BITS: u32 = 19;
-/// Says that a page's entry is the number of a [`Fine`] page.
+/// Marks a page's entry as the number of a [`Fine`] page.
 const FINE: u64 = 1 << 63;
 
 /// The most sites that the map can distinguish.

@@ -8,7 +8,7 @@ use varve_sites::native::{Key, Profile, stale};
 /// The part of its memory that a profile must know of a program, %.
 const LEAST: f64 = 50.0;
 
-/// A profile that plans go by.
+/// A profile for the decisions of plans.
 pub struct Known<'a> {
     /// The profile.
     pub profile: &'a Profile,

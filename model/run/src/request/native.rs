@@ -31,7 +31,8 @@ pub struct NativeRequest {
     /// Plans: `None` are all that go with the machine, and fast memory without a given size is a quarter of the
     /// program's memory.
     pub plans: Plans,
-    /// The profile of another run that [`Plans::profile`] names, which plans by site go by; `None`: they go by this very run.
+    /// The profile of another run that [`Plans::profile`] names, for plans by site; `None`: they use the counts of this
+    /// very run.
     pub profile: Option<Profile>,
     /// Whether that profile is of another build of the program.
     pub stale: Stale,
@@ -218,7 +219,7 @@ pub struct NativeRuns {
     own: Seen,
     /// Sites as plans know them: by the profile, if there is one.
     known: Seen,
-    /// By run after the first ones, the fast memory of each site; none of plans that do not go by sites.
+    /// By run after the first ones, the fast memory of each site; `None` for plans that do not place by sites.
     quotas: Vec<Option<Quotas>>,
 }
 

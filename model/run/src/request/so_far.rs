@@ -87,7 +87,7 @@ impl SoFar {
         self.runs[run].now.1
     }
 
-    /// The time of a run over that of the first, for as many accesses as both have made; nothing before that says much.
+    /// The time of a run over that of the first, for the accesses that both have made; `None` while these are few.
     pub fn beside_first(&self, run: usize) -> Option<f64> {
         let (first, run) = (self.runs.first()?, self.runs.get(run)?);
         let accesses = first.now.0.min(run.now.0);

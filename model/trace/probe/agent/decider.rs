@@ -35,8 +35,8 @@ impl Decider {
         })
     }
 
-    /// Reports the program's progress, and moves the old generation if the answer says so. At most `old_bytes` bytes of
-    /// each of its ranges are in use.
+    /// Reports the program's progress, and moves the old generation if the answer is a move. At most `old_bytes` bytes
+    /// of each of its ranges are in use.
     ///
     /// # Errors
     /// The deciding process has closed the socket.

@@ -134,7 +134,7 @@ impl Jvmti {
         call!(self.0, 141, (*const u64) -> c_int, (capabilities.as_ptr())) == 0
     }
 
-    /// Gives capabilities back, so that others may have them.
+    /// Relinquishes capabilities, so that others may have them.
     pub fn give_up(self, given: &[u32]) {
         let capabilities = set(given);
         // RelinquishCapabilities
@@ -368,7 +368,7 @@ impl Jni {
         self.unless_thrown(weak)
     }
 
-    /// Gives back a weak reference.
+    /// Deletes a weak reference.
     pub fn forget_weak(self, weak: Handle) {
         // DeleteWeakGlobalRef
         call!(self.0, 227, (Handle) -> (), (weak));
@@ -404,7 +404,7 @@ impl Jni {
         Some(text)
     }
 
-    /// Gives back a reference of this call.
+    /// Deletes a reference of this call.
     pub fn forget(self, object: Handle) {
         // DeleteLocalRef
         call!(self.0, 23, (Handle) -> (), (object));

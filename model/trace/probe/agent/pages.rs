@@ -99,7 +99,7 @@ fn move_pages(pages: &[u64], to: Option<&[c_int]>) -> Option<Vec<c_int>> {
     (asked >= 0).then_some(status)
 }
 
-/// Bytes of a range that are in memory, by node, as the kernel says. Of a very large one some pages stand for all.
+/// Bytes of a range that are in memory, by node, from the kernel. Of a very large one some pages stand for all.
 pub fn positions(range: &Range) -> BTreeMap<i32, u64> {
     let mut found = BTreeMap::new();
     let first = range.start.next_multiple_of(PAGE);

@@ -94,12 +94,12 @@ static mut SHARED: Shared = Shared { base: null_mut() };
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// Nothing is recorded any more: a forked child found no place.
 static DEAF_FOREVER: AtomicBool = AtomicBool::new(false);
-/// The process was another program before; its first thread says so.
+/// The process was another program before; its first thread reports that.
 static REPLACED: AtomicBool = AtomicBool::new(false);
 static MODULES_WRITTEN: AtomicBool = AtomicBool::new(false);
 /// Words of QEMU's command line before the program; 0 when other programs are not to be followed.
 static WORDS: AtomicU32 = AtomicU32::new(0);
-/// The program says when it is recorded.
+/// The program marks when it is recorded.
 static MARKED: AtomicBool = AtomicBool::new(false);
 /// Parts of the run may be left out.
 static PARTS: AtomicBool = AtomicBool::new(false);

@@ -30,7 +30,7 @@ macro_rules! wrap {
 
 /// Bytes up to and with the final zero, but at most `most`.
 fn length(text: *const c_char, most: usize) -> usize {
-    // SAFETY: the program says that a string is here, as long as `most` at most; read byte by byte to its end.
+    // SAFETY: the program guarantees a string here, of at most `most` bytes; read byte by byte to its end.
     (0..most)
         .find(|&at| unsafe { text.add(at).read() } == 0)
         .map_or(most, |zero| zero + 1)

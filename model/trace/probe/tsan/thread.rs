@@ -35,7 +35,7 @@ unsafe extern "C" {
 /// The shared memory; null when the program runs alone.
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static STARTED: AtomicBool = AtomicBool::new(false);
-/// The process was another program before; its first thread says so.
+/// The process was another program before; its first thread reports that.
 static REPLACED: AtomicBool = AtomicBool::new(false);
 /// The number of this process.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -137,10 +137,10 @@ extern "C" fn after_fork_in_child() {
     }
 }
 
-/// This process is about to become another program, or so it says.
+/// This process has reported that it is about to become another program.
 static REPLACING: AtomicBool = AtomicBool::new(false);
 
-/// The process says that it becomes another program.
+/// Reports that the process becomes another program.
 pub fn replacing() {
     REPLACING.store(true, Relaxed);
     shared().set_replaced(pid(), true);

@@ -2,8 +2,7 @@
 //!
 //! | file | included by | contents |
 //! |---|---|---|
-//! | `x86_64/recorder.rs` | this crate | which programs can be recorded, the emulator for them, the form of a call
-//! instruction |
+//! | `x86_64/recorder.rs` | this crate | programs that can be recorded, their emulator, the form of call instructions |
 //! | `x86_64/futex.rs` | `probe/ring.rs`: this crate and all probes | the number of a system call |
 //! | `x86_64/decode.rs` | `probe/qemu` | the effect of an instruction on memory and registers |
 //! | `x86_64/guest.rs` | `probe/qemu` | the numbers of a program's system calls |

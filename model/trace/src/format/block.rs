@@ -27,7 +27,7 @@ pub struct FileHeader {
     pub source: String,
     /// How the source counts instructions, in one sentence.
     pub instructions: String,
-    /// Anything else worth keeping: the program's version, the host, the day.
+    /// Anything else of interest: the program's version, the host, the day.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
     /// Which part of the run is in it; none: all.

@@ -36,6 +36,6 @@ pub(super) fn width_class(value: i64) -> u8 {
     CLASSES[zeros as usize % 64]
 }
 
-/// Why coded ops cannot be read: the block says more than it holds, or names a kind that does not exist.
+/// Why coded ops cannot be read: the block claims more than it holds, or names a kind that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadOps;

@@ -130,7 +130,7 @@ impl Templates {
         Some(self.list.len() as u32 - 1)
     }
 
-    /// The function that a template is of, if it says so.
+    /// The function that a template is of, if it has one.
     #[inline(always)]
     fn function(&self, number: u32) -> Option<u32> {
         let told = self.functions.get((number as usize).checked_sub(1)?)?;
@@ -216,8 +216,8 @@ impl Templates {
     }
 }
 
-// How a run says which template it is of: the one that came last after the same few runs, the one that came last after
-// the same run, or a number in the column of numbers; then also with more instructions before its first op.
+// How a run names its template: the one that came last after the same few runs, the one that came last after the same
+// run, or a number in the column of numbers; then also with more instructions before its first op.
 pub(crate) const LONG: u8 = 0;
 pub(crate) const SHORT: u8 = 1;
 pub(crate) const NUMBER: u8 = 2;
@@ -300,7 +300,7 @@ impl Columns {
     }
 }
 
-/// Bytes in the column of numbers, by how a run says which template it is of.
+/// Bytes in the column of numbers, by how a run names its template.
 const NUMBER_BYTES: [u8; 4] = [0, 0, 4, 8];
 
 /// A run of a template, all but its addresses.

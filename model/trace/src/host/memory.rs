@@ -209,7 +209,7 @@ impl SharedMemory {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// Sleeps until a probe rings, unless `ready` says that there is something already; at most `milliseconds`.
+    /// Sleeps until a probe rings, unless `ready` returns that there is something already; at most `milliseconds`.
     pub fn sleep_unless(&self, milliseconds: u32, ready: impl Fn(&SharedMemory) -> bool) {
         let header = self.header();
         let bell = header.bell.load(SeqCst);

@@ -109,7 +109,7 @@ impl<W: Write> Sink<W> {
         Ok(())
     }
 
-    /// Says of which functions the templates are that have just been written.
+    /// Names the functions of the templates that have just been written.
     fn name_functions(&mut self, memory: &SharedMemory, registry: &Registry) {
         self.update_modules(memory);
         for number in self.next_template..registry.templates.next() {

@@ -266,7 +266,7 @@ pub(super) fn run_ops(
     (ops, after)
 }
 
-/// The same for an access about which the site says nothing.
+/// The same for an access that its site does not describe.
 pub(super) fn single_op(
     site: &Site,
     number: u32,

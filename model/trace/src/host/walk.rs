@@ -17,7 +17,7 @@ use front::{
 };
 use varve_access::{Kind, Op};
 
-/// An event as the probe says it: call sites are still addresses.
+/// An event as the probe reports it: call sites are still addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RawEvent {
     /// Callers, the innermost first; the first 0 ends them.
@@ -105,7 +105,7 @@ pub(super) trait Runs {
     fn next_block(&mut self);
 }
 
-/// Up to as many instructions of code without accesses make templates of their own; more are said with the run.
+/// Instructions of code without accesses in a template of its own, at most; a run reports more of them itself.
 const MOST_LEAD: u64 = 64;
 /// Processes have their own bits 41 to 47 in the addresses of a trace: all numbers of these bits but 0.
 const SPACES: u32 = 127;
@@ -419,7 +419,7 @@ impl Walker {
         self.code(&known, more, registry, addresses, out);
     }
 
-    /// Makes room, and says how the thread was left and how many instructions come before the next op.
+    /// Makes room, and returns the state of the thread after the last run and the instructions before the next op.
     fn before(
         &mut self,
         pending: u64,
@@ -480,7 +480,7 @@ impl Walker {
             .count();
         *at += there;
         if there == wanted {
-            // a head that says another number is damaged
+            // a head with another number is damaged
             let head = match wanted as u64 == head >> RUN_COUNT_SHIFT & RUN_COUNT {
                 true => head,
                 false => 0,
@@ -500,7 +500,7 @@ impl Walker {
         self.put_number(0, number, more, registry, &left[..there], out);
     }
 
-    /// An access about which the site says nothing, with the pieces of a vector and the store of an instruction that has
+    /// An access that its site does not describe, with the pieces of a vector and the store of an instruction that has
     /// loaded from the same place put together.
     #[cold]
     fn qemu_single(

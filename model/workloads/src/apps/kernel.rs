@@ -68,7 +68,7 @@ impl App {
             .map(|i| layout.array(&format!("array {i}"), lines, LINE))
             .collect();
         let table = (table_bytes > 0).then(|| layout.array("table", table_bytes / LINE, LINE));
-        // Without arrays a pass is as many accesses as the table has lines.
+        // Without arrays a pass has one access per line of the table.
         let steps = match (walked, table) {
             (0, Some(t)) => t.len / u64::from(shape.per_step.max(1)),
             _ => lines,

@@ -36,7 +36,7 @@ const PAGE: u64 = 4096;
 /// | `build.kept`, `build.squeezed` | id × n, 8 × (n + 1) | while squeezing |
 /// | `csr.neighbours`, `csr.index` | id × directed edges, 8 × (n + 1) | for good |
 ///
-/// So most of what is allocated at the peak is gone, and its frames free again, when the timed loop starts.
+/// So most of the memory allocated at the peak is gone, and its frames free again, when the timed loop starts.
 /// The scattered placement touches the pages of `build.neighbours` in a scattered order (page numbers times a
 /// constant, modulo their number), which stands for the order in which random edges reach random rows.
 #[derive(Clone, Debug)]

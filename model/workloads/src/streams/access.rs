@@ -16,7 +16,7 @@ use crate::steady::{Kernel, Steady};
 use varve_access::random::Rng;
 use varve_spec::{Error, Param, Values, Want};
 
-/// Bytes per op: one cache line. A larger block is as many ops in a row.
+/// Bytes per op: one cache line. A larger block is several ops in a row.
 const LINE: u64 = 64;
 
 /// Instructions per line: two 32-byte vector accesses; the block's address and loop follow.

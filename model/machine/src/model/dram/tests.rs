@@ -128,7 +128,7 @@ impl RefChannel {
         }
     }
 
-    /// Issues one command; a column access takes its request from the queue and says when its data is there.
+    /// Issues one command; a column access takes its request from the queue and returns when its data is there.
     fn one_command(&mut self, now: u64, waiting: &mut VecDeque<Place>, busy: usize) -> Option<u64> {
         let seen = waiting.len().min(self.queue.saturating_sub(busy).max(1));
         for i in 0..seen {

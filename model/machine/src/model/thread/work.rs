@@ -97,7 +97,7 @@ impl Work for Instructions<'_, '_> {
     }
 }
 
-/// An op that goes by the caches, [`Thread::write_through`].
+/// An op that bypasses the caches, [`Thread::write_through`].
 pub(super) struct WriteThrough<'t, 's>(pub &'t mut Thread, pub &'t mut Shared<'s>, pub Op);
 
 impl Work for WriteThrough<'_, '_> {

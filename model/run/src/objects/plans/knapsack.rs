@@ -1,4 +1,4 @@
-//! `knapsack`: whole sites that together are worth most (Olson et al.).
+//! `knapsack`: the whole sites with the largest total benefit (Olson et al.).
 
 use super::{By, Choose, PlanEntry, quotas_of};
 use crate::catalogue::Live;

@@ -82,7 +82,7 @@ pub const USUAL: &str = "hot-sites";
 /// A plan that chooses sites, as placing objects on this machine wants it.
 ///
 /// # Errors
-/// There is no such plan, or it does not go by sites.
+/// There is no such plan, or it does not place by sites.
 pub fn site_plan(spec: &str) -> Result<Plan, Error> {
     let plan = PLANS.find(spec)?;
     match plan.by.is_by_site() {

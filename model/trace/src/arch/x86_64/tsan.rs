@@ -51,7 +51,7 @@ pub fn is_over() -> bool {
     over != 0
 }
 
-/// Says so.
+/// Sets that the thread is over.
 pub fn set_over() {
     // SAFETY: writes the calling thread's own word.
     unsafe {
@@ -98,7 +98,7 @@ pub fn depth() -> usize {
 /// `place` is below [`LEVELS`].
 pub unsafe fn caller(place: usize) -> usize {
     let caller: usize;
-    // SAFETY: reads the calling thread's own words; the place is among them, as the caller says.
+    // SAFETY: reads the calling thread's own words; the caller guarantees that the place is among them.
     unsafe {
         asm!("mov {}, qword ptr fs:[{}*8+varve_thread@TPOFF+24]", out(reg) caller, in(reg) place, options(nostack, readonly, preserves_flags))
     };
