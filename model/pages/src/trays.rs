@@ -160,7 +160,7 @@ impl DimmMap {
                     return Err(wrong("no whole number of pages"));
                 }
                 if base + bytes > end * page {
-                    return Err(wrong("larger than what is left of the socket's DRAM"));
+                    return Err(wrong("larger than the rest of the socket's DRAM"));
                 }
                 dimms.push(Dimm {
                     socket: node.socket,

@@ -49,7 +49,7 @@ impl<By> Entry<By> {
             params: &[],
             advised: true,
             alias: None,
-            live: Live::No("no file of it says how"),
+            live: Live::No("no way is known"),
             make,
         }
     }

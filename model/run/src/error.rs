@@ -38,7 +38,7 @@ pub enum Error {
     Scale(u32),
     /// No policy goes with the machine.
     #[error(
-        "no page policy named in `{0}` goes with this machine; `varve policy` lists them with what each needs"
+        "no page policy named in `{0}` goes with this machine; `varve policy` lists them with the needs of each"
     )]
     NoPolicy(String),
     /// A heap plan wants two memories, or DIMMs that pages can be put on.

@@ -15,7 +15,7 @@ pub enum TraceError {
     },
     /// The disk filled up while recording.
     #[error(
-        "{path}: the disk is full after {bytes} bytes of trace ({ops} ops); what was recorded up to there stays readable"
+        "{path}: the disk is full after {bytes} bytes of trace ({ops} ops); the recorded part stays readable"
     )]
     DiskFull {
         /// The file.

@@ -123,7 +123,7 @@ pub(crate) fn decode_block(
     block.code.clear();
     let events = raw
         .get(header.op_bytes as usize..length)
-        .ok_or("the block is shorter than its header says")?;
+        .ok_or("the block is shorter than in its header")?;
     let count = header.ops as usize;
     match header.kind {
         BlockKind::Ops => decoder.decode(raw, count, &mut block.ops),

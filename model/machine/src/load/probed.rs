@@ -107,7 +107,7 @@ impl Machine {
             "controller.overhead_ns",
             Some(p.dram.read_ns),
             100.0,
-            "ns of a random read, less what is known of its way",
+            "ns of a random read, less the known parts of its latency",
         );
         let overhead_ns = (read_ns - tlb_ns - llc.ns - row_ns - burst_ns - refresh_ns).max(1.0);
         let read_gbps = sources.measured(
@@ -156,7 +156,7 @@ impl Machine {
                 "cxl.link_ns",
                 Some(s.read_ns),
                 250.0,
-                "ns of a random read, less what is known of its way",
+                "ns of a random read, less the known parts of its latency",
             );
             let read = sources.measured(
                 "cxl.read_gbps",

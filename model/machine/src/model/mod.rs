@@ -427,7 +427,7 @@ impl<'a> Model<'a> {
             {
                 let name = program.name();
                 return Err(RunError::Program(format!(
-                    "{name}: no window of the sample is longer than what warms caches; sample more of the run, or record it whole"
+                    "{name}: no window of the sample is longer than its warm-up of caches; sample more of the run, or record it whole"
                 )));
             }
         }

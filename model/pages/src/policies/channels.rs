@@ -12,7 +12,7 @@ pub const ENTRY: Entry = Entry {
     live: Live::Frames,
     ..Entry::new(
         "channels",
-        "pages in turn over all DIMMs: what channel interleaving does, by pages",
+        "pages in turn over all DIMMs, as channel interleaving does, by pages",
         |_, topology| {
             let trays = Trays::new(&DimmMap::of(topology)?, 0, None)?;
             let policy = TrayPolicy::new(trays, Box::new(|f| (Colour::Hot, f.socket)), None, 0);

@@ -11,7 +11,7 @@ pub const ENTRY: Entry = Entry {
     live: Live::Nodes,
     ..Entry::new(
         "slow",
-        "slow memory only: what DRAM is worth",
+        "slow memory only, to show the benefit of DRAM",
         |_, topology| {
             let policy = Only::new(topology, false);
             Ok((Frames::in_order(topology), Box::new(policy)))

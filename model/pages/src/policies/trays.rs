@@ -39,7 +39,7 @@ pub const ENTRY: Entry = Entry {
             "map",
             Want::Ranges,
             "0+0",
-            "DIMMs as ranges of physical addresses of the machine at full size, in the order of their use; 0+0: what the machine's file says",
+            "DIMMs as ranges of physical addresses of the machine at full size, in the order of their use; 0+0: those of the machine's file",
         ),
         LIMIT,
         MODEL,

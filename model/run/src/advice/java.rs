@@ -45,7 +45,7 @@ pub(crate) fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> 
         _ => "",
     };
     Some(format!(
-        "Of what threads wait longer in slow memory, {}{hint}.",
+        "Of the additional waiting time in slow memory, {}{hint}.",
         named.join(", ")
     ))
 }
@@ -83,7 +83,7 @@ mod tests {
         ]);
         assert_eq!(
             why(&dram, &slow).unwrap(),
-            "Of what threads wait longer in slow memory, 70 % is for old objects, 30 % for young objects."
+            "Of the additional waiting time in slow memory, 70 % is for old objects, 30 % for young objects."
         );
         assert_eq!(why(&dram, &dram), None);
     }

@@ -283,7 +283,7 @@ impl NativeRuns {
                 (counts.fast_ns, counts.slow_ns) = (0, 0);
             }
             self.notes.push(format!(
-                "Sites count by their misses: what they cost in slow memory is not known, since `{SLOW}` did not run."
+                "Sites count by their misses: their cost in slow memory is unknown, since `{SLOW}` did not run."
             ));
         }
         let groups = Groups::by_heat(&self.keys, &self.stacks);

@@ -212,7 +212,7 @@ impl Recorder {
             say(
                 alive,
                 format!(
-                    "{alive} child processes outlived the program; what they did after its end is not recorded"
+                    "{alive} child processes outlived the program; nothing after its end is recorded"
                 ),
             );
         }

@@ -85,7 +85,7 @@ const OUTSIDE: Param = Param::new(
     "outside",
     Want::Word(&["plan", "fast", "slow"]),
     "plan",
-    "the memory of code, metaspace, stacks and what the machine allocates for itself: fast unless the plan is slow, or another one",
+    "the memory of code, metaspace, stacks and allocations of the machine itself: fast unless the plan is slow, or another one",
 );
 
 /// Generations in fast memory or not, with [`OUTSIDE`] as a user wants it, else as the plan has it.
