@@ -3,7 +3,7 @@
 //! A pure function of both: nothing is counted for it that the model does not count anyway. DRAM is computed as Micron
 //! does (TN-40-07, Calculating Memory Power for DDR4 SDRAM, 2017): a rank's devices draw a background current that
 //! depends on its power state, and every activate, burst and refresh draws its current less that background. PM is an
-//! idle power and an energy of each media line. `docs/model.md` has the formulas and what they leave out.
+//! idle power and an energy of each media line. `docs/model.md` has the formulas and their limits.
 
 mod cpu;
 mod dram;

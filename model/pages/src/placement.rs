@@ -370,7 +370,7 @@ impl Pager for Placement {
 
     fn tick(&mut self, _now: u64, moves: &mut Vec<Move>) {
         self.counters.ticks += 1;
-        // The last moves are done by now. Those that were passed over will not be heard of again.
+        // The last moves are done by now. There is no further notification of those that were passed over.
         let mut passed_over: Vec<u32> = self.flights.keys().copied().collect();
         passed_over.sort_unstable();
         for from in passed_over {

@@ -11,7 +11,7 @@ use varve_trace::{SharedTrace, TraceProgram};
 pub struct Replayed<'a> {
     /// Its file.
     pub path: &'a Path,
-    /// It wants to know which functions run.
+    /// Its blocks must have the functions that run.
     pub code: bool,
 }
 

@@ -42,8 +42,8 @@ pub trait Spec: Sync {
 ///
 /// With a `scale` S the machine's capacities, pages and fixed costs and the workload's sizes are divided by S: S times
 /// as fast to run, the same ratios. Results are given at full size again: times, moved bytes and counts times S.
-/// A trace is what it is: its sizes do not shrink, so it is run on a machine that is scaled down *to it*, and its
-/// times are its own.
+/// The sizes of a trace do not shrink, so it is run on a machine that is scaled down *to it*, and its times are its
+/// own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The machine at full size.

@@ -39,7 +39,7 @@ pub struct Plan {
     pub footprints: Vec<u64>,
     /// Bytes of the region of the chases of an idle machine.
     pub idle_bytes: u64,
-    /// Threads of bandwidth by threads. More than the machine has cores are passed over.
+    /// Threads of bandwidth by threads. Numbers above the machine's cores are skipped.
     pub threads: Vec<usize>,
     /// Block sizes of bandwidth by access size, bytes: multiples of 64.
     pub sizes: Vec<u64>,

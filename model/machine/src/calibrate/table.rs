@@ -24,9 +24,9 @@ pub struct Row {
     pub source: String,
 }
 
-/// Every published point that lies within what was measured, beside ours; along bandwidths and shares of reads on a
-/// straight line between our points. Loaded latencies beyond our largest bandwidth stay in the table without a value:
-/// that ours does not get there is a result.
+/// Every published point within the measured range, beside ours; along bandwidths and shares of reads on a straight
+/// line between our points. Loaded latencies beyond our largest bandwidth stay in the table without a value, since not
+/// reaching them is a result.
 pub fn table(ours: &[Curve], published: &[Published]) -> Vec<Row> {
     let mut rows = Vec::new();
     for p in published {

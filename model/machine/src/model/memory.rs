@@ -545,7 +545,7 @@ impl Memory {
 
 impl Channel {
     /// A rank refreshes: requests to it keep their entries of the read queue until none is left for other ranks, and
-    /// then the bus rests. A queue that is not full has room for others all the while.
+    /// then the bus idles. A queue that is not full has room for others all the while.
     #[cold]
     fn refresh(&mut self, now: Ps, left: Ps, f: &Fixed) {
         let waiting = self.bus.backlog(now).min(f.read_queue);
@@ -631,8 +631,8 @@ impl Socket {
 
     // A request that finds its queue full waits for an entry (`at`), but work is booked on buses and media at the
     // time of the request: a request that waits must not hide the time in between from the others. Sources wait for
-    // the times returned here, which is what keeps the work that is booked and not done within the queues' sizes.
-    // Waiting for an entry and waiting for the work ahead go on at the same time.
+    // the times returned here, which keeps the booked work that is not done within the queues' sizes. Waiting for an
+    // entry and waiting for the work ahead go on at the same time.
 
     /// The channel of a DRAM address, and its place there.
     #[inline(always)]

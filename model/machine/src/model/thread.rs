@@ -212,7 +212,7 @@ pub struct Thread {
     leaving: Entries,
     /// Lines in flight beyond the second level.
     queue: Entries,
-    /// Prefetches are in flight. Without them the fill buffers are the tighter bound, and `queue` rests.
+    /// Prefetches are in flight. Without them the fill buffers are the tighter bound, and `queue` is not used.
     prefetching: bool,
 }
 

@@ -31,9 +31,10 @@ use varve_access::random::Rng;
 
 mod tape;
 
-/// Length of a window, ps. An assumption: ten times as long as a request to a memory takes that many wait for, and shorter than
-/// what a program does at a time, such as a collection. Of 32 instances that read or update DRAM at random, a run with a quarter
-/// of it took 13 and 19 % longer than with this; with four times as much it was as long to 4 % (before waits were scaled).
+/// Length of a window, ps. An assumption: ten times as long as a request to a busy memory takes, and shorter than a
+/// phase of a program, such as a collection. Of 32 instances that read or update DRAM at random, a run with a quarter
+/// of it took 13 and 19 % longer than with this; with four times as much it was as long to 4 % (before waits were
+/// scaled).
 pub const WINDOW: Ps = 40_000_000;
 /// All time is in windows until then, ps: twice as long as a channel's memory needs to fall asleep.
 const ALL: Ps = 2_000_000_000;

@@ -74,7 +74,7 @@ impl Interleave {
 
 impl Policy for Interleave {
     fn place(&mut self, frames: &mut Frames, _fault: &Fault) -> Option<u32> {
-        // A full node is passed over; after a whole round without a frame there is none left.
+        // A full node is skipped; after a whole round without a frame there is none left.
         for _ in 0..=2 * self.weights.len() {
             let turn = self.left > 0;
             if let Some(frame) = turn.then(|| frames.take_from(self.node)).flatten() {

@@ -1,5 +1,5 @@
-//! `oracle`: placement by someone who knows which pages are hot. No system can do this; it is the line that others
-//! are measured against (Johnny Cache's "all hot data manually allocated in DRAM").
+//! `oracle`: placement with knowledge of the hot pages. No system can do this; it is the line that others are measured
+//! against (Johnny Cache's "all hot data manually allocated in DRAM").
 //!
 //! On a flat machine hot pages go to the DRAM of the thread's socket and cold ones to its slow memory, and to its DRAM
 //! only as far as no hot page will need it; other sockets come last. Behind a DRAM cache each page goes to the bin with the fewest hot pages, among those the fewest pages.

@@ -84,7 +84,7 @@ struct Plot {
     bottom: f64,
 }
 
-/// Begin a drawing of a size, with a description for those who cannot see it.
+/// Begins a drawing of a size, with a description for screen readers.
 fn begin(chart: &Chart, kind: &str, (width, height): (f64, f64), page: &mut Markup) {
     let described = format!("{kind}: {}. {}", chart.title, summary(chart));
     let view = format!("0 0 {} {}", Px(width), Px(height));

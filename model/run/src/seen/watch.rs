@@ -16,7 +16,7 @@ struct Seeing {
     /// First frame of each node, and whether it is fast.
     nodes: Vec<(u32, bool)>,
     page_bytes: u64,
-    /// The last time that the pager heard of, ns.
+    /// The time of the pager's last notification, ns.
     now: u64,
 }
 

@@ -4,7 +4,7 @@
 //! ```text
 //! machine has started     asks it by its own diagnostic commands, before the program's first class
 //! a collection begins     a mark, by the machine's own thread
-//! a collection ends       a mark with what was collected, from the machine's counters; wakes the agent's thread
+//! a collection ends       a mark with the kind of collection, from the machine's counters; wakes the agent's thread
 //! the agent's thread      asks again, since the machine's thread may not, and reports changes
 //! ```
 //!

@@ -48,7 +48,7 @@ pub extern "C" fn on_call(
         }
         CALL_MACHINE => shared().put(slot, EVENT_MACHINE, &[a, b]),
         CALL_HEAP_RANGE => shared().put(slot, EVENT_HEAP_RANGE, &[b, c, a]),
-        // a pause of which nothing is heard is none, and one that is half heard is whole or none
+        // a pause that begins in quiet is not recorded; if its begin was recorded, so is its end
         CALL_PAUSE if !is_quiet() => {
             PAUSE_TOLD.store(true, SeqCst);
             shared().put(slot, EVENT_PAUSE, &[]);

@@ -164,8 +164,8 @@ fn is_quiet_for(number: c_uint) -> bool {
     shared().is_quiet(unsafe { (*vcpu(number)).number })
 }
 
-/// A thread whose events are recorded is heard, or not, as the program has said last. Threads come here when their next run
-/// begins, or at their next system call.
+/// Starts or stops recording the accesses of a thread with recorded events, if it has become quiet or the quiet has ended
+/// for it. Threads come here when their next run begins, or at their next system call.
 fn settle(number: c_uint) {
     if is_deaf(number) {
         return;
@@ -196,7 +196,8 @@ fn settle(number: c_uint) {
     }
 }
 
-/// A thread that is unheard begins a run at a site by touching an address. `false` when it is heard from here on.
+/// A thread whose accesses are not recorded begins a run at a site by touching an address. `false` when they are
+/// recorded from here on.
 #[inline(always)]
 fn unheard(number: c_uint, site: u64, address: u64, store: bool) -> bool {
     if !is_quiet() {

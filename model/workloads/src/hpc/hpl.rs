@@ -34,9 +34,9 @@
 //! load, and a quarter of the loop (an assumption: unrolled by four). A machine of two instructions a cycle then has the two
 //! units of a Xeon Gold busy 86 % of the time. Frequencies do not fall under AVX-512 (an assumption).
 //!
-//! Where this differs from the benchmark: threads share one matrix, none sends anything, and no panel is factored ahead while
-//! others update. The matrix is stored strip by strip, and a strip by rows. BLIS copies what it multiplies to be so; here it is
-//! so for good. Prefetching then finds long runs at every scale, as it does at full size.
+//! Where this differs from the benchmark: threads share one matrix, none sends anything, and no panel is factored ahead
+//! while others update. The matrix is stored strip by strip, and a strip by rows. BLIS copies its operands into that
+//! layout; here it is permanent. Prefetching then finds long runs at every scale, as it does at full size.
 
 use super::matrix::{ACCEPTED, LINE, Matrix};
 use crate::entry::Entry;

@@ -15,7 +15,7 @@ fn machine() -> Machine {
     m
 }
 
-/// Johnny Cache's Figure 1, a map from slot to what is in it.
+/// Johnny Cache's Figure 1, a map from slot to its contents.
 #[derive(Default)]
 struct RefCache {
     slots: HashMap<u64, (u64, bool)>,
