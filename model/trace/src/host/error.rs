@@ -35,7 +35,7 @@ pub enum RecordError {
     NotRunnable {
         /// The file.
         path: PathBuf,
-        /// What the file is, and the remedy.
+        /// Kind of the file, and the remedy.
         what: String,
     },
     /// A compiled probe was asked for, but the program has none.
