@@ -7,7 +7,7 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// Name of the embedded file, source, and what is built from it.
+/// Name of the embedded file, source, and compiler options.
 const PROBES: [(&str, &str, &[&str]); 4] = [
     ("qemu.so", "probe/qemu/lib.rs", &["--crate-type", "cdylib"]),
     ("shim.so", "probe/shim/lib.rs", &["--crate-type", "cdylib"]),

@@ -2,8 +2,9 @@
 //!
 //! `cargo run --release -p varve-machine --example energy`
 //!
-//! MemBench as the paper tells it: twelve threads on one socket, each storing into one object after the other of its part
-//! of an array that lies on one DIMM, with a delay between two stores. Nothing here is an input to the machine file.
+//! MemBench as the paper describes it: twelve threads on one socket each store into one object after the other of their
+//! part of an array that lies on one DIMM, with a delay between two stores. Nothing here is an input to the machine
+//! file.
 
 use varve_access::{Fault, Kind, Op, OutOfFrames, Pager, Program};
 use varve_machine::Machine;

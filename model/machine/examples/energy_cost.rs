@@ -1,5 +1,5 @@
-//! What energy costs the model: the same streams on a machine whose file has no energy data, with its energy at the end, and with power
-//! over time.
+//! Cost of energy accounting in the model: the same streams on a machine whose file has no energy data, with energy at
+//! the end of the run, and with power over time.
 //!
 //! ```text
 //! cargo run --release -p varve-machine --example energy_cost                processor time, medians of interleaved runs
@@ -17,7 +17,7 @@ use varve_machine::Machine;
 use varve_machine::energy::{self, Energy};
 use varve_machine::model::{self, Options};
 
-/// What is asked of a run.
+/// Energy figures that a run is asked for.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     /// Time alone, of a machine without energy data.
@@ -34,7 +34,7 @@ const ALL: [(&str, Asked); 3] = [
     ("series", Asked::Series),
 ];
 
-/// Of virtual time. What `varve run --plan` draws, or finer.
+/// Span of virtual time for one value of power: as `varve run --plan` draws it, or finer.
 const SPAN_NS: u64 = 100_000;
 
 /// Name, distance of an access from the last (0: random lines), kind, threads, accesses.
@@ -44,7 +44,7 @@ const STREAMS: [(&str, u64, Kind, usize, u64); 3] = [
     ("updates", 0, Kind::Update, 12, 400_000),
 ];
 
-/// Runs a stream; the energy in J, 0 where nobody asks.
+/// Runs a stream. Returns the energy in J, or 0 where none is asked for.
 fn run(stream: &(&str, u64, Kind, usize, u64), asked: Asked) -> f64 {
     let mut machine = Machine::load("haswell-2620v3").expect("a built-in machine");
     if asked == Asked::None {

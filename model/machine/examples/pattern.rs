@@ -9,9 +9,11 @@
 //! WORD      random, timed, prefetch, block=B, region=B, fence=B (a fence after each B bytes), pace=INSTRUCTIONS
 //! ```
 //!
-//! Each number may be a list, as in `1,4,8xread:pm:block=64,256`: every combination is a line. A line has the GB/s of each
-//! program (of DIMMs, what reached their media), of timed ones the 50th, 99th, 99.9th, 99.999th percentile and the maximum of a block, ns. Blocks are of 256 B,
-//! regions of 64 MiB for each thread, prefetchers off, time 400 us after a warm-up of half as much. Memory of another socket
+//! Each number may be a list, as in `1,4,8xread:pm:block=64,256`: every combination is a line. A line has the GB/s of
+//! each program (for DIMMs, those of their media), of timed ones the 50th, 99th, 99.9th, 99.999th percentile and the
+//! maximum of a block, ns. Blocks are of 256 B, regions of 64 MiB for each thread, prefetchers off, time 400 us after a
+//! warm-up of half as much. Memory of another socket was read from this one before (`cold` in a program's words: it was
+//! not).
 //! was read from this one before (`cold` in a program's words: it was not).
 
 use std::collections::BTreeMap;

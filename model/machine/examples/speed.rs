@@ -11,7 +11,7 @@ use varve_access::Kind;
 use varve_machine::Machine;
 use varve_machine::model::{self, Options};
 
-/// A program, and what it runs on.
+/// A program and its machine.
 struct Case {
     name: &'static str,
     machine: &'static str,

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use varve_spec::Bytes;
 
-/// A machine: sockets that are alike, each with cores, caches and memory devices, and what joins them.
+/// A machine: sockets that are alike, each with cores, caches and memory devices, and the links that join them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Name, the same as the file's.
     pub name: String,
-    /// One line: what it is and where it was used.
+    /// One line: kind of machine, and where it was used.
     pub about: String,
     /// Sockets (NUMA nodes with cores).
     pub sockets: u32,
@@ -47,10 +47,10 @@ pub struct Machine {
     /// Link between sockets; required with more than one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
-    /// What the processors draw, for energy.
+    /// Power of the processors, for energy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuPower>,
-    /// What the operating system's page work costs.
+    /// Costs of the operating system's page work.
     pub os: Os,
     /// Where each number comes from: a dotted key (or the prefix of several) to a citation.
     pub sources: BTreeMap<String, String>,
@@ -203,7 +203,7 @@ pub struct Dram {
     pub power: Option<DramPower>,
 }
 
-/// Currents of one DRAM device in mA and what a rank is made of (JEDEC's names).
+/// Currents of one DRAM device in mA, and the devices of a rank (JEDEC's names).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DramPower {
@@ -243,7 +243,7 @@ pub struct DramPower {
     pub io_nj: Option<f64>,
 }
 
-/// What a processor draws: a base that depends on whether anything runs, and so much for each core that does.
+/// Power of a processor: a base that depends on whether anything runs on the socket, and a constant for each busy core.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuPower {
@@ -324,14 +324,14 @@ pub struct DramCache {
 pub struct Link {
     /// Added to a remote access, there and back, ns.
     pub ns: f64,
-    /// What leaves a socket for others, headers included, GB/s; as much may come.
+    /// Bandwidth from a socket to the others, headers included, GB/s; the same holds for the other direction.
     pub gbps: f64,
-    /// What memory knows of other sockets' caches.
+    /// Record in memory of lines that other sockets cache.
     #[serde(default, skip_serializing_if = "Directory::is_none")]
     pub directory: Directory,
 }
 
-/// What memory knows of other sockets' caches.
+/// Record in memory of lines that other sockets cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Directory {
@@ -348,7 +348,7 @@ impl Directory {
     }
 }
 
-/// What page work costs, ns.
+/// Costs of page work, ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Os {

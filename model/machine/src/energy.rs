@@ -1,9 +1,9 @@
-//! Energy of a machine's memory, from what a run on the model did and the currents in the machine's file.
+//! Energy of a machine's memory, from the counts of a run on the model and the currents in the machine's file.
 //!
 //! A pure function of both: nothing is counted for it that the model does not count anyway. DRAM is computed as Micron
 //! does (TN-40-07, Calculating Memory Power for DDR4 SDRAM, 2017): a rank's devices draw a background current that
 //! depends on its power state, and every activate, burst and refresh draws its current less that background. PM is an
-//! idle power and an energy of each media line. `docs/model.md` has the formulas and what they leave out.
+//! idle power and an energy of each media line. `docs/model.md` has the formulas and their limits.
 
 mod cpu;
 mod dram;
@@ -25,7 +25,7 @@ pub struct Energy {
     pub seconds: f64,
     /// Per socket and channel.
     pub sockets: Vec<Vec<ChannelEnergy>>,
-    /// Memories of the machine whose energy nobody publishes and that no sum here contains.
+    /// Memories of the machine without published energy figures; no sum here contains them.
     pub left_out: Vec<NodeKind>,
 }
 
@@ -41,7 +41,7 @@ pub struct ChannelEnergy {
 /// Energy of a PM DIMM, J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PmEnergy {
-    /// What the DIMM takes when nobody uses it.
+    /// Idle energy of the DIMM.
     pub idle: f64,
     /// Reading media lines.
     pub read: f64,
@@ -49,7 +49,7 @@ pub struct PmEnergy {
     pub write: f64,
 }
 
-/// A machine whose file does not say what its memory draws.
+/// The machine's file has no power of its memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "machine `{machine}` has no power parameters: `{key}` is missing from its file; add it with its source, see docs/machines.md"
@@ -82,7 +82,7 @@ impl Energy {
         Energy::during(m, phase.ns() as f64 / 1e9, &phase.channels)
     }
 
-    /// Energy of what the channels of each socket did in `seconds`.
+    /// Energy of the channels' activity on each socket in `seconds`.
     ///
     /// # Errors
     /// As [`Energy::of`].
@@ -206,7 +206,7 @@ impl PmEnergy {
     }
 }
 
-/// What a PM DIMM draws.
+/// Power and energies of a PM DIMM.
 struct PmPower {
     /// W.
     idle: f64,

@@ -71,7 +71,8 @@ impl Machine {
         let Some(tree) = doc.tree() else {
             return Err(LoadError::Invalid(doc.into_problems()));
         };
-        // Rules run even on a file with problems, as far as it can be understood, so that all are told at once.
+        // Rules run even on a file with problems, as far as it can be understood, so that all problems are reported at
+        // once.
         match Machine::deserialize(tree.clone()) {
             Ok(machine) => {
                 doc.add_findings(rules::findings(&machine));
@@ -144,8 +145,8 @@ pub fn names(folders: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// The text of a machine's file, comments included, and the file's name: what to start from when writing one's own.
-/// Looks where [`Machine::load_from`] looks; the text is not checked.
+/// The text of a machine's file, comments included, and the file's name: a template for one's own. Searches the same
+/// folders as [`Machine::load_from`]; the text is not checked.
 pub fn file_text(name_or_path: &str, folders: &[PathBuf]) -> Result<(String, String), LoadError> {
     if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
         return read_file(Path::new(name_or_path));

@@ -1,7 +1,7 @@
-//! The rules of the model, each with a machine on which it does not hold: to learn what a result rests on.
+//! The rules of the model, each with a machine on which it does not hold: to learn which rules a result depends on.
 //!
-//! A rule is switched off by numbers of the machine's description alone. So what is run then is the same model, of a machine
-//! that nobody has.
+//! A rule is switched off by numbers of the machine's description alone. The run then uses the same model, of a machine
+//! that does not exist.
 
 use crate::Machine;
 use varve_spec::Bytes;
@@ -9,13 +9,13 @@ use varve_spec::Bytes;
 /// A rule of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// What holds when it is switched off, such as `no prefetchers`.
+    /// Name of the machine without the rule, such as `no prefetchers`.
     pub without: &'static str,
     /// Switches it off.
     pub off: fn(&mut Machine),
 }
 
-/// So short, ns, that nobody notices; machine files may not have zero everywhere.
+/// So short, ns, that it has no effect; machine files may not have zero everywhere.
 const NOTHING_NS: f64 = 0.001;
 /// So long, ns, that it does not happen in a run.
 const NEVER_NS: f64 = 1e12;

@@ -1,10 +1,10 @@
-//! Today's distance to what others measured, so that it cannot grow unseen. The factors are today's residuals, rounded
-//! up; they are not aims. `docs/calibration.md` says where they come from.
+//! Today's distance to published measurements, so that it cannot grow unseen. The factors are today's residuals,
+//! rounded up; they are not aims. `docs/calibration.md` has their sources.
 
 use varve_machine::Machine;
 use varve_machine::calibrate::{Effort, Row, measurements, published, table};
 
-/// Measures what `machine` has published figures for and holds every curve to its factor.
+/// Measures every quantity with published figures for `machine` and holds every curve to its factor.
 fn hold(machine: &str, factors: &[(&str, f64)]) {
     let m = Machine::load(machine).unwrap();
     let theirs = published(machine);
@@ -95,7 +95,7 @@ fn the_optane_study() {
     );
 }
 
-/// Moves of hot blocks are seen by whoever writes one block again and again, and by nobody else.
+/// Moves of hot blocks delay only threads that write one block again and again.
 #[test]
 fn writes_stall_on_small_hot_regions_only() {
     let m = Machine::load("optane-8260").unwrap();

@@ -1,4 +1,4 @@
-//! Latency rises with load: what others ask for holds a request up, and what they do not ask for does not.
+//! Latency rises with load: requests of others to the same resources hold a request up, and others do not.
 
 use varve_access::{Fault, Kind, Op, OutOfFrames, Pager, Program};
 use varve_machine::Machine;

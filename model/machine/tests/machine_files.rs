@@ -1,5 +1,5 @@
-//! What is said about a machine file that is wrong: a story per kind of mistake. The file is the built-in
-//! `optane-6230-memory-mode`, with one edit.
+//! Messages about wrong machine files: a story per kind of mistake. The file is the built-in `optane-6230-memory-mode`,
+//! with one edit.
 
 use proptest::prelude::*;
 use varve_machine::load::{ProbedCache, ProbedMachine, ProbedMemory, builtin};
@@ -591,7 +591,7 @@ fn what_is_no_machine_file_is_told_in_one_line() {
             "{error}"
         );
     }
-    // One line that belongs there, and all problems are told.
+    // One line that belongs there, and all problems are reported.
     let error = Machine::parse("[core]\nx\ny\n", "lab.toml").unwrap_err();
     assert!(error.problems().len() > 1, "{error}");
 }

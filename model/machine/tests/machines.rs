@@ -1,4 +1,4 @@
-//! Every machine file loads, checks clean and reads back as it was written; what is derived from its numbers is right.
+//! Every machine file loads, checks clean and reads back as it was written; values derived from its numbers are right.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! What a policy costs its caller on a machine of 1 TB: a fault and an unmap, a sample, a wake-up of the daemon.
-//! Run with `cargo bench -p varve-pages`.
+//! Costs of a policy to its caller on a machine of 1 TB: a fault and an unmap, a sample, a wake-up of the daemon. Run
+//! with `cargo bench -p varve-pages`.
 #![allow(
     missing_docs,
     reason = "criterion's macro makes a public function without"

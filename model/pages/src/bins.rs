@@ -1,9 +1,9 @@
 //! Bins of a DRAM cache in order of heat (Johnny Cache, Listing 1).
 //!
-//! A bin is the place of one page in the cache (of `ways` pages in an N-way cache). Bins with free frames stand in
-//! the `avail` list of their heat, the others in its `full` list; within a list the bin that has waited longest
-//! comes first. Halving the heat of every bin joins each two lists into one, whatever the number of bins: a bin
-//! keeps its heat with the epoch it dates from, and later halvings are applied when it is looked at.
+//! A bin is the place of one page in the cache (of `ways` pages in an N-way cache). Bins with free frames stand in the
+//! `avail` list of their heat, the others in its `full` list; within a list the bin that has waited longest comes
+//! first. Halving the heat of every bin joins each two lists into one, whatever the number of bins: a bin keeps its
+//! heat with the epoch it dates from, and each access to it first applies the halvings since then.
 
 use crate::bitmap::Bitmap;
 use crate::lists::Lists;
@@ -85,7 +85,7 @@ impl Bins {
         bin >= self.untouched
     }
 
-    /// Gives `bin` a new heat and says whether it is full; it waits from now.
+    /// Gives `bin` a new heat and sets whether it is full; it waits from now.
     #[inline]
     pub fn set(&mut self, bin: u32, heat: u32, full: bool) {
         if bin < self.untouched {
@@ -138,7 +138,7 @@ impl Bins {
         }
     }
 
-    /// Applies what is owed to each bin, before epochs run out: once in 65,535 coolings.
+    /// Applies the pending halvings to each bin, before epochs run out: once in 65,535 coolings.
     fn settle(&mut self) {
         for bin in 0..self.untouched {
             let heat = self.heat(bin);
@@ -171,7 +171,7 @@ impl Bins {
         bins
     }
 
-    /// Bytes of memory that they may come to use.
+    /// Limit of the memory that they may use, bytes.
     pub fn bytes(&self) -> u64 {
         4 * self.state.len() as u64 + self.lists.bytes() + self.empty.bytes()
     }

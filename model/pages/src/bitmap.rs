@@ -90,7 +90,7 @@ impl Bitmap {
         None
     }
 
-    /// Bytes of memory that it may come to use.
+    /// Limit of the memory that it may use, bytes.
     pub fn bytes(&self) -> u64 {
         self.levels.iter().map(|level| 8 * level.len() as u64).sum()
     }

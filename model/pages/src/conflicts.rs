@@ -38,7 +38,7 @@ impl Conflicts {
             first_frame += node.frames;
             first_bin += node.bins.unwrap_or(0) as usize;
         }
-        // Zeroed memory costs nothing where it is not touched: only bins with pages are looked at.
+        // Zeroed memory costs nothing where it is not touched: only bins with pages are scanned.
         let mut bins = vec![[0u32; 2]; first_bin];
         let mut used: Vec<(usize, u32)> = Vec::new();
         for (frame, hot) in pages {
@@ -113,7 +113,7 @@ fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// What chance leads one to expect of pages in frames drawn at random.
+/// Expected values for pages in frames drawn at random.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
     /// Bins with at least one page.
@@ -158,8 +158,8 @@ impl Expected {
     }
 }
 
-/// Probability that at least `ways` of `others` pages in a bin are hot, when each is with probability `hot`: what a
-/// hot page meets (Johnny Cache, sections 3 and 5.2.3).
+/// Probability that at least `ways` of `others` pages in a bin are hot, when each is with probability `hot`: the chance
+/// that a hot page meets them (Johnny Cache, sections 3 and 5.2.3).
 pub fn meets_hot(others: u32, hot: f64, ways: u32) -> f64 {
     let mut counts = vec![0.0; ways as usize];
     start(&mut counts);

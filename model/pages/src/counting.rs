@@ -1,9 +1,9 @@
-//! Pages in use, and what they were when most were: by owner and memory, and by DIMM and colour.
+//! Pages in use, now and when most were: by owner and memory, and by DIMM and colour.
 //!
-//! [`Placement`](crate::Placement) counts, since it knows each page that comes, goes, moves or changes its colour. A policy around
-//! the policy could count as well. But it would have to pass on all that policies are told and asked. A call that it forgets, or
-//! that is added later, would fall to the default body of the trait, and nobody would notice. Where nothing stands between,
-//! nothing is forgotten.
+//! [`Placement`](crate::Placement) counts, since it knows each page that comes, goes, moves or changes its colour. A
+//! policy around the policy could count as well. But it would have to pass on every call of the trait. A call that it
+//! does not pass on, or that is added later, would silently run the trait's default body. With nothing in between, no
+//! call is lost.
 
 use crate::trays::{Dimm, DimmMap};
 
@@ -34,7 +34,7 @@ impl InUse {
 
 /// Counts pages in use.
 pub struct Counting {
-    /// Whose a virtual page is.
+    /// Maps a virtual page to its owner.
     owner: Box<dyn Fn(u64) -> usize + Send>,
     /// Which frames are on which DIMM, if pages have colours.
     dimms: Option<DimmMap>,
@@ -44,7 +44,8 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Counts pages of so many owners. `owner` gives the number of a virtual page's owner, from 0 on, and the same one each time.
+    /// Counts pages of `owners` owners. `owner` gives the number of a virtual page's owner, from 0 on, and the same one
+    /// each time.
     pub fn new(owners: usize, owner: impl Fn(u64) -> usize + Send + 'static) -> Counting {
         let none = InUse {
             owners: vec![[0; 2]; owners],
@@ -110,7 +111,7 @@ impl Counting {
         on_dimm.into_iter().for_each(|pages| *pages -= 1);
     }
 
-    /// What a page in a frame counts in: its owner's pages, and those of the frame's DIMM.
+    /// The counters of a page in a frame: its owner's pages, and those of the frame's DIMM.
     fn counts(&mut self, vpn: u64, frame: u32, fast: bool) -> (&mut u64, Option<&mut u32>) {
         let InUse { owners, dimms } = &mut self.now;
         let is_here = |dimm: &Dimm| frame.wrapping_sub(dimm.first) < dimm.frames;

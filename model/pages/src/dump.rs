@@ -1,4 +1,4 @@
-//! The state of a placement, for people: what is where, how hot, and what was moved. Its numbers add up: frames are
+//! The state of a placement, for people: the places and heat of pages, and the moves. Its numbers add up: frames are
 //! free, or have a page, or are reserved for a move; moves asked for are done, cancelled or in flight.
 
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct NodeDump {
     pub socket: u32,
     /// Frames.
     pub frames: u32,
-    /// Frames that nobody owns.
+    /// Free frames.
     pub free: u32,
     /// Frames with a page.
     pub pages: u32,
@@ -27,7 +27,7 @@ pub struct NodeDump {
     pub reserved: u32,
     /// Pages that are hot, where the policy knows.
     pub hot: Option<u32>,
-    /// Number of bins at heat 0, 1, 2, ... as the policy defines heat; empty where it does not look at bins.
+    /// Number of bins at heat 0, 1, 2, ... as the policy defines heat; empty if it does not use bins.
     pub bins_by_heat: Vec<u32>,
 }
 
@@ -44,16 +44,16 @@ pub struct Dump {
     pub conflicts: Option<Conflicts>,
     /// How often all heat was halved, where the policy keeps heat.
     pub coolings: Option<u64>,
-    /// What happened so far.
+    /// Counters of events so far.
     pub counters: Counters,
     /// Moves that are neither done nor cancelled.
     pub in_flight: u64,
-    /// Bytes that the book-keeping may come to use.
+    /// Limit of the memory that the book-keeping may use, bytes.
     pub metadata_bytes: u64,
 }
 
 impl Placement {
-    /// The state now. Looks at every frame that was used, and at its neighbours.
+    /// The state now. Scans every frame that was used, and its neighbours.
     pub fn dump(&self) -> Dump {
         let (topology, frames, heat) = (self.topology(), self.frames(), self.policy().heat());
         let is_hot = |frame| heat.is_some_and(|heat| heat.is_hot(frame));

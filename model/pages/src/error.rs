@@ -13,9 +13,9 @@ pub enum Error {
     Unfit {
         /// The policy.
         policy: String,
-        /// What it needs.
+        /// Memory that the policy needs.
         needs: &'static str,
-        /// What there is.
+        /// Memory that the machine has.
         has: &'static str,
         /// The mode of a machine that would do.
         mode: &'static str,

@@ -1,9 +1,9 @@
 //! Page frames of all nodes: which are free, and in a cached node which bin each is in.
 //!
-//! One bit per frame says whether it is used. A node is laid out *in order* (one run of frames, for policies that
-//! care about nodes only) or *in bins*: the bits of the frames of one bin stand side by side, so that the lowest free
-//! frame of a bin is found at once, and [`Bins`] keeps the bins by heat. Whoever takes a frame owns it until it is
-//! given back; heat is what the policy makes of it.
+//! One bit per frame says whether it is used. A node is laid out *in order* (one run of frames, for policies that care
+//! about nodes only) or *in bins*: the bits of the frames of one bin stand side by side, so that the lowest free frame
+//! of a bin is found at once, and [`Bins`] keeps the bins by heat. The caller that takes a frame owns it until it frees
+//! it; the policy defines heat.
 
 use crate::bins::Bins;
 use crate::bitmap::Bitmap;
@@ -82,7 +82,7 @@ impl Frames {
         self.nodes.len()
     }
 
-    /// What `node` is.
+    /// Description of `node`.
     pub fn node(&self, node: usize) -> &NodeFrames {
         &self.nodes[node].what
     }
@@ -200,8 +200,8 @@ impl Frames {
         free
     }
 
-    /// No frame is free from now on but those that are given: for machines whose frames are given out by somebody else. Nothing
-    /// may have been taken before.
+    /// From now on no frame is free but those that are given: for machines whose frames another allocator, such as the
+    /// kernel, hands out. No frame may have been taken before.
     pub fn withhold(&mut self) {
         for node in &mut self.nodes {
             let slots = node.runs as usize * node.depth as usize;
@@ -213,7 +213,7 @@ impl Frames {
         }
     }
 
-    /// Gives `frame` back; says whether someone owned it.
+    /// Frees `frame`; returns whether it was taken.
     #[inline]
     pub fn give(&mut self, frame: u32) -> bool {
         let Some(node) = self.node_of(frame) else {
@@ -297,7 +297,7 @@ impl Frames {
             .unwrap_or_default()
     }
 
-    /// Bytes of memory that the book-keeping may come to use.
+    /// Limit of the memory that the book-keeping may use, bytes.
     pub fn bytes(&self) -> u64 {
         let of = |node: &Node| node.used.bytes() + node.bins.as_ref().map_or(0, Bins::bytes);
         self.nodes.iter().map(of).sum()
@@ -365,8 +365,8 @@ impl Node {
             let bin = local % self.runs;
             let end = (bin as usize + 1) * self.depth as usize;
             // The last row of frames may end in the middle: slots without a frame are never free. They are marked when
-            // their bin is first used, so that a huge node costs nothing before; nobody takes a slot of an unused bin
-            // but its first.
+            // their bin is first used, so that a huge node costs nothing before; of an unused bin, only the first slot
+            // is ever taken.
             let last_row = self.what.frames % self.runs;
             if last_row != 0 && bin >= last_row && bins.is_untouched(bin) {
                 self.used.insert(end - 1);

@@ -6,8 +6,8 @@
 //!   after a remap to more DIMMs: did the bandwidth rise? no --> undo it, and do not try again at this bandwidth
 //! ```
 //!
-//! The model is a table made by a sweep of MemBench: the most GB/s that so many hot DIMMs sustain without loss (Olson et al.,
-//! TACO 2018, section 7.2). That a remap is undone is what the paper's section 8.2.3 asks for.
+//! The model is a table made by a sweep of MemBench: for each number of hot DIMMs, the most GB/s that they sustain
+//! without loss (Olson et al., TACO 2018, section 7.2). The paper's section 8.2.3 asks for remaps to be undone.
 
 /// The most bandwidth that hot DIMMs sustain, by their number.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,12 +76,12 @@ pub struct SweepPoint {
     pub slowdown: Vec<f64>,
 }
 
-/// Slower than this is a loss: what the paper gives as the variation between runs (section 5: less than 2 %), and a little more.
+/// Slower than this is a loss: the paper's variation between runs (section 5: less than 2 %), and a little more.
 pub const LOSS: f64 = 1.03;
 
 impl BandwidthModel {
-    /// From a sweep over loads: so many DIMMs sustain what all of them carry at every load up to the first one at which the few
-    /// are slower. The limit is half-way to that. Numbers of DIMMs that lose at no load have none.
+    /// From a sweep over loads. A number of DIMMs sustains the load of all DIMMs up to the first load at which it is
+    /// slower; the limit is half-way to that. Numbers of DIMMs that lose at no load have none.
     ///
     /// # Errors
     /// As [`BandwidthModel::new`], where not even one DIMM loses, or one loses at every load.
@@ -97,25 +97,26 @@ impl BandwidthModel {
             };
             let below = first.checked_sub(1).map_or(0.0, |i| points[i].gbps);
             let limit = (below + points[first].gbps) / 2.0;
-            // More DIMMs never sustain less: where a sweep says so, it is its noise.
+            // More DIMMs never sustain less: a sweep in which they do is noisy.
             limits.push(limits.last().map_or(limit, |last| limit.max(*last)));
         }
         BandwidthModel::new(limits)
     }
 }
 
-/// What a sample leads to.
+/// Result of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Nothing.
     Stay,
-    /// So many DIMMs are to be hot.
+    /// This number of DIMMs is to be hot.
     Remap(usize),
-    /// So many again: more of them did not raise the bandwidth.
+    /// Back to this number: more DIMMs did not raise the bandwidth.
     Undo(usize),
 }
 
-/// Bandwidth has risen when it is above this many times what it was: measurements vary by less than 2 % (Olson et al., section 5).
+/// Bandwidth has risen when it is above this many times the old one: measurements vary by less than 2 % (Olson et al.,
+/// section 5).
 pub const RISE: f64 = 1.05;
 /// Samples that have to agree (the same, section 7.2).
 pub const AGREE: u32 = 2;
@@ -166,7 +167,7 @@ impl Governor {
         self.hot
     }
 
-    /// Somebody else changed the number of hot DIMMs (overflow): decisions go on from there.
+    /// The caller changed the number of hot DIMMs (overflow): decisions go on from there.
     pub fn changed(&mut self, hot: usize) {
         if hot != self.hot {
             self.hot = hot.clamp(1, self.most);
@@ -318,7 +319,7 @@ mod tests {
         );
     }
 
-    /// The same, told from the whole history each time: what the last decision was, and what came since.
+    /// The same, computed from the whole history each time: the last decision, and the samples since.
     fn slow(model: &BandwidthModel, history: &[f64]) -> Vec<Decision> {
         let (mut all, mut hot, mut refused, mut i) = (Vec::new(), 1, None::<f64>, 0);
         while i < history.len() {
@@ -369,7 +370,7 @@ mod tests {
             prop_assert_eq!(fast, slow(&model, &history));
         }
 
-        /// Whatever is measured, there are never two remaps within two samples, and DIMMs stay within what there are.
+        /// For all measurements, there are never two remaps within two samples, and DIMMs stay within their number.
         #[test]
         fn it_never_flutters(history in prop::collection::vec(0.0f64..60.0, 0..60)) {
             let mut g = governor(true);

@@ -1,7 +1,8 @@
 //! Heat of pages, as HeMem (SOSP 2021) and Johnny Cache (section 4.3) define it: sampled loads and stores, counted per
 //! page; a page is hot from a number of either on; when any page reaches the cooling threshold, all counts are halved.
 //!
-//! Halving costs nothing: a page's counts date from an epoch and later halvings are applied when it is looked at.
+//! Halving costs nothing: a page's counts date from an epoch, and each access to them first applies the halvings since
+//! then.
 
 use varve_access::Source;
 
@@ -16,7 +17,7 @@ pub struct Thresholds {
     pub cool: u32,
 }
 
-/// What a sample did.
+/// Effect of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Change {
     /// The page was not hot before and is now.
@@ -98,7 +99,7 @@ impl Heat {
     /// Halves all counts.
     pub fn cool(&mut self) {
         if self.epoch == u16::MAX {
-            // Before epochs run out, once in 65,535 coolings, what is owed is applied to every page.
+            // Before epochs run out, once in 65,535 coolings, the pending halvings are applied to every page.
             for frame in 0..self.pages.len() as u32 {
                 let (loads, stores) = self.counts(frame);
                 let settled = loads | stores << 8;
@@ -136,12 +137,12 @@ impl Heat {
         self.coolings
     }
 
-    /// Frames whose pages are hot. Looks at every frame: for reports, not for decisions.
+    /// Frames whose pages are hot. Scans every frame: for reports, not for decisions.
     pub fn hot_frames(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.pages.len() as u32).filter(|&frame| self.is_hot(frame))
     }
 
-    /// Bytes of memory that the counts may come to use.
+    /// Limit of the memory that the counts may use, bytes.
     pub fn bytes(&self) -> u64 {
         4 * self.pages.len() as u64
     }

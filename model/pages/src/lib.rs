@@ -1,8 +1,8 @@
 //! Page placement: the frames of a machine, the bins of a DRAM cache, and the policies that decide which frame
 //! backs which page.
 //!
-//! [`Placement`] is what the model and live Linux use: a policy, made by name from [`policies::policies`], on the
-//! [`Frames`] of a machine. A [`Policy`] is a plain state machine in a file of its own.
+//! [`Placement`] is the interface for the model and live Linux: a policy, made by name from [`policies::policies`], on
+//! the [`Frames`] of a machine. A [`Policy`] is a plain state machine in a file of its own.
 //!
 //! ```
 //! use varve_access::{Fault, Pager};

@@ -89,7 +89,7 @@ impl Lists {
         std::iter::successors(self.front(list), |&item| self.after(item))
     }
 
-    /// Bytes of memory that they may come to use.
+    /// Limit of the memory that they may use, bytes.
     pub fn bytes(&self) -> u64 {
         4 * (self.next.len() + self.prev.len() + self.head.len() + self.tail.len()) as u64
     }

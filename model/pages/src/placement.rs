@@ -17,7 +17,7 @@ use crate::policy::Policy;
 use crate::topology::Topology;
 use crate::trays::Colour;
 
-/// What happened so far. Of the moves asked for, each is done, cancelled or in flight; pages in use are faults
+/// Counters of events so far. Of the moves asked for, each is done, cancelled or in flight; pages in use are faults
 /// minus unmaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
@@ -25,7 +25,7 @@ pub struct Counters {
     pub faults: u64,
     /// Faults that found no frame.
     pub refused: u64,
-    /// Pages given back.
+    /// Pages that were unmapped.
     pub unmaps: u64,
     /// Unmaps of a page that is not there; they change nothing.
     pub stray_unmaps: u64,
@@ -54,8 +54,8 @@ pub struct Placement {
     policy: Box<dyn Policy>,
     /// Virtual page plus one, by frame; 0 for a frame without a page.
     pages: Vec<u64>,
-    /// Groups of [`GROUP`] frames of which one ever had a page: all others are passed over where pages are listed, so
-    /// that a huge machine costs what is used of it.
+    /// Groups of [`GROUP`] frames of which one ever had a page: listings of pages skip all others, so that a huge
+    /// machine costs only as much as its used part.
     groups: Vec<bool>,
     /// Moves in flight by the frame they leave: target and page.
     flights: HashMap<u32, (u32, u64)>,
@@ -63,7 +63,7 @@ pub struct Placement {
     promised: HashSet<u32>,
     remaps: Vec<Remap>,
     counters: Counters,
-    /// Pages in use, if somebody wants them counted.
+    /// Pages in use, if the caller wants them counted.
     counting: Option<Counting>,
 }
 
@@ -150,12 +150,12 @@ impl Placement {
         self.policy.as_ref()
     }
 
-    /// What happened so far.
+    /// Counters of events so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Pages as they were counted, if somebody [wanted](Placement::counted) that.
+    /// Counts of pages, if the caller [wanted](Placement::counted) them.
     pub fn counting(&self) -> Option<&Counting> {
         self.counting.as_ref()
     }
@@ -180,13 +180,13 @@ impl Placement {
             .map(|(frame, page)| (frame as u32, page - 1))
     }
 
-    /// Frames are given out by somebody else from now on, as on a machine at work: the policy may take those alone that are
-    /// [offered](Placement::offer). To be called before any page is placed.
+    /// From now on another allocator hands out frames, as the kernel of a live machine does: the policy may take only
+    /// those that are [offered](Placement::offer). To be called before any page is placed.
     pub fn withhold(&mut self) {
         self.frames.withhold();
     }
 
-    /// A frame without a page that pages may be moved to. Says whether it is one, and was not offered before.
+    /// A free frame that pages may be moved to. Returns whether it is free, and was not offered before.
     pub fn offer(&mut self, frame: u32) -> bool {
         self.page_in(frame).is_none() && self.frames.give(frame)
     }
@@ -203,7 +203,8 @@ impl Placement {
         }
     }
 
-    /// A page is in a frame that somebody else chose. Says whether it is the first that is known there.
+    /// A page is in a frame that the kernel chose. Returns `false` if the frame has a page already or is none of the
+    /// topology's.
     pub fn found(&mut self, fault: &Fault, frame: u32) -> bool {
         if self.page_in(frame).is_some() || frame as usize >= self.pages.len() {
             return false;
@@ -216,7 +217,7 @@ impl Placement {
         true
     }
 
-    /// The page in a frame is gone, and the frame with it: somebody else gives it out.
+    /// The page in a frame is gone, and the frame with it: the kernel hands it out.
     pub fn lost(&mut self, frame: u32) {
         if let Some(vpn) = self.page_in(frame) {
             self.unmap(vpn, frame);
@@ -224,7 +225,7 @@ impl Placement {
         }
     }
 
-    /// Somebody else moved the page in a frame to another one, in which none is known. Says whether that is so.
+    /// The kernel moved the page in frame `from` to frame `to`, in which no page is known. Returns whether that is so.
     pub fn strayed(&mut self, from: u32, to: u32) -> bool {
         let Some(vpn) = self.page_in(from) else {
             return false;
@@ -257,7 +258,7 @@ impl Placement {
         self.count(frame, Counting::comes);
     }
 
-    /// What was passed over is looked at again at the next tick.
+    /// Pages that the policy passed over are scanned again at the next tick.
     pub fn review(&mut self) {
         let used = self.mapping().map(|(frame, _)| frame).collect::<Vec<_>>();
         self.policy.review(&self.frames, &mut used.into_iter());
@@ -268,8 +269,8 @@ impl Placement {
         self.groups[frame as usize / GROUP] = true;
     }
 
-    /// Counts the page in a frame, if one is there and somebody wants that. The policy says whether it is hot: to be called before
-    /// the policy hears that the page goes, and after it hears that the page comes.
+    /// Counts the page in a frame, if there is one and the caller wants counts. The policy says whether the page is
+    /// hot: call this before the policy is notified that a page goes, and after it is notified that one comes.
     fn count(&mut self, frame: u32, how: fn(&mut Counting, u64, u32, bool)) {
         let vpn = self.page_in(frame);
         if let (Some(counting), Some(vpn)) = (&mut self.counting, vpn) {
@@ -289,7 +290,7 @@ impl Placement {
             .filter(|to| !self.promised.contains(to))
     }
 
-    /// Bytes of memory that frames, policy and page numbers may come to use. Memory is used as frames are touched.
+    /// Limit of the memory that frames, policy and page numbers may use, bytes. Memory is used as frames are touched.
     pub fn bytes(&self) -> u64 {
         self.frames.bytes()
             + self.policy.bytes()
@@ -369,7 +370,7 @@ impl Pager for Placement {
 
     fn tick(&mut self, _now: u64, moves: &mut Vec<Move>) {
         self.counters.ticks += 1;
-        // The last moves are done by now. Those that were passed over will not be heard of again.
+        // The last moves are done by now. There is no further notification of those that were passed over.
         let mut passed_over: Vec<u32> = self.flights.keys().copied().collect();
         passed_over.sort_unstable();
         for from in passed_over {
@@ -392,7 +393,7 @@ impl Pager for Placement {
     }
 
     fn moved(&mut self, done: &Move) {
-        // A move whose page was unmapped meanwhile was cancelled then; hearing of it again changes nothing.
+        // A move whose page was unmapped meanwhile was cancelled then; a second notification changes nothing.
         if self.flights.get(&done.from) != Some(&(done.to, done.vpn)) {
             return;
         }

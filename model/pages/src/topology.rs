@@ -68,7 +68,7 @@ pub enum TopologyError {
         what: &'static str,
         /// Its capacity, bytes.
         bytes: u64,
-        /// What it is cut into, bytes.
+        /// Unit that it must be a multiple of, bytes.
         unit: u64,
     },
     /// Frame numbers have 32 bits.
@@ -216,8 +216,8 @@ impl Topology {
         order
     }
 
-    /// Nodes in the order in which Linux looks for memory for a thread on `socket`: by distance (own socket first,
-    /// its DRAM before its slow memory), then the other sockets.
+    /// Nodes in the order in which Linux searches them for memory for a thread on `socket`: by distance (own socket
+    /// first, its DRAM before its slow memory), then the other sockets.
     pub fn nearest(&self, socket: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_by_key(|&node| {

@@ -6,9 +6,10 @@
 //!   hot = 3   | hot   | | hot   | | hot   | | cold  |     hot takes its DIMMs in turn
 //! ```
 //!
-//! The first DIMMs of a socket are hot, so many of them as [`Trays::set_hot`] says; pages that are in the wrong place then, or
-//! unevenly spread, are moved at the next tick. With a limit a hot DIMM takes only so many pages: where no hot DIMM has room
-//! another one becomes hot. No clock, no machine: frames and colours in, frames and remaps out.
+//! The first DIMMs of a socket are hot, in the number that [`Trays::set_hot`] sets. Pages that are then in the wrong
+//! place, or unevenly spread, are moved at the next tick. With a limit a hot DIMM takes at most that number of pages:
+//! where no hot DIMM has room another one becomes hot. No clock, no machine: frames and colours in, frames and remaps
+//! out.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use crate::frames::{Frames, Remap};
 use crate::governor::Decision;
 use crate::topology::Topology;
 
-/// What the application says of a page.
+/// The application's declaration for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Colour {
     /// It will be accessed often.
@@ -69,7 +70,7 @@ pub enum TrayError {
         base: u64,
         /// Its length.
         bytes: u64,
-        /// What is wrong.
+        /// The problem.
         why: &'static str,
     },
     /// More hot DIMMs than a socket has.
@@ -85,7 +86,7 @@ pub enum TrayError {
 }
 
 impl TrayError {
-    /// The same of a machine that is so many times as large.
+    /// The same of a machine that is `scale` times as large.
     pub fn at_full_size(self, scale: u64) -> TrayError {
         match self {
             TrayError::Uncovered { from, bytes } => TrayError::Uncovered {
@@ -132,7 +133,7 @@ impl DimmMap {
     /// DIMMs at these places of physical memory, base and bytes each: together all DRAM, none of it twice.
     ///
     /// # Errors
-    /// What is not covered, or covered twice, or no DRAM.
+    /// A range that is not covered, covered twice, or not DRAM.
     pub fn given(topology: &Topology, map: &[(u64, u64)]) -> Result<DimmMap, TrayError> {
         let page = topology.page_bytes;
         let mut places = map.to_vec();
@@ -159,7 +160,7 @@ impl DimmMap {
                     return Err(wrong("no whole number of pages"));
                 }
                 if base + bytes > end * page {
-                    return Err(wrong("larger than what is left of the socket's DRAM"));
+                    return Err(wrong("larger than the rest of the socket's DRAM"));
                 }
                 dimms.push(Dimm {
                     socket: node.socket,
@@ -177,7 +178,7 @@ impl DimmMap {
         Ok(DimmMap { dimms })
     }
 
-    /// DIMMs that somebody else has found. Their frames must not overlap.
+    /// DIMMs that the caller has found. Their frames must not overlap.
     pub fn of_dimms(dimms: Vec<Dimm>) -> DimmMap {
         DimmMap { dimms }
     }
@@ -195,7 +196,7 @@ impl DimmMap {
     }
 }
 
-/// What became of colours, for reports.
+/// Pages by colour, for reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrayState {
     /// Pages by socket and DIMM: hot, cold.
@@ -216,7 +217,7 @@ pub struct Trays {
     hot: usize,
     /// Most pages of a hot DIMM.
     limit: Option<u32>,
-    /// Whose turn it is, by socket.
+    /// The DIMM whose turn it is, by socket.
     turn: Vec<usize>,
     /// Pages by frame.
     pages: BTreeMap<u32, Colour>,
@@ -363,8 +364,8 @@ impl Trays {
             .next()
     }
 
-    /// The pages that are to move: those whose colour's DIMMs are others now, and as many hot ones as it takes to have them
-    /// evenly spread. Nothing while nothing changed.
+    /// The pages that are to move: those whose colour has other DIMMs now, and the hot ones that have to move for an
+    /// even spread. Empty if nothing has changed.
     pub fn remaps(&mut self, frames: &mut Frames, out: &mut Vec<Remap>) {
         if !std::mem::take(&mut self.unsettled) {
             return;
@@ -440,7 +441,7 @@ impl Trays {
         self.leave(remap.to);
     }
 
-    /// A page of this colour was found in a frame that somebody else chose. Nothing happens to frames of no DIMM.
+    /// A page of this colour was found in a frame that the kernel chose. Nothing happens to frames of no DIMM.
     pub fn found(&mut self, frame: u32, colour: Colour) {
         if let Some((socket, at)) = self.find(frame) {
             self.sockets[socket][at].used += 1;
@@ -449,7 +450,7 @@ impl Trays {
         }
     }
 
-    /// Somebody else has moved a page.
+    /// The kernel has moved a page.
     pub fn strayed(&mut self, stray: Remap) {
         if let Some(colour) = self.pages.remove(&stray.from) {
             self.leave(stray.from);
@@ -465,7 +466,7 @@ impl Trays {
         }
     }
 
-    /// Pages that are in wrong places are looked for at the next tick.
+    /// The next tick scans for pages that are in wrong places.
     pub fn review(&mut self) {
         self.unsettled = true;
     }

@@ -7,7 +7,7 @@ use varve_access::Pager;
 use varve_pages::policies::ByTier;
 use varve_pages::{Frames, Placement};
 
-/// The nodes of so many pages, placed by what `tiers` says of their numbers on two sockets with two memories.
+/// The nodes of `pages` pages, placed by the numbers that `tiers` wants on two sockets with two memories.
 fn by_tier(pages: u64, tiers: impl FnOnce(ByTier) -> ByTier) -> Vec<Option<usize>> {
     let topology = two_sockets_tiered();
     let nodes = [false, true].map(|fast| topology.nodes_of(fast));
@@ -39,7 +39,7 @@ fn a_page_is_in_the_memory_that_it_wants_or_nowhere() {
 
 #[test]
 fn a_page_may_go_to_the_other_memory_when_its_own_is_full() {
-    // As many as there are frames.
+    // One page per frame.
     let placed = by_tier(66, |policy| policy.or_other(true));
     for (vpn, node) in placed.into_iter().enumerate() {
         let fast = vpn % 3 != 0 && 2 * vpn / 3 < 16;

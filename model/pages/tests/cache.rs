@@ -1,4 +1,4 @@
-//! Policies in front of a small direct-mapped (or N-way) cache of lines: does what they do help?
+//! Policies in front of a small direct-mapped (or N-way) cache of lines: do their decisions help?
 //!
 //! The cache is the obvious one: a vector of sets, each a list of lines, most recent first. Accesses are random,
 //! nine of ten to the hot pages (GUPS, Johnny Cache section 5.2).
@@ -148,7 +148,7 @@ fn dynamic_ends_the_conflicts_between_hot_pages_and_moves_little() {
         let after = run.conflicts();
         assert_eq!(after.hot_in_conflict, 0, "seed {seed}: {after:?}");
         assert!(late >= early, "seed {seed}: {early} to {late}");
-        // What must move is one page of each pair; samples of cold pages may add a few.
+        // One page of each pair must move; samples of cold pages may add a few.
         assert!(
             run.moved >= before.hot_to_move && run.moved <= before.hot_to_move + 20,
             "{}",

@@ -1,5 +1,5 @@
 //! Every policy of the registry under random faults, unmaps, samples, wake-ups and moves that may be late, passed over
-//! or overtaken by the end of their page. A plain map of pages to frames says what is right.
+//! or overtaken by the end of their page. A plain map of pages to frames is the reference.
 
 mod common;
 
@@ -199,7 +199,7 @@ proptest! {
                 for step in &steps {
                     world.take(step)?;
                 }
-                // Everything can be given back, and then all of memory handed out again, each frame once.
+                // Everything can be freed, and then all of memory handed out again, each frame once.
                 while let Some((vpn, frame)) = world.pages.pop_first() {
                     world.placement.unmap(vpn, frame);
                 }

@@ -30,7 +30,7 @@ enum Step {
     Recolour(prop::sample::Index, bool),
     Found(prop::sample::Index),
     Strayed(prop::sample::Index, prop::sample::Index),
-    /// The daemon wakes, and so many of the moves that it wants are carried out.
+    /// The daemon wakes, and at most this number of the moves that it wants are carried out.
     Tick(usize),
 }
 
@@ -196,7 +196,7 @@ proptest! {
     }
 }
 
-/// A policy that writes down what it is told and asked.
+/// A policy that records its notifications and queries.
 struct Probe {
     heard: Arc<Mutex<Vec<&'static str>>>,
     /// Where the page is that it wants to have moved.
@@ -211,7 +211,7 @@ impl Probe {
 
 #[deny(
     clippy::missing_trait_methods,
-    reason = "what policies come to be told later is to be heard here too"
+    reason = "calls that the trait gains are to be recorded here too"
 )]
 impl Policy for Probe {
     fn place(&mut self, frames: &mut Frames, _: &Fault) -> Option<u32> {
@@ -293,7 +293,7 @@ impl Policy for Probe {
     }
 }
 
-/// What a policy hears of a placement that does everything once, and moves where its page is.
+/// Calls to a policy of a placement that does everything once, and moves where its page is.
 fn heard(counted: bool) -> (Vec<&'static str>, Vec<Move>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let probe = Probe {
@@ -343,7 +343,7 @@ fn a_policy_hears_the_same_whether_its_pages_are_counted_or_not() {
     let (mut counted, same_moves) = heard(true);
     assert_eq!(moves, same_moves);
     assert_eq!(BTreeSet::from_iter(&bare).len(), 17, "{bare:?}");
-    // Who counts asks this once more.
+    // A counting placement asks this once more.
     bare.retain(|what| *what != "is_hot");
     counted.retain(|what| *what != "is_hot");
     assert_eq!(bare, counted);

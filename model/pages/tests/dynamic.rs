@@ -1,4 +1,4 @@
-//! What `dynamic` moves.
+//! Moves of `dynamic`.
 
 mod common;
 
@@ -57,7 +57,7 @@ fn dynamic_gives_up_when_hot_pages_outnumber_the_bins() {
     assert_eq!(
         tick(&mut placement),
         [],
-        "every bin has a hot page: moving one helps nobody"
+        "every bin has a hot page: no move would help"
     );
 }
 

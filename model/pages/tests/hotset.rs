@@ -1,4 +1,4 @@
-//! What `hotset` moves.
+//! Moves of `hotset`.
 
 mod common;
 

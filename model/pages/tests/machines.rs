@@ -1,4 +1,4 @@
-//! Real machines cut into pages, and what their book-keeping takes.
+//! Real machines cut into pages, and the memory of their book-keeping.
 
 mod common;
 

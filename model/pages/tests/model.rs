@@ -1,5 +1,5 @@
-//! Every policy under the model of a machine: at the end both must agree where each page is, whatever was moved and
-//! given back in between.
+//! Every policy under the model of a machine: at the end both must agree where each page is, through all moves and
+//! unmaps in between.
 
 mod common;
 
@@ -139,7 +139,7 @@ fn every_policy(unmaps: bool) {
             assert_eq!(counters.stray_unmaps, 0, "{spec}");
             assert_eq!(unmaps, counters.unmaps > 0, "{spec}: {dump}");
             if daemon {
-                // Fewer where a page that is about to move is given back.
+                // Fewer where a page that is about to move is unmapped.
                 assert!(counters.moves_done > 30, "{spec}: {dump}");
             }
         }

@@ -13,7 +13,7 @@ use varve_pages::policies::Entry;
 use varve_pages::{Frames, Policy};
 use varve_spec::{Param, Want};
 
-/// Every page on one socket, whoever touches it.
+/// Every page on one socket, whichever core touches it.
 struct OneSocket(usize);
 
 const ENTRY: Entry = Entry {
@@ -41,7 +41,7 @@ impl Policy for OneSocket {
 }
 // end: policy
 
-/// What is wrong about parameters.
+/// The message about wrong parameters.
 fn says(given: &str) -> String {
     let made = Placement::of(&ENTRY, given, two_sockets_cached());
     made.err().unwrap().to_string()

@@ -6,8 +6,8 @@ use common::{cached, fill, per_bin, tiered, touch};
 use varve_access::Pager;
 use varve_pages::{NodeFrames, Placement, Topology};
 
-/// Pages far apart in a machine of many frames are all listed, in order, and so are their conflicts: by what was used of
-/// the machine alone, beside maps that know nothing of frames that were not.
+/// Pages far apart in a machine of many frames are all listed, in order, and so are their conflicts: from the used part
+/// of the machine alone, beside maps without unused frames.
 #[test]
 fn a_sparse_mapping_is_listed_whole() {
     for (spec, frames, bins) in [
@@ -194,7 +194,7 @@ fn a_policy_that_does_not_fit_the_machine_says_so() {
 
 #[test]
 fn oracle_puts_the_hot_pages_in_dram_and_keeps_it_for_them() {
-    // Hot: pages 10 to 13 of 2 MiB. Cold pages come first and get only what the hot ones will not need.
+    // Hot: pages 10 to 13 of 2 MiB. Cold pages come first and get only frames that the hot ones will not need.
     let spec = "oracle:hot=0x1400000+8MiB";
     let mut placement = Placement::on(spec, tiered(6, 20)).unwrap();
     let frames = fill(&mut placement, 20);

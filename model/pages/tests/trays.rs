@@ -1,4 +1,4 @@
-//! Colours on DIMMs, as stories, and against what must always hold.
+//! Colours on DIMMs, as stories, and against invariants.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A page with every kind of chart, from made-up data: for looking only, nothing in it was measured.
+//! A page with every kind of chart, from made-up data: only to be viewed, nothing in it was measured.
 //!
 //!     cargo run -p varve-report --example demo_page -- FOLDER
 //!

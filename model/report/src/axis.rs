@@ -1,4 +1,4 @@
-//! What an axis shows, in what unit, on what scale.
+//! Axes: quantity, unit and scale.
 
 use crate::fmt::Format;
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,16 @@ pub enum Scale {
     /// Equal steps.
     #[default]
     Linear,
-    /// Powers of ten; what is not positive is left out.
+    /// Powers of ten; values that are not positive are left out.
     Log10,
-    /// Powers of two, as for sizes and threads; what is not positive is left out.
+    /// Powers of two, as for sizes and threads; values that are not positive are left out.
     Log2,
 }
 
-/// What an axis shows, in what unit, on what scale.
+/// Quantity, unit and scale of an axis.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
-    /// What is shown: `time`, `throughput`.
+    /// Quantity: `time`, `throughput`.
     pub what: String,
     /// The unit's own word (see [`Format::base_unit`]); empty for none.
     pub unit: String,
@@ -55,7 +55,7 @@ impl Axis {
         self
     }
 
-    /// What and unit, for a heading; `unit` as chosen by [`Format::scaled`].
+    /// Quantity and unit, for a heading; `unit` as chosen by [`Format::scaled`].
     pub(crate) fn heading(&self, unit: &str) -> String {
         if unit.is_empty() {
             self.what.clone()

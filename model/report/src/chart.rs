@@ -3,7 +3,7 @@
 use crate::{Axis, Error};
 use serde::{Deserialize, Serialize};
 
-/// Points of one line; what is not finite is a gap.
+/// Points of one line; a value that is not finite is a gap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// The line's name, written beside it.
@@ -11,7 +11,7 @@ pub struct Series {
     /// Where, in the base unit of the x axis.
     #[serde(with = "gaps")]
     pub x: Vec<f64>,
-    /// How much, in the base unit of the y axis; as many as `x`.
+    /// How much, in the base unit of the y axis; one value for each of `x`.
     #[serde(with = "gaps")]
     pub y: Vec<f64>,
     /// The values are published ones: drawn dashed, beside ours.
@@ -56,9 +56,9 @@ impl Series {
 /// The bars of one colour: one value for each group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bars {
-    /// What the colour stands for.
+    /// Meaning of the colour.
     pub name: String,
-    /// One value for each group; what is not finite is left out.
+    /// One value for each group; values that are not finite are left out.
     #[serde(with = "gaps")]
     pub values: Vec<f64>,
 }
@@ -90,7 +90,7 @@ pub struct Span {
     pub lane: usize,
     /// The span's own name, written in it where it fits.
     pub name: String,
-    /// What kind of thing it is: spans of a kind share a colour.
+    /// Its kind: spans of a kind share a colour.
     pub kind: String,
     /// When it begins, in the base unit of the x axis.
     pub start: f64,
@@ -98,7 +98,7 @@ pub struct Span {
     pub end: f64,
 }
 
-/// What a chart shows.
+/// Contents of a chart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Data {
@@ -113,13 +113,13 @@ pub enum Data {
         bars: Vec<Bars>,
         stacked: bool,
     },
-    /// A matrix of cells, darker for more. The y axis says what a cell is; the x axis what a column is.
+    /// A matrix of cells, darker for more. The y axis has the quantity of a cell; the x axis that of a column.
     #[allow(missing_docs)]
     HeatMap {
         columns: Vec<String>,
         rows: Vec<HeatRow>,
     },
-    /// Lanes of spans over time. The y axis says what a lane is.
+    /// Lanes of spans over time. The y axis has the meaning of a lane.
     #[allow(missing_docs)]
     Gantt {
         lanes: Vec<String>,
@@ -127,10 +127,10 @@ pub enum Data {
     },
 }
 
-/// A level worth seeing: a line across the chart at a value of the y axis.
+/// A level of interest: a line across the chart at a value of the y axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Level {
-    /// What is there, such as `all hot in DRAM`.
+    /// Name of the level, such as `all hot in DRAM`.
     pub name: String,
     /// Where, in the base unit of the y axis.
     pub value: f64,
@@ -150,7 +150,7 @@ pub struct Level {
 pub struct Chart {
     /// A short name of letters, digits and dashes: the file `chart-ID.parquet` and the anchor in the page.
     pub id: String,
-    /// What it shows, above the chart.
+    /// Its subject, above the chart.
     pub title: String,
     /// How to read it, below the chart. May be empty.
     #[serde(default)]
@@ -159,10 +159,10 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis; of a heat map the cells' meaning, of a Gantt chart the lanes'.
     pub y: Axis,
-    /// Levels of the y axis worth a line.
+    /// Levels of the y axis that are drawn as lines.
     #[serde(default)]
     pub levels: Vec<Level>,
-    /// What is drawn.
+    /// Its contents.
     pub data: Data,
 }
 
@@ -193,7 +193,7 @@ impl Chart {
         self
     }
 
-    /// The same chart with a level of the y axis worth a line.
+    /// The same chart with a level of the y axis drawn as a line.
     pub fn with_level(mut self, name: impl Into<String>, value: f64) -> Chart {
         self.levels.push(Level {
             name: name.into(),

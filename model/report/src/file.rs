@@ -12,9 +12,9 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried: `write` or `read`.
+        /// The operation: `write` or `read`.
         verb: &'static str,
-        /// What the system said, and what to do about it.
+        /// The system's error, and the remedy.
         why: String,
     },
     /// The file is not a result.
@@ -22,7 +22,7 @@ pub enum Error {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, with line and column.
+        /// The problem, with line and column.
         why: String,
     },
     /// The result itself is inconsistent, such as a row with too few values.
@@ -30,7 +30,7 @@ pub enum Error {
     Inconsistent {
         /// The table or chart.
         what: String,
-        /// What does not fit together.
+        /// The inconsistency.
         why: String,
     },
 }

@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is printed where there is no number.
+/// Printed where there is no number.
 pub const NONE: &str = "-";
 
 /// How the numbers of a column or an axis are meant and printed.
@@ -40,7 +40,7 @@ pub enum Format {
     Ratio,
 }
 
-/// A unit to print, and what to divide the base unit by to get there.
+/// A unit to print, and the divisor from the base unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scaled {
     /// The unit with its prefix, for a heading.
@@ -157,7 +157,7 @@ impl Format {
     }
 }
 
-/// The median size of what is there and not zero, or 1.
+/// The median size of the values that are there and not zero, or 1.
 pub(crate) fn typical(values: &[f64]) -> f64 {
     let mut sizes: Vec<f64> = values
         .iter()
@@ -202,7 +202,7 @@ fn decimals(values: &[f64]) -> usize {
     (1..=most).rev().find(|places| !idle(places)).unwrap_or(0)
 }
 
-/// A number with so many decimals; what would round to zero says so.
+/// A number with `places` decimals; one that would round to zero shows that.
 fn fixed(x: f64, places: usize) -> String {
     let step = 10f64.powi(-(places as i32));
     if x == 0.0 {
@@ -242,7 +242,7 @@ pub fn integer(x: f64) -> String {
     }
 }
 
-/// A number with so many significant digits, without trailing zeros: `0.00123`, `1.5`, `12,300`.
+/// A number with at most `digits` significant digits, without trailing zeros: `0.00123`, `1.5`, `12,300`.
 pub fn significant(x: f64, digits: u32) -> String {
     if !x.is_finite() {
         return NONE.into();

@@ -2,8 +2,8 @@
 
 use crate::{Chart, Claim, Kind, RunTable, StudyResult, Value, fmt, svg, table};
 
-/// A study as a page of Markdown: what it is, its claims in a table, notes below it, its other tables, and its [`pictures`]. The same
-/// result makes the same page.
+/// A study as a page of Markdown: its subject, its claims in a table, notes below it, its other tables, and its
+/// [`pictures`]. The same result makes the same page.
 ///
 /// ```
 /// use varve_report::{Claim, StudyResult, markdown};
@@ -81,7 +81,7 @@ pub fn study(result: &StudyResult) -> String {
     out
 }
 
-/// What the page of [`study`] shows: the path of each picture beside the page, and its SVG.
+/// The pictures of the page of [`study`]: the path of each picture beside the page, and its SVG.
 pub fn pictures(result: &StudyResult) -> Vec<(String, String)> {
     drawn(result).map(|(_, file, svg)| (file, svg)).collect()
 }
@@ -124,7 +124,7 @@ fn escaped(cell: &str) -> String {
     cell.replace('|', "\\|")
 }
 
-/// A page that sums studies up: how many of their answers are how far from what is published.
+/// A page that sums studies up: how many of their answers are how far from the published ones.
 ///
 /// ```
 /// use varve_report::{Claim, StudyResult, markdown};
@@ -164,7 +164,7 @@ pub fn all(results: &[StudyResult]) -> String {
     out
 }
 
-/// A page that says which rule of the model moves each value most, if that was asked for.
+/// A page with the rule of the model that moves each value most, if that was asked for.
 ///
 /// ```
 /// use varve_report::{Claim, Sensitivity, StudyResult, markdown};

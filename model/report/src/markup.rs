@@ -95,7 +95,7 @@ impl Markup {
     }
 }
 
-/// Escape what markup reads as its own, and replace what XML does not allow.
+/// Escapes characters that markup uses itself, and replaces those that XML does not allow.
 fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {

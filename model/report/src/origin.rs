@@ -6,7 +6,7 @@ use crate::{Chart, Error, RunTable, file};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What is needed to make a result again. Every file and page carries it.
+/// Everything needed to make a result again. Every file and page carries it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The machine it ran on or modelled.
@@ -20,7 +20,7 @@ pub struct Origin {
     pub command: String,
 }
 
-/// A comparison of runs with its origin and its charts: what `varve run` keeps.
+/// A comparison of runs with its origin and its charts: the file that `varve run` keeps.
 ///
 /// ```
 /// use varve_report::{Origin, RunReport, RunTable};
@@ -46,7 +46,7 @@ pub struct RunReport {
     /// Pictures in files of their own, which stand in the same folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Beside>,
-    /// Everything that each run measured, in the order of the table's rows: objects of one shape, whatever it is.
+    /// All measurements of each run, in the order of the table's rows: objects of one shape.
     #[serde(default)]
     pub runs: Vec<serde_json::Value>,
 }

@@ -10,8 +10,8 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// Lines of text that each series takes.
 const ROWS: usize = 2;
 
-/// Values as one row of blocks, one character each, from zero (or the lowest, where that is below) to the
-/// highest. What is not finite is a blank.
+/// Values as one row of blocks, one character each, from zero (or the lowest, where that is below) to the highest. A
+/// value that is not finite is a blank.
 ///
 /// ```
 /// use varve_report::plot::sparkline;
@@ -95,7 +95,7 @@ pub fn lines(chart: &Chart, look: Look) -> Option<String> {
     Some(out)
 }
 
-/// What spans of the first kinds are drawn with.
+/// Characters of the first kinds of spans.
 const FILLS: [char; 4] = ['█', '▒', '▓', '░'];
 
 /// A Gantt chart, a row for each lane; at most 80 columns wide. `None` where the chart shows something else.
@@ -140,7 +140,7 @@ pub fn gantt(chart: &Chart, look: Look) -> Option<String> {
     for (lane, name) in names.iter().enumerate() {
         let mut row = vec![' '; width];
         for s in spans.iter().filter(|s| s.lane == lane) {
-            // What is there is seen, however short.
+            // A span takes at least one character, however short.
             let from = place(s.start).min(width - 1);
             for cell in &mut row[from..place(s.end).max(from + 1)] {
                 *cell = fill(&s.kind);
@@ -278,7 +278,7 @@ fn columns(s: &Series, x: &Axis, first: f64, last: f64, width: usize) -> Vec<f64
     sums.into_iter().enumerate().map(column).collect()
 }
 
-/// How many eighths of a character each value is high; `None` for a gap. What is there is seen: at least one.
+/// Height of each value in eighths of a character, at least one; `None` for a gap.
 fn heights(values: &[f64], low: f64, high: f64, scale: Scale, rows: usize) -> Vec<Option<usize>> {
     let f = |v: f64| if scale == Scale::Linear { v } else { v.ln() };
     let most = BLOCKS.len() * rows;
@@ -295,7 +295,7 @@ fn heights(values: &[f64], low: f64, high: f64, scale: Scale, rows: usize) -> Ve
     values.iter().map(height).collect()
 }
 
-/// What of a height is seen in a row of text, counted from the bottom.
+/// The block of a height in a row of text, counted from the bottom.
 fn block(height: Option<usize>, row: usize) -> char {
     match height.unwrap_or(0).saturating_sub(row * BLOCKS.len()) {
         0 => ' ',
@@ -303,7 +303,7 @@ fn block(height: Option<usize>, row: usize) -> char {
     }
 }
 
-/// At most so many characters.
+/// At most `most` characters.
 fn clip(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_string();

@@ -81,9 +81,9 @@ pub struct Row {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunTable {
-    /// What is compared.
+    /// Subject of the comparison.
     pub title: String,
-    /// What a row is: the heading of the first column.
+    /// Kind of the rows: the heading of the first column.
     pub rows_are: String,
     /// The columns after the first.
     pub columns: Vec<Column>,

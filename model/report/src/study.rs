@@ -1,4 +1,4 @@
-//! The result of a study: claims, published beside ours, with what is needed to make them again.
+//! The result of a study: claims, published beside ours, with everything needed to make them again.
 
 use crate::{Agreement, Chart, Error, Origin, RunTable, Value, file};
 use serde::{Deserialize, Serialize};
@@ -31,18 +31,18 @@ impl Kind {
 /// The rule of the model that moves a claim most.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sensitivity {
-    /// What was switched off or changed, such as `prefetchers off`.
+    /// The rule that was switched off or changed, such as `prefetchers off`.
     pub rule: String,
-    /// What the claim's value is then: a number, or the other answer.
+    /// The claim's value then: a number, or the other answer.
     pub ours: Value,
 }
 
-/// One published claim and what we found for it.
+/// One published claim and our result for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// The claim's id, such as `D5`.
     pub id: String,
-    /// What is claimed, in a few words.
+    /// The claim, in a few words.
     pub what: String,
     /// The value that the paper prints.
     pub published: Value,
@@ -52,7 +52,7 @@ pub struct Claim {
     pub unit: String,
     /// Ours over published, where both are numbers and the published one is not zero.
     pub ratio: Option<f64>,
-    /// What a reader should know: a reduced size, a known residual. May be empty.
+    /// Remark for the reader: a reduced size, a known residual. May be empty.
     pub note: String,
     /// Where ours comes from.
     #[serde(default)]
@@ -142,10 +142,10 @@ pub struct StudyResult {
     /// The command that makes this result again.
     #[serde(default)]
     pub command: String,
-    /// Paragraphs that say what was measured, and at what size.
+    /// Paragraphs about the measurements and their sizes.
     #[serde(default)]
     pub about: Vec<String>,
-    /// What went wrong, a line each: values that hang on it are missing.
+    /// Errors, a line each: values that depend on them are missing.
     #[serde(default)]
     pub failures: Vec<String>,
     /// Charts, in the paper's own shapes.
@@ -156,7 +156,7 @@ pub struct StudyResult {
     pub tables: Vec<RunTable>,
 }
 
-/// What `--json` prints, and nothing else.
+/// The output of `--json`, and nothing else.
 #[derive(Serialize)]
 struct Printed<'a> {
     study: &'a str,
@@ -208,7 +208,7 @@ impl StudyResult {
         check_charts(&self.charts)
     }
 
-    /// What `varve study NAME --json` prints, the same for every study:
+    /// The output of `varve study NAME --json`, the same for every study:
     /// `{study, machine, seed, version, claims: [{id, what, published, ours, unit, ratio, note, kind}]}`, and `spread` and
     /// `sensitivity` where they were asked for.
     ///

@@ -205,7 +205,7 @@ pub fn runs(table: &RunTable, look: Look) -> String {
 struct Layout {
     /// The column of names.
     name: usize,
-    /// What each other column is given at the least.
+    /// The least width of each other column.
     columns: Vec<usize>,
     /// Blanks between two columns.
     gap: usize,
@@ -246,7 +246,7 @@ impl Layout {
     }
 }
 
-/// A run's name in lines of at most `width` characters, broken behind what joins its parts where possible.
+/// A run's name in lines of at most `width` characters, broken after the characters that join its parts where possible.
 fn name_lines(name: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for part in name.split_inclusive(JOINTS) {
@@ -290,7 +290,7 @@ const GAP: usize = 2;
 const SHORT_NAME: usize = 16;
 /// No piece of a broken heading is shorter, unless its column's cells are.
 const PIECE: usize = 6;
-/// What joins the parts of a run's name; it may go on below behind them.
+/// Characters that join the parts of a run's name; a name may be broken after them.
 const JOINTS: [char; 4] = [',', ':', '+', ' '];
 
 fn chars(text: impl AsRef<str>) -> usize {
@@ -304,7 +304,7 @@ fn longest_word(text: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// What a column needs so that no cell is broken, nor a word of its heading into pieces shorter than `piece`.
+/// The least width of a column in which no cell is broken, nor a word of its heading into pieces shorter than `piece`.
 fn least_width((heading, cells): &(String, Vec<String>), piece: usize) -> usize {
     cells
         .iter()

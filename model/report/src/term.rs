@@ -1,9 +1,9 @@
-//! What the terminal can show: its width, and whether colour is wanted.
+//! Properties of the terminal: its width, and whether colour is wanted.
 
 use std::io::IsTerminal;
 use terminal_size::terminal_size_of;
 
-/// Columns where nobody says how wide the output is: files, pipes.
+/// Columns where the output has no width: files, pipes.
 pub const WIDTH: usize = 80;
 
 /// Nothing is printed wider or narrower than this, in columns: longer lines are hard to read, shorter ones hold no table.

@@ -3,9 +3,8 @@
 use crate::fmt::{self, significant};
 use serde::{Deserialize, Serialize};
 
-/// A value as papers state them. In JSON a number is a number, a range is `{"low", "high"}`, a bound is
-/// `{"at_most"}` or `{"at_least"}`, yes and no are `true` and `false`, a text is a text, and what was not
-/// measured is `null`.
+/// A value as papers state them. In JSON a number is a number, a range is `{"low", "high"}`, a bound is `{"at_most"}`
+/// or `{"at_least"}`, yes and no are `true` and `false`, a text is a text, and a value that was not measured is `null`.
 ///
 /// ```
 /// use varve_report::Value;
@@ -21,10 +20,10 @@ pub enum Value {
     /// From `low` to `high`, both included.
     #[allow(missing_docs)]
     Range { low: f64, high: f64 },
-    /// At most so much.
+    /// At most this number.
     #[allow(missing_docs)]
     AtMost { at_most: f64 },
-    /// At least so much.
+    /// At least this number.
     #[allow(missing_docs)]
     AtLeast { at_least: f64 },
     /// Whether something holds.
@@ -164,8 +163,8 @@ impl Value {
         high.map_or(above, |high| above.min(high))
     }
 
-    /// The factor, at least 1, by which `ours` is larger or smaller than what is published allows; infinite where the sign or the answer is
-    /// another; `None` when there is nothing to compare.
+    /// The factor, at least 1, by which `ours` is off the published value, 1 within a range or bound; infinite where
+    /// the sign or the answer is another; `None` when there is nothing to compare.
     ///
     /// ```
     /// use varve_report::Value;
@@ -195,7 +194,7 @@ fn distance(published: f64, ours: f64) -> Agreement {
     let size = published.abs();
     if !error.is_finite() {
         Agreement::Unknown
-    // A hair of slack: 110 against 100 is within 10 %, whatever the last bit says.
+    // A hair of slack: 110 against 100 is within 10 %, whatever the last bit is.
     } else if error <= size * AIM * (1.0 + 1e-9) {
         Agreement::Close
     } else if published * ours > 0.0 && (1.0 / FAR..=FAR).contains(&(ours / published)) {
@@ -224,7 +223,7 @@ impl std::fmt::Display for Value {
 }
 
 impl From<f64> for Value {
-    /// What is not finite is [`Value::Missing`], as it would be in JSON.
+    /// A number that is not finite is [`Value::Missing`], as it would be in JSON.
     fn from(x: f64) -> Value {
         if x.is_finite() {
             Value::Number(x)
@@ -283,7 +282,7 @@ mod tests {
             prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), v);
         }
 
-        /// A value agrees with itself; and bounds and ranges with what they allow.
+        /// A value agrees with itself; and bounds and ranges with the values that they allow.
         #[test]
         fn a_value_is_close_to_itself(v in any_value()) {
             let a = Value::agreement(&v, &v);

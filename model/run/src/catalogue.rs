@@ -5,13 +5,13 @@ use crate::pipeline::Facts;
 use varve_pages::policies::{self, policies};
 use varve_spec::{Param, Values};
 
-/// A plan before it is made: what it is called, what it takes, what it is good for.
+/// A plan before it is made: its name, parameters and purpose.
 pub struct Entry<By: 'static> {
     /// Its name.
     pub name: &'static str,
-    /// One line: what is where.
+    /// One line: the placement.
     pub about: &'static str,
-    /// Where it comes from; empty for what needs no source.
+    /// Publication that describes it; empty if it needs none.
     pub source: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
@@ -21,11 +21,11 @@ pub struct Entry<By: 'static> {
     pub alias: Option<&'static str>,
     /// How a program runs under it on this machine, or why it runs on a model alone.
     pub live: Live,
-    /// What it goes by, from its parameters.
+    /// Makes its placement rule from its parameters.
     pub make: Make<By>,
 }
 
-/// Reads what a plan goes by off its parameters.
+/// Makes a plan's placement rule from its parameters.
 pub type Make<By> = fn(&Values) -> Result<By, varve_spec::Error>;
 
 /// How a plan is followed on this machine.
@@ -49,7 +49,7 @@ impl<By> Entry<By> {
             params: &[],
             advised: true,
             alias: None,
-            live: Live::No("no file of it says how"),
+            live: Live::No("no way is known"),
             make,
         }
     }
@@ -57,13 +57,13 @@ impl<By> Entry<By> {
 
 /// The plans of one kind of program.
 pub struct Catalogue<By: 'static> {
-    /// What a plan is called in errors, such as `plan for native programs`.
+    /// The word for a plan in errors, such as `plan for native programs`.
     pub kind: &'static str,
     /// Plans that are simpler than any page policy, the simplest first.
     pub before: &'static [Entry<By>],
     /// Plans that ask for more than a page policy does.
     pub after: &'static [Entry<By>],
-    /// What a page policy, `name:key=value,...`, is here.
+    /// The placement rule of a page policy, `name:key=value,...`.
     pub pages: fn(String) -> By,
 }
 
@@ -74,18 +74,18 @@ pub struct Chosen<By> {
     pub name: &'static str,
     /// As it was written.
     pub spec: String,
-    /// One line: what is where.
+    /// One line: the placement.
     pub about: &'static str,
     /// Whether it may be advised.
     pub advised: bool,
     /// How it is followed on this machine.
     pub live: Live,
-    /// What it goes by.
+    /// Its placement rule.
     pub by: By,
 }
 
 impl<By> Chosen<By> {
-    /// What there is to know of a run of it, within a budget of fast memory, bytes.
+    /// Facts of a run of it, within a budget of fast memory, bytes.
     pub fn facts(&self, catalogue: &Catalogue<By>, budget: Option<u64>) -> Facts {
         let names = catalogue.names();
         let policy = policies::entry(self.name).ok();
@@ -118,7 +118,7 @@ impl<By> Catalogue<By> {
             .collect()
     }
 
-    /// The plan that `name` or `name:key=value,...` says.
+    /// The plan of `name` or `name:key=value,...`.
     ///
     /// # Errors
     /// There is no such plan, or a parameter or its value is wrong.
@@ -152,8 +152,8 @@ impl<By> Catalogue<By> {
         })
     }
 
-    /// The plans that a list names. `all` stands for the page policies that are worth comparing, and for every plan of its own that
-    /// has no other name and that `is_able` says can be had.
+    /// The plans that a list names. `all` stands for the page policies that are compared by default, and for every plan
+    /// of its own that has no other name and for which `is_able` returns `true`.
     ///
     /// # Errors
     /// As [`Catalogue::find`].
@@ -191,13 +191,13 @@ pub fn page_policies() -> impl Iterator<Item = &'static policies::Entry> {
         .filter(move |policy| flat.contains(&policy.needs))
 }
 
-/// Those of them that are worth comparing: they may be advised, and are about two memories and not about a cache.
+/// Those of them that are compared by default: they may be advised, and are about two memories and not about a cache.
 pub fn usual_policies() -> impl Iterator<Item = &'static policies::Entry> {
     let cached = Some(policies::Needs::MemoryMode);
     page_policies().filter(move |policy| policy.is_advised(false) && policy.linux != cached)
 }
 
-/// By what a page policy places programs on this machine.
+/// How a page policy places programs on this machine.
 pub fn of_policy(policy: &policies::Entry) -> Live {
     match policy.live {
         policies::Live::Cache => Live::By("run --live"),

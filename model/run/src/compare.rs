@@ -28,8 +28,8 @@ pub fn policies_for(list: &str, machine: &Machine, page_bytes: u64) -> Result<Ve
     }
 }
 
-/// Looks whether there are the policies that a list names, with the parameters that are given, and whether they go with the machine:
-/// all that can be known before it is known at which scale the machine is.
+/// Checks whether the policies of a list exist, with the given parameters, and go with the machine: all checks that are
+/// possible before the machine's scale is known.
 ///
 /// # Errors
 /// A policy that is unknown or does not go with the machine, a parameter that it does not take or that cannot be.
@@ -52,15 +52,15 @@ pub fn check_policies(list: &str, machine: &Machine) -> Result<(), Error> {
 /// Pages so large that a machine has few of them, bytes.
 const LARGE_PAGE: u64 = 2 << 20;
 
-/// The policies that a list of them names, without looking whether there are such.
+/// The policies that a list names; they need not exist.
 pub fn policy_list(list: &str) -> Vec<String> {
     varve_spec::list(list)
 }
 
 /// Makes all runs of a list on `workers` host threads, kept results first, and returns their results in order.
 ///
-/// `watch` is told of each run's progress by its number in the list (`None` when it has ended) and ends everything
-/// by returning `false`. `done` gets each run when it has ended, in whatever order they end; kept ones have left nothing.
+/// `watch` gets each run's progress with its number in the list (`None` when it has ended), and ends everything by
+/// returning `false`. `done` gets each run when it has ended, in whatever order they end; kept ones have left nothing.
 pub fn compare<S: Spec>(
     specs: &[S],
     workers: usize,
@@ -78,7 +78,7 @@ pub fn compare<S: Spec>(
             left = Some(end);
             Ok::<_, Error>(result)
         };
-        // What nobody keeps needs no key, for which files are read.
+        // A result that is not kept needs no key, for which files are read.
         let key = keep.is_on().then(|| spec.identity()).flatten();
         let result = match key {
             Some(key) => keep.kept_or_made(&key, &|| spec.what(), make),
@@ -89,16 +89,17 @@ pub fn compare<S: Spec>(
     })
 }
 
-/// Is told of a run's progress by its number (`None` when it has ended), and ends everything by returning `false`.
+/// Gets a run's progress with its number (`None` when it has ended), and ends everything by returning `false`.
 pub type Watch<'a> = &'a (dyn Fn(usize, Option<&Progress>) -> bool + Sync);
 
-/// Is told of the progress of one piece of work, and ends it by returning `false`.
+/// Gets the progress of one piece of work, and ends it by returning `false`.
 pub type GoOn<'a> = &'a mut (dyn FnMut(&Progress) -> bool + Send);
 
-/// Gets the number and result of a run that has ended, and what it left if it was made now.
+/// Gets the number and result of a run that has ended, and its other data if it was made now.
 pub type Ended<'a, S> = &'a (dyn Fn(usize, &<S as Spec>::Result, Option<&<S as Spec>::End>) + Sync);
 
-/// Does `count` pieces of work on `workers` host threads; what came of them, in order. Once `watch` has ended it, no other begins.
+/// Does `count` pieces of work on `workers` host threads; returns the results, in order. Once `watch` has ended it, no
+/// other begins.
 ///
 /// # Panics
 /// If a piece of work does.

@@ -1,4 +1,4 @@
-//! What DIMMs did on a machine whose memory lies one DIMM after the other: pages of each colour, energy, power over time.
+//! DIMMs of a machine whose memory lies one DIMM after the other: pages of each colour, energy, power over time.
 
 use serde::{Deserialize, Serialize};
 use varve_machine::model::Outcome;
@@ -9,7 +9,7 @@ use varve_pages::trays::TrayState;
 /// Time between two points of power over time in the beginning, ns; it grows with the run.
 pub const FIRST_SNAPSHOT_NS: u64 = 100_000;
 
-/// What a DIMM held at the end, and took.
+/// Pages of a DIMM at the end, and its energy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DimmUse {
     /// Its socket.

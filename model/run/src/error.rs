@@ -38,7 +38,7 @@ pub enum Error {
     Scale(u32),
     /// No policy goes with the machine.
     #[error(
-        "no page policy named in `{0}` goes with this machine; `varve policy` lists them with what each needs"
+        "no page policy named in `{0}` goes with this machine; `varve policy` lists them with the needs of each"
     )]
     NoPolicy(String),
     /// A heap plan wants two memories, or DIMMs that pages can be put on.
@@ -46,7 +46,7 @@ pub enum Error {
         "machine `{0}` has no slow memory of its own, and its channels are interleaved, so that no DIMM can be cold: take another machine, such as optane-6242 or haswell-2620v3"
     )]
     NoTiers(String),
-    /// Collections cannot be told from windows.
+    /// Collections cannot be distinguished from windows.
     #[error(
         "{0}: windows of a Java virtual machine: its collections lie between them, and generations cannot be compared; record the whole, or one part of it (`varve trace --skip --for`)"
     )]
@@ -72,7 +72,7 @@ pub enum Error {
     /// The region file of a run on a model.
     #[error("{0}")]
     Region(String),
-    /// What drives a program on a model.
+    /// The driver of a program on a model failed.
     #[error("{0}")]
     Hosted(String),
     /// More instances than there are cores.
@@ -96,10 +96,10 @@ pub enum Error {
     OneSocket {
         /// Name of the machine.
         machine: String,
-        /// What was asked for.
+        /// The placement that was asked for.
         numa: crate::Numa,
     },
-    /// A Java virtual machine of which too little is known, or that does not go with what is asked for.
+    /// Too little is known of a Java virtual machine, or it does not go with the request.
     #[error("{0}")]
     Java(String),
     /// A command that was to start a Java virtual machine has started none.
@@ -112,20 +112,20 @@ pub enum Error {
         file: String,
         /// Why.
         error: Box<dyn std::error::Error + Send + Sync>,
-        /// What is known of it.
+        /// Its output and phases.
         log: FailureLog,
     },
-    /// A managed program says that it failed, so that its time says nothing.
+    /// A managed program reports that it failed, so that its time has no meaning.
     #[error("{file}: the program ended with exit code {code}; see what it wrote above")]
     Exit {
         /// Its file.
         file: String,
         /// Its exit code.
         code: i32,
-        /// What is known of it.
+        /// Its output and phases.
         log: FailureLog,
     },
-    /// What was asked for cannot be; with the remedy.
+    /// The request cannot be satisfied; the text has the remedy.
     #[error("{0}")]
     Asked(String),
     /// A kept result cannot be written.
@@ -133,7 +133,7 @@ pub enum Error {
     Keep {
         /// File.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// Another process makes it, and it is not kept yet.
@@ -144,12 +144,12 @@ pub enum Error {
 use varve_machine::model;
 
 impl Error {
-    /// What stands for a user who ended it.
+    /// The error of a run that a user ended.
     pub fn interrupted() -> Error {
         Error::Run(model::RunError::Interrupted)
     }
 
-    /// What is known of a program that failed, if that is why.
+    /// The log of a program that failed, if that is the error.
     pub fn log(&self) -> Option<&FailureLog> {
         match self {
             Error::Managed { log, .. } | Error::Exit { log, .. } => Some(log),

@@ -1,5 +1,5 @@
-//! Runs that replay the same trace go on in step, so that it is decoded once for all of them: what decides nothing about where
-//! pages are is done once. Each comes to the result that it comes to alone.
+//! Runs that replay the same trace go in step, so that it is decoded once for all of them: work that does not depend on
+//! the placement is done once. Each has the same result as alone.
 
 use crate::Error;
 use std::path::Path;
@@ -11,7 +11,7 @@ use varve_trace::{SharedTrace, TraceProgram};
 pub struct Replayed<'a> {
     /// Its file.
     pub path: &'a Path,
-    /// It wants to know which functions run.
+    /// Its blocks must have the functions that run.
     pub code: bool,
 }
 
@@ -23,8 +23,8 @@ const OPEN: usize = 16;
 pub struct InStep(Option<Arc<SharedTrace>>);
 
 impl InStep {
-    /// Runs of which each replays a trace, or does something else, made `workers` at a time. They go in step if all replay the same
-    /// one; whether it can be read, each of them says.
+    /// Runs of which each replays a trace, or does something else, made `workers` at a time. They go in step if all
+    /// replay the same one; each of them reports an error if the trace cannot be read.
     pub fn of<'a>(traces: impl Iterator<Item = Option<Replayed<'a>>>, workers: usize) -> InStep {
         let traces: Option<Vec<Replayed>> = traces.collect();
         let traces = traces.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A program among others on a model, whose own memory is placed: it says of each address in which memory that is to be, and the
-//! pager of all of them obeys as far as there is room.
+//! A program among others on a model, whose own memory is placed: it chooses the memory of each address, and the pager
+//! of all programs follows as far as there is room.
 
 use crate::Error;
 use crate::jvm::{self, Recorded};
@@ -13,7 +13,7 @@ use varve_trace::TraceProgram;
 pub struct PlacedMember {
     /// The program.
     pub program: Box<dyn Program>,
-    /// Is what it has at an address to be in fast memory?
+    /// Is the memory at an address to be fast?
     pub is_fast: Box<dyn Fn(u64) -> bool + Send>,
 }
 
@@ -21,7 +21,7 @@ impl PlacedMember {
     /// A recorded Java program under a plan for generations.
     ///
     /// # Errors
-    /// The trace cannot be read, or is none of a Java program whose generations are known.
+    /// The trace cannot be read, or is not of a Java program whose generations are known.
     pub fn java(trace: &Path, plan: &str) -> Result<PlacedMember, Error> {
         let by = jvm::PLANS.find(plan)?.by;
         let Some(recorded) = Recorded::open(trace)? else {
@@ -36,11 +36,11 @@ impl PlacedMember {
         })
     }
 
-    /// A recorded native program whose objects are laid out by a profile and a plan for sites, with so many bytes of fast memory. It
-    /// takes `bytes` in all, by which the profile's sites are taken for larger or smaller.
+    /// A recorded native program whose objects are laid out by a profile and a plan for sites, with a limit of fast
+    /// memory in bytes. It takes `bytes` in all; the profile's sites are scaled to that.
     ///
     /// # Errors
-    /// The trace cannot be read, or the plan does not go by sites.
+    /// The trace cannot be read, or the plan does not place by sites.
     pub fn native(
         trace: &Path,
         profile: &native::Profile,

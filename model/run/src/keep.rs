@@ -1,16 +1,16 @@
-//! Kept results: what was made before from the same inputs by the same program is not made again. Sweeps, studies and groups of
-//! programs keep their results here.
+//! Kept results: a result that the same program made before from the same inputs is not made again. Sweeps, studies and
+//! groups of programs keep their results here.
 //!
-//! A result is a file, named by the content of its key, and written whole or not at all. Its first line says who made it and from
-//! what, and how long the rest is; the rest is the result as JSON:
+//! A result is a file, named by the hash of its key, and written whole or not at all. Its first line has the program
+//! that made it, the inputs, and the length of the rest; the rest is the result as JSON:
 //!
 //! ```text
 //! {"maker":"0.1.0 81234 5d3f00aa","key":"...","bytes":912,"checksum":"02fe1b77"}
 //! {...}
 //! ```
 //!
-//! So what is there is known without reading results. Names and makers go by content, never by places and times, so that
-//! machines which share a folder agree on them.
+//! So the state of a result is known without reading it. Names and makers go by content, never by places and times, so
+//! that machines which share a folder agree on them.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
@@ -31,7 +31,7 @@ const HEAD: usize = 1 << 10;
 /// The longest first line, bytes: a machine and a program's arguments are in it.
 const MOST_HEAD: usize = 1 << 24;
 
-/// What is known of a result without reading it.
+/// State of a result that is known without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum State {
     /// It is not there, or not whole.
@@ -42,12 +42,12 @@ pub enum State {
     Done,
 }
 
-/// Who makes what is not kept.
+/// Results that this process makes if they are not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Makes {
     /// This process makes everything.
     All,
-    /// One of so many shares: its number, and how many there are.
+    /// One of several shares: its number, and the number of shares.
     Share(usize, usize),
     /// Those with these names.
     These(Arc<BTreeSet<String>>),
@@ -67,7 +67,7 @@ impl Failed for Error {
     }
 }
 
-/// A folder of results by the content of what made them.
+/// A folder of results, by the content of their inputs.
 #[derive(Clone, Debug)]
 pub struct Keep {
     folder: Option<PathBuf>,
@@ -82,13 +82,13 @@ pub struct Keep {
 /// A result that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Asked {
-    /// What it is of, for people.
+    /// Description of the run, for people.
     pub what: String,
     /// Whether it is there now, or it is known why there is none.
     pub done: bool,
-    /// What is there.
+    /// State of its file.
     pub state: State,
-    /// Why there is none, if somebody tried.
+    /// Why there is no result, if a process tried to make it.
     pub failed: Option<String>,
 }
 
@@ -104,7 +104,8 @@ struct Head<'a> {
     checksum: Cow<'a, str>,
 }
 
-/// Where what can be made anew is kept: `$XDG_CACHE_HOME/varve` or `~/.cache/varve`; nowhere when there is no home.
+/// The folder for results that can be made anew: `$XDG_CACHE_HOME/varve` or `~/.cache/varve`; `None` when there is no
+/// home.
 pub fn usual_folder() -> Option<PathBuf> {
     // An empty variable is as good as none.
     let folder = |name| std::env::var_os(name).filter(|v| !v.is_empty());
@@ -143,12 +144,13 @@ impl Keep {
         }
     }
 
-    /// The same folder, where [`Keep::kept_or_made`] makes one of `of` shares of what is missing, that with number `own`.
+    /// The same folder, where [`Keep::kept_or_made`] makes one of `of` shares of the missing results, that with number
+    /// `own`.
     pub fn share(&self, own: usize, of: usize) -> Keep {
         self.making(Makes::Share(own, of))
     }
 
-    /// The same folder, where [`Keep::kept_or_made`] makes what is missing of the results with these names.
+    /// The same folder, where [`Keep::kept_or_made`] makes those of the results with these names that are missing.
     pub fn these(&self, names: impl IntoIterator<Item = String>) -> Keep {
         self.making(Makes::These(Arc::new(names.into_iter().collect())))
     }
@@ -167,7 +169,7 @@ impl Keep {
         }
     }
 
-    /// Who makes results here: its version and the content of its file.
+    /// The program that makes results here: its version and the content of its file.
     pub fn maker(&self) -> &str {
         &self.maker
     }
@@ -191,7 +193,7 @@ impl Keep {
         Some(self.folder.as_ref()?.join(format!("{}.{end}", name(key))))
     }
 
-    /// Whether the result of what `key` says everything about is there.
+    /// State of the result whose inputs `key` describes in full.
     pub fn state(&self, key: &str) -> State {
         let Some(path) = self.file(key, RESULT) else {
             return State::Missing;
@@ -199,7 +201,8 @@ impl Keep {
         head(&path, key, &self.maker).unwrap_or(State::Missing)
     }
 
-    /// The kept result of what `key` says everything about. One that cannot be read, or is of another build, counts as none.
+    /// The kept result whose inputs `key` describes in full. One that cannot be read, or is of another build, counts as
+    /// none.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         let all = fs::read(self.file(key, RESULT)?).ok()?;
         let (first, rest) = all.split_at(all.iter().position(|byte| *byte == b'\n')? + 1);
@@ -272,13 +275,13 @@ impl Keep {
         })
     }
 
-    /// Whether [`Keep::kept_or_made`] makes a part, and somebody else the rest.
+    /// Whether [`Keep::kept_or_made`] makes a part, and other processes the rest.
     pub fn is_share(&self) -> bool {
         matches!(self.makes, Makes::Share(..) | Makes::These(_))
     }
 
-    /// What is kept, or else what `make` gives, which is kept then. `what` says what it is of, for people. Why it failed is kept
-    /// too, for those who make nothing.
+    /// Returns the kept result, or else that of `make`, which it then keeps. `what` describes the run, for people. The
+    /// reason of a failure is kept too, for processes that make nothing.
     ///
     /// # Errors
     /// Those of `make`; the folder cannot be written; [`Error::Elsewhere`] if it is not this process that makes it.
@@ -346,12 +349,12 @@ impl Keep {
     }
 }
 
-/// What a result is called: the content of its key.
+/// Name of a result: the hash of its key.
 pub fn name(key: &str) -> String {
     format!("{:032x}", hash(key.as_bytes()))
 }
 
-/// What a file's first line and length say of it.
+/// State of a file by its first line and its length.
 fn head(path: &Path, key: &str, maker: &str) -> Option<State> {
     let mut file = File::open(path).ok()?;
     let mut first = vec![0; HEAD];
@@ -446,7 +449,7 @@ mod tests {
     fn results_are_found_again_and_others_are_not_taken_for_them() {
         let folder = tempfile::tempdir().unwrap();
         let mut keep = Keep::in_folder(&folder.path().join("runs"));
-        // Longer than what is read at once.
+        // Longer than one read.
         let key = "k\n".repeat(HEAD);
         assert_eq!(keep.state(&key), State::Missing);
         keep.put(&key, &vec![1.5, 2.5]).unwrap();

@@ -92,7 +92,7 @@ fn run_in_step(
     run_program(spec, program.as_mut(), watch)
 }
 
-/// Looks whether a run's machine, pages and policy go together, as [`run`] does before the program begins.
+/// Checks whether a run's machine, pages and policy go together, as [`run`] does before the program begins.
 ///
 /// # Errors
 /// As [`run`].
@@ -102,8 +102,8 @@ pub fn check(spec: &RunSpec) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs `spec` under a policy that has no name among the others: `make` makes it, and the frames that it works on, for the scaled
-/// machine. The policy of `spec` is what results call it.
+/// Runs `spec` under a policy that has no name among the others: `make` makes it, and the frames that it works on, for
+/// the scaled machine. Results have the policy of `spec` as its name.
 ///
 /// # Errors
 /// As [`run`].

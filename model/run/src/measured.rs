@@ -1,9 +1,9 @@
-//! What every run on the model measures, whoever decided where its memory is.
+//! Measurements of every run on the model, whichever policy or plan placed its memory.
 
 use serde::{Deserialize, Serialize};
 use varve_machine::model::{Phase, Stalls};
 
-/// Shares of the threads' time, 0 to 1. What is not lost is the rest.
+/// Shares of the threads' time, 0 to 1. The rest is time without stalls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallShares {
     /// Waiting for loads.
@@ -40,8 +40,9 @@ impl StallShares {
     }
 }
 
-/// What runs have in common: under page policies ([`crate::RunResult`]), heap plans (`varve_observed::PlanResult`), and whatever else
-/// places memory. Each of these adds its own, and what decided (`policy` or `plan`); in JSON they are one object.
+/// Measurements that all runs have: those under page policies ([`crate::RunResult`]), heap plans
+/// (`varve_observed::PlanResult`), and other placements. Each kind adds its own, and its decider (`policy` or `plan`);
+/// in JSON they are one object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Machine.
@@ -84,16 +85,18 @@ pub struct Measured {
     /// use. None if the machine has no data for it.
     #[serde(default)]
     pub energy_j: Option<f64>,
-    /// As many times as often as its settings say a policy has looked, for a program as many times as large: see its parameter `scale`.
+    /// Factor by which a policy sampled more often than its settings say, since the run stands for a program larger by
+    /// it: see its parameter `scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_scale: Option<u64>,
-    /// Why a policy that goes by samples has not decided anything, and what it would take.
+    /// Why a policy that samples has not decided anything, and how many samples it would need.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undecided: Option<String>,
 }
 
 impl Measured {
-    /// What a phase of `instances` alike says, times `factor`. Where pages are, what moved, energy and what was run are the caller's.
+    /// Measurements of a phase of `instances` equal instances, times `factor`. The caller fills in the places of pages,
+    /// the moves, the energy and the program.
     pub fn of(phase: &Phase, factor: u64, instances: u64) -> Measured {
         let memory = phase.memory();
         let lines = |lines: u64| 64 * lines * factor;

@@ -30,14 +30,14 @@ pub struct MemBench {
 pub enum Place {
     /// Among the cold ones, all on all DIMMs in turn: the default.
     Mixed,
-    /// On so many hot DIMMs, apart from the cold ones.
+    /// On this number of hot DIMMs, apart from the cold ones.
     Hot(usize),
     /// Hot objects alone, one after the other, on one DIMM.
     OneDimm,
 }
 
 impl MemBench {
-    /// A run with a delay between two writes, and so many percent of the hot objects on the other socket.
+    /// A run with `delay_ns` ns between two writes, and `remote` percent of the hot objects on the other socket.
     ///
     /// # Errors
     /// A scale that the workload cannot have.
@@ -91,7 +91,7 @@ fn ranges(regions: &[Region], wanted: impl Fn(&str) -> bool) -> String {
 /// The model of bandwidth from a sweep: at each delay the run with all DIMMs, and those with 1, 2, ... hot ones.
 ///
 /// # Errors
-/// A sweep that says nothing.
+/// A sweep from which no bandwidth model can be made.
 pub fn bandwidth_model(
     sweep: &[(&RunResult, Vec<&RunResult>)],
 ) -> Result<BandwidthModel, ModelError> {

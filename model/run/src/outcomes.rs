@@ -1,4 +1,5 @@
-//! What came of a comparison's runs, sorted by why each was made: what is shown, what was not made, and whether there is an answer.
+//! Results of a comparison's runs, sorted by the reason for each: those shown, those that failed, and whether there is
+//! an answer.
 
 use crate::advice::Candidate;
 use crate::pipeline::{Compared, Comparison, Of, Role, candidates};
@@ -19,7 +20,7 @@ pub struct Outcomes<R> {
 pub struct NotMade {
     /// Its number among all.
     pub run: usize,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Why it was to be made.
     pub role: Role,
@@ -50,7 +51,7 @@ impl<R: Compared> Outcomes<R> {
         Outcomes { runs, failed }
     }
 
-    /// Whether runs failed and none is left that was asked for: what others are compared with is no answer.
+    /// Whether runs failed and none that was asked for is left: the base of comparisons is no answer.
     pub fn is_nothing(&self) -> bool {
         let answers = self.runs.iter().any(|(_, role, _)| role.is_asked());
         !answers && !self.failed.is_empty()
@@ -61,7 +62,7 @@ impl<R: Compared> Outcomes<R> {
         self.failed.iter().any(|run| run.role == Role::Named)
     }
 
-    /// The runs that are shown: those that were asked for, and what they are compared with.
+    /// The runs that are shown: those that were asked for, and the base of comparisons.
     fn shown_runs(&self) -> impl Iterator<Item = (usize, &R)> {
         let shown = self.runs.iter();
         let shown = shown.filter(|(_, role, _)| *role != Role::Hidden);
@@ -79,7 +80,7 @@ impl<R: Compared> Outcomes<R> {
         all.find(|result| result.name() == name)
     }
 
-    /// What others are compared with: the run with all in fast memory, else the first that is shown.
+    /// The base of comparisons: the run with all in fast memory, else the first that is shown.
     pub fn base(&self) -> Option<&R> {
         self.named(BASE)
             .or_else(|| self.shown_runs().next().map(|(_, result)| result))

@@ -1,4 +1,4 @@
-//! What collections took, what a plan that samples did when, and what is known of a program that failed.
+//! Pauses of collections, phases of a plan that samples, and logs of programs that failed.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -78,17 +78,17 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// What is known of a program that failed.
+/// Log of a program that failed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FailureLog {
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub err: Vec<u8>,
     /// The phases of a plan that samples.
     pub phases: Vec<Phase>,
 }
 
 impl FailureLog {
-    /// What it wrote, and the log of its plan.
+    /// Its standard error, and the log of its plan.
     pub fn new(err: Vec<u8>, phases: &[PimaEntry]) -> FailureLog {
         FailureLog {
             err,

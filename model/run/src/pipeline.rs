@@ -1,16 +1,16 @@
-//! The one way from what is asked for to what came of it, whatever is placed: pages, sites, generations, or objects of a heap.
+//! The one way from a request to its results, whether pages, sites, generations or objects of a heap are placed.
 //!
-//! A [`Comparison`] knows which runs answer a request. Some of them come first, since others depend on what they show: how much
-//! memory the program takes, which sites it has. [`answer`] makes them all and tells of each what came of it: one that
-//! fails takes no other with it.
+//! A [`Comparison`] knows which runs answer a request. Some of them come first, since others depend on their results:
+//! how much memory the program takes, which sites it has. [`answer`] makes them all and reports the result of each: one
+//! that fails takes no other with it.
 
 use crate::advice::{Advice, Candidate, Size};
 use crate::{Error, Measured, Outcomes, Seen, Spec};
 use std::ops::Deref;
 
-/// What a run measured that stands beside other runs of the same program.
+/// Result of a run that is compared with other runs of the same program.
 pub trait Compared: Deref<Target = Measured> {
-    /// What it is called: its policy or its plan, and its budget where there are several.
+    /// Its name: its policy or its plan, and its budget where there are several.
     fn name(&self) -> &str;
 
     /// Calls it so from now on.
@@ -26,12 +26,12 @@ pub trait Compared: Deref<Target = Measured> {
         self.fast_bytes + self.slow_bytes
     }
 
-    /// Why it ended early, or what else its reader has to know.
+    /// Why it ended early, or another warning.
     fn warning(&self) -> Option<&str> {
         None
     }
 
-    /// What pictures are made of, if it was wanted.
+    /// Data for pictures, if they are wanted.
     fn seen(&self) -> Option<&Seen>;
 }
 
@@ -40,51 +40,51 @@ pub trait Comparison: Sized {
     /// One of them.
     type Spec: Spec<Result: Compared>;
 
-    /// What each run is called, in order.
+    /// The name of each run, in order.
     fn names(&self) -> Vec<String>;
 
     /// Why a run is made.
     fn role(&self, run: usize) -> Role;
 
-    /// What is known of a run before it is made.
+    /// Facts of a run that are known before it is made.
     fn facts(&self, run: usize) -> Facts;
 
     /// Runs that others depend on: the first ones. None if no run depends on another.
     fn first(&self) -> Vec<Self::Spec>;
 
-    /// All other runs, by what the first ones showed, of which the very first has ended well.
+    /// All other runs, by the results of the first ones, of which the very first has ended well.
     ///
     /// # Errors
-    /// What was shown does not go with what is asked for.
+    /// The results of the first runs do not go with the request.
     fn then(&mut self, first: &[Result<Of<Self>, Error>]) -> Result<Vec<Self::Spec>, Error>;
 
-    /// Adds to a result what is known of all runs together.
+    /// Adds data to a result that depend on all runs together.
     fn finish(&self, _run: usize, _result: &mut Of<Self>) {}
 
-    /// What to do, by what came of all runs; `size` writes bytes.
+    /// Advice from the results of all runs; `size` formats bytes.
     fn advise(&self, came: &Outcomes<Of<Self>>, size: Size) -> Advice;
 }
 
-/// What a run of a comparison measures.
+/// Result of a run of a comparison.
 pub type Of<C> = <<C as Comparison>::Spec as Spec>::Result;
 
-/// What is known of a run before it is made.
+/// Facts of a run that are known before it is made.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Its plan's place among all, the simplest first.
     pub rank: usize,
-    /// What its plan does, in half a line.
+    /// Description of its plan, in half a line.
     pub about: &'static str,
     /// Whether it can be followed on a real machine.
     pub advised: bool,
-    /// Whether it is what Linux does today.
+    /// Whether Linux itself places pages this way.
     pub linux: bool,
     /// Fast memory that it is limited to, bytes; none where it is not.
     pub budget: Option<u64>,
 }
 
-/// Runs as candidates for [`advice`](crate::advice), the simplest first: their numbers among all, what they measured, and their
-/// times in times of those of `base`.
+/// Runs as candidates for [`advice`](crate::advice), the simplest first: their numbers among all, their measurements,
+/// and their times in times of those of `base`.
 pub fn candidates<'r, C: Comparison>(
     comparison: &C,
     results: impl IntoIterator<Item = (usize, &'r Of<C>)>,
@@ -95,7 +95,7 @@ where
 {
     let candidate = |(run, result): (usize, &Of<C>)| {
         let facts = comparison.facts(run);
-        // What stands in brackets is where it comes from.
+        // Brackets hold the source.
         let about = facts.about.split(" (").next().unwrap_or_default();
         let candidate = Candidate {
             name: result.name().into(),
@@ -127,7 +127,7 @@ pub enum Role {
     Meant,
     /// Others are compared with it.
     Base,
-    /// Others go by it, and it was not asked for.
+    /// Others depend on it, and it was not asked for.
     Hidden,
 }
 
@@ -143,16 +143,17 @@ impl Role {
         }
     }
 
-    /// Whether somebody wants to see it for itself.
+    /// Whether the user wants to see it for itself.
     pub fn is_asked(self) -> bool {
         matches!(self, Role::Named | Role::Meant)
     }
 }
 
-/// Makes all runs of a comparison by `make`, which gets some of them and the number of the first. What came of them, in order.
+/// Makes all runs of a comparison by `make`, which gets some of them and the number of the first. Returns their
+/// results, in order.
 ///
 /// # Errors
-/// The very first run failed, without which no other can be begun, or what it showed does not go with what is asked for.
+/// The very first run failed, without which no other can be begun, or its result does not go with the request.
 pub fn answer<C: Comparison>(
     comparison: &mut C,
     mut make: impl FnMut(&[C::Spec], usize) -> Vec<Result<Of<C>, Error>>,

@@ -1,4 +1,4 @@
-//! What a run measured, at full size.
+//! Measurements of a run, at full size.
 
 use crate::{Compared, Measured, RunSpec, Seen, StallShares};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ pub struct PlacementState {
 /// Everything measured. Times, counts and bytes are at full size (see [`RunSpec`]); shares and rates need no scale.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// What all kinds of runs measure, of the last phase (the run proper).
+    /// Measurements that all kinds of runs have, of the last phase (the run proper).
     #[serde(flatten)]
     pub measured: Measured,
     /// Policy as asked for.
@@ -102,22 +102,22 @@ pub struct RunResult {
     pub timeline: Vec<Point>,
     /// Where the pages are.
     pub placement: PlacementState,
-    /// What memory drew in the last phase; absent if the machine has no data for it.
+    /// Power of memory in the last phase; absent if the machine has no data for it.
     #[serde(default)]
     pub power: Option<MemoryPower>,
     /// How much of the program's run was seen, if only windows of it were recorded; times and counts are of the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<SampledRun>,
-    /// What the program computed.
+    /// Results that the program computed.
     pub answers: Vec<(String, String)>,
     /// Something that the user should know, such as a trace that ends early.
     pub warning: Option<String>,
-    /// What pictures are made of, if it was wanted.
+    /// Data for pictures, if they are wanted.
     #[serde(skip)]
     pub seen: Option<Box<Seen>>,
 }
 
-/// What all kinds of runs measure is read as if it stood here.
+/// Fields of [`Measured`] are read as fields of the result.
 impl Deref for RunResult {
     type Target = Measured;
 
@@ -151,7 +151,8 @@ pub struct SampledRun {
     pub windows: u32,
     /// Share of the run's work that they are, 0 to 1.
     pub share: f64,
-    /// In 95 of 100 cases the time is at most this part longer or shorter; absent if one window does not tell.
+    /// Half-width of the 95 % confidence interval of the time, as a part of it; absent if one window is too few to
+    /// estimate it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
 }
@@ -312,7 +313,7 @@ impl RunResult {
     }
 }
 
-/// What a program's speed is counted in: the unit, and how to read it off a result.
+/// Unit of a program's speed, and how to read the speed off a result.
 pub fn speed(results: &[&RunResult]) -> (&'static str, fn(&RunResult) -> f64) {
     if results.iter().all(|r| r.requests > 1000) {
         ("requests", RunResult::request_rate)

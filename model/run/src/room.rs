@@ -6,10 +6,10 @@ use varve_machine::model::RunError;
 use varve_pages::Placement;
 use varve_trace::PAGE_BYTES;
 
-/// Refuses a run that can only end out of memory, with what it would have ended with.
+/// Refuses a run that can only end out of memory, with the error that it would have ended with.
 ///
-/// A policy without a daemon does nothing but give frames until it has no more, whoever asks. So it is asked for as many as the
-/// program has pages at the end. A run that is ended before may end well.
+/// A policy without a daemon only hands out frames until none is left, whichever core asks. So this asks it for as many
+/// as the program has pages at the end. A run that is ended before may end well.
 ///
 /// # Errors
 /// No room, or a machine, pages and a policy that do not go together.

@@ -1,18 +1,19 @@
 //! Page policies that sample, in runs much shorter than those that they are made for.
 //!
-//! A policy that samples one access in 10,000 needs minutes to tell hot pages from cold ones. A recorded run is that of a program
-//! which is much smaller than its machine: it stands for one that is as many times as large and as long, in pages as many times as
-//! large, as the machine's fast memory is larger than the run's. So the policy looks as many times as often, and each sample and each
-//! move costs as many times less, as on a machine that is scaled down ([`Machine::scaled`]): a page gets as many samples, and
-//! sampling and moving take the same share of the time.
+//! A policy that samples one access in 10,000 needs minutes to distinguish hot pages from cold ones. A recorded run is
+//! that of a program much smaller than its machine. It stands for a larger and longer one with larger pages, all by the
+//! ratio of the machine's fast memory to the run's. So the policy samples more often by that ratio, and each sample and
+//! each move costs less by it, as on a machine that is scaled down ([`Machine::scaled`]): a page gets as many samples,
+//! and sampling and moving take the same share of the time.
 
 use varve_machine::Machine;
 use varve_pages::{Placement, policies};
 
-/// The parameter that says how much smaller a program is than the one that it stands for.
+/// The parameter for the size of the program that a run stands for, in times of the recorded one.
 const SCALE: &str = "scale";
 
-/// A policy's specification for a run with `budget` of the `whole` bytes of fast memory that the machine has. What is written stays.
+/// A policy's specification for a run with `budget` of the `whole` bytes of fast memory that the machine has. Given
+/// parameters stay.
 pub fn for_run(spec: &str, whole: u64, budget: u64) -> String {
     let samples = policies::entry(spec).is_ok_and(|p| p.params.iter().any(|q| q.key == "period"));
     let scale = (whole / budget.max(1)).max(1).ilog2();
@@ -22,7 +23,7 @@ pub fn for_run(spec: &str, whole: u64, budget: u64) -> String {
     }
 }
 
-/// The machine for a policy with a scale: samples and moves cost as many times less.
+/// The machine for a policy with a scale: samples and moves cost less by it.
 pub fn machine_for(spec: &str, machine: &mut Machine) {
     let scale = scale(spec) as f64;
     let os = &mut machine.os;
@@ -36,8 +37,9 @@ pub fn scale(spec: &str) -> u64 {
     policies::parse(spec).map_or(1, |(_, values)| values.scale())
 }
 
-/// Says that a policy, named so, has seen too little to tell hot pages from cold ones, and what would be enough. Nothing where it has
-/// moved pages or found hot ones, where it samples none, or where none of `pages` pages is `slow`, which is in slow memory.
+/// A note that a policy, named so, has too few samples to distinguish hot pages from cold ones, and how many would be
+/// enough. `None` if it has moved pages or found hot ones, if it takes no samples, or if none of `pages` pages is
+/// `slow`, which is in slow memory.
 pub fn undecided(name: &str, placement: &Placement, pages: u64, slow: u64) -> Option<String> {
     let (policy, counters) = (placement.policy(), placement.counters());
     let (heat, period) = (policy.heat()?, policy.daemons().sample_period);

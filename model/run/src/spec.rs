@@ -9,17 +9,17 @@ use varve_machine::model::{Options, Progress};
 use varve_pages::policies;
 use varve_trace::Footprint;
 
-/// Everything that decides a result, of whatever is placed: pages ([`RunSpec`]) or objects (`varve_observed::ManagedSpec`).
+/// Everything that decides a result, whether pages are placed ([`RunSpec`]) or objects (`varve_observed::ManagedSpec`).
 pub trait Spec: Sync {
-    /// What is measured.
+    /// Measurements.
     type Result: Serialize + DeserializeOwned + Clone + Send;
-    /// What a run leaves besides, and what is not kept.
+    /// Data that a run leaves besides, which is not kept.
     type End;
 
     /// A text that is the same for runs with the same result. None where the result depends on more than this.
     fn identity(&self) -> Option<String>;
 
-    /// What it is, for people: the program and how it is placed.
+    /// Description for people: the program and how it is placed.
     fn what(&self) -> String;
 
     /// The trace that it replays, if it replays one.
@@ -30,7 +30,7 @@ pub trait Spec: Sync {
     /// Makes the run, in step with others that replay its trace. `watch` is called now and then and ends it by returning `false`.
     ///
     /// # Errors
-    /// What does not go together, or did not end well.
+    /// The run's parts do not go together, or it did not end well.
     fn run(
         &self,
         in_step: &InStep,
@@ -42,8 +42,8 @@ pub trait Spec: Sync {
 ///
 /// With a `scale` S the machine's capacities, pages and fixed costs and the workload's sizes are divided by S: S times
 /// as fast to run, the same ratios. Results are given at full size again: times, moved bytes and counts times S.
-/// A trace is what it is: its sizes do not shrink, so it is run on a machine that is scaled down *to it*, and its
-/// times are its own.
+/// The sizes of a trace do not shrink, so it is run on a machine that is scaled down *to it*, and its times are its
+/// own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The machine at full size.
@@ -65,10 +65,10 @@ pub struct RunSpec {
     pub on: OnModel,
     /// Time between two points of the timeline, ns at full size; it doubles whenever there are many. 0 takes none.
     pub point_ns: u64,
-    /// Whether the result has what pictures are made of; nothing else of it changes, and what was kept has none.
+    /// Whether the result has the data for pictures; nothing else of it changes, and kept results have none.
     #[serde(skip)]
     pub pictures: bool,
-    /// How much memory the trace touches, where somebody has looked: a run that can only end out of memory is not begun.
+    /// How much memory the trace touches, if it has been scanned: a run that can only end out of memory is not begun.
     #[serde(skip)]
     pub footprint: Option<Footprint>,
 }

@@ -1,4 +1,4 @@
-//! What is run.
+//! Workloads of runs.
 
 use crate::{Error, InStep, Replayed, RunSpec};
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ impl Work {
         match self {
             Work::Workload(text) => {
                 let mut text = text.clone();
-                // What the user wrote goes first; scale and seed only where they were left open.
+                // The user's own parameters win; scale and seed are set only where they are missing.
                 for (key, value) in [("scale", spec.scale as u64), ("seed", spec.seed)] {
                     if !varve_spec::gives(&text, key) {
                         text = varve_spec::with(&text, key, value);

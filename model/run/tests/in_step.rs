@@ -1,4 +1,4 @@
-//! Runs of a trace that go in step come to what each comes to alone, to the bit: all counts, times, and the timeline.
+//! Runs of a trace in step have the same results as each alone, to the bit: all counts, times, and the timeline.
 
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use varve_trace::{
     BLOCK_OPS, End, Event, FileHeader, Footprint, TraceInfo, TraceReader, TraceWriter,
 };
 
-/// What a thread of a generated program does for a while.
+/// Part of a thread of a generated program.
 #[derive(Clone, Debug)]
 struct Stretch {
     thread: u32,
@@ -84,7 +84,7 @@ fn record(path: &Path, stretches: &[Stretch], seed: u64) {
     writer.finish(End::default()).unwrap();
 }
 
-/// One result, or what was said instead.
+/// One result, or its error.
 fn told(result: Result<RunResult, Error>) -> Result<RunResult, String> {
     result.map_err(|e| e.to_string())
 }
@@ -180,7 +180,7 @@ fn a_run_that_ends_early_holds_up_nobody() {
     assert!(alone.iter().flatten().any(|r| r.moved_bytes > 0));
 }
 
-/// Who stops one stops all that go on, those too that wait for others: nothing hangs.
+/// Stopping one run stops all that run, those too that wait for others: nothing hangs.
 #[test]
 fn a_comparison_that_is_stopped_ends() {
     let folder = tempfile::tempdir().unwrap();
@@ -206,7 +206,7 @@ fn a_comparison_that_is_stopped_ends() {
     assert_eq!(made.len(), specs.len());
 }
 
-/// A trace that stores to so many pages, and gives the last `back` of them back.
+/// A trace that stores to `pages` pages, and gives the last `back` of them back.
 fn record_pages(path: &Path, pages: u64, back: u16) {
     let file = std::fs::File::create(path).unwrap();
     let mut writer = TraceWriter::new(file, path, &FileHeader::default()).unwrap();
@@ -219,8 +219,8 @@ fn record_pages(path: &Path, pages: u64, back: u16) {
     writer.finish(End::default()).unwrap();
 }
 
-/// A run that is refused before its trace is opened ends in the same way when it is begun. Only one that gives pages back, or whose
-/// policy moves pages, may be out of memory later.
+/// A run that is refused before its trace is opened ends in the same way when it is begun. Only one that unmaps pages,
+/// or whose policy moves pages, may be out of memory later.
 #[test]
 fn what_is_refused_would_have_ended_out_of_memory() {
     let folder = tempfile::tempdir().unwrap();

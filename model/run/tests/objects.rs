@@ -1,4 +1,5 @@
-//! Recorded programs with their objects laid out by site: what sites are said to cost is what they cost, and budgets hold.
+//! Recorded programs with their objects laid out by site: the predicted cost of sites is their real one, and budgets
+//! hold.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,7 +97,7 @@ impl Replay {
         run_objects(&spec, &mut |_| true).unwrap()
     }
 
-    /// Stacks as groups, and what they are worth.
+    /// Stacks as groups, with their costs and benefits.
     fn worth(&self) -> (Groups, Vec<Counts>, ObjectResult) {
         let fast = self.run(Placed::Fast, None, true);
         let slow = self.run(Placed::Slow, None, true);
@@ -108,7 +109,7 @@ impl Replay {
         let missing = difference - costs as f64;
         assert!(
             missing.abs() < 0.01 * difference,
-            "{missing} of {difference} ns are nobody's"
+            "{missing} of {difference} ns have no owner"
         );
         (groups, sums, fast)
     }
@@ -172,7 +173,7 @@ fn a_quarter_of_memory_is_enough_for_what_is_hot() {
         );
         seconds.insert(plan.name, result.seconds);
     }
-    // What is hot is allocated last, and fits.
+    // The hot objects are allocated last, and fit.
     assert!(
         seconds["hot-sites"] < 0.8 * seconds["first-touch"],
         "{seconds:?}"
@@ -298,7 +299,7 @@ fn cold_sites_let_dimms_sleep() {
     let saved = 1.0 - coloured.energy_j.unwrap() / spread.energy_j.unwrap();
     assert!(saved > 0.1, "{saved}");
     assert!(coloured.cpu_j.is_some() && !coloured.power.is_empty());
-    // Two hot DIMMs share what is hot.
+    // Two hot DIMMs share the hot objects.
     let two = TrayOptions { hot: 2, ..settings };
     let two = replay.run(Placed::Coloured(groups, quotas, two), None, false);
     let (held, _): (_, Vec<f64>) = dimms(&two);

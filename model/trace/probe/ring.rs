@@ -1,10 +1,10 @@
 //! The shared memory between a recorded program and its recorder: layout and the producer's half.
 //!
-//! This file is compiled into the recorder and into every probe, so it uses nothing but `core` and three
-//! functions of libc. One anonymous file (memfd) holds, in this order: a [`Header`], the thread [`Slot`]s, the
-//! table of [`Site`]s, the module text, and the chunks of records. A slot owns [`RING`] chunks; its thread fills
-//! one at a time and publishes it by advancing `head`, the recorder gives it back by advancing `tail`. Pages that
-//! nobody touches cost nothing, so everything is sized for the largest case.
+//! This file is compiled into the recorder and into every probe, so it uses nothing but `core` and three functions of
+//! libc. One anonymous file (memfd) holds, in this order: a [`Header`], the thread [`Slot`]s, the table of [`Site`]s,
+//! the module text, and the chunks of records. A slot owns [`RING`] chunks; its thread fills one at a time and
+//! publishes it by advancing `head`, the recorder gives it back by advancing `tail`. Untouched pages cost nothing, so
+//! everything is sized for the largest case.
 
 #![allow(dead_code)] // each of the programs that include this file uses its own part
 
@@ -21,19 +21,19 @@ pub const SLOTS: usize = 256;
 pub const PROCESSES: usize = 256;
 /// Chunks per slot.
 pub const RING: u64 = 8;
-/// A thread that has to wait for room goes on when so many chunks are left to take.
+/// A thread that waits for room continues when at most this number of chunks is left to take.
 pub const WAKE_AT: u64 = RING / 2;
 /// Words per chunk: 64 KiB, so that a chunk is still in the cache when the other side reads it.
 pub const CHUNK_WORDS: usize = 8192;
 /// Addresses of one run, at most.
 pub const RUN_ADDRESSES: usize = 60;
-/// What a chunk has room for when its cursor is below the limit: a whole run, or any event.
+/// Words left in a chunk when its cursor is below the limit: room for a whole run, or any event.
 pub const MARGIN: usize = RUN_ADDRESSES + 4;
 /// Entries in the site table.
 pub const SITES: usize = 1 << 22;
-/// Bytes for the text that says which file is mapped where.
+/// Bytes for the text about mapped files.
 pub const MODULE_BYTES: usize = 4 << 20;
-/// Callers of an allocation that compiled code tells, at most.
+/// Callers of an allocation that compiled code reports, at most.
 pub const CALLERS: usize = 4;
 /// Return addresses of a stack, at most.
 pub const STACK: usize = 16;
@@ -44,7 +44,7 @@ pub const STACK: usize = 16;
 
 /// Head of a run of QEMU: code whose accesses are known from its sites. Bits 0-31 are the number of the site of its
 /// first access, bits 32-47 the instructions of blocks without any access before it, bits 48-53 how many leaders its sites
-/// have. As many addresses follow.
+/// have. The addresses of the leaders follow.
 pub const RUN: u64 = 1 << 63;
 pub const RUN_COUNT_SHIFT: u32 = 48;
 pub const RUN_COUNT: u64 = 63;
@@ -85,11 +85,11 @@ pub const EVENT_EXEC: u64 = 12;
 pub const EVENT_STACK: u64 = 13;
 /// Words: address, bytes, number of the stack.
 pub const EVENT_ALLOC_AT: u64 = 14;
-/// The program has mapped memory itself; the mapping is told before. Words: address, bytes, number of the stack.
+/// The program has mapped memory itself; the mapping was reported before. Words: address, bytes, number of the stack.
 pub const EVENT_MAPPED: u64 = 15;
 /// A Java virtual machine has started. Words: collector, feature version.
 pub const EVENT_MACHINE: u64 = 16;
-/// What memory of a Java virtual machine is for. Words: address, bytes, what for.
+/// Use of memory of a Java virtual machine. Words: address, bytes, use.
 pub const EVENT_HEAP_RANGE: u64 = 17;
 /// A Java virtual machine stands still from here on.
 pub const EVENT_PAUSE: u64 = 18;
@@ -106,13 +106,14 @@ pub struct Header {
     pub layout: u64,
     /// 1 when a QEMU plugin writes, 2 when compiled code does.
     pub mode: AtomicU32,
-    /// Counts what the recorder may wait for; a futex.
+    /// Counts the events that the recorder may wait for; a futex.
     pub bell: AtomicU32,
     /// 1 while the recorder sleeps on `bell`.
     pub recorder_sleeps: AtomicU32,
     /// 1 when the recorder has gone: probes drop everything and never wait.
     pub closed: AtomicU32,
-    /// 1 while no accesses are recorded, since the program has not said that they are to be. Nobody's order matters then.
+    /// 1 while no accesses are recorded, since the program has not reached the mark where they begin. The order of
+    /// threads does not matter then.
     pub quiet: AtomicU32,
     /// Parts of the run that were recorded so far, between others that were not; 0 when all of it is recorded.
     pub window: AtomicU32,
@@ -138,11 +139,11 @@ pub struct Header {
     /// Threads that run now, and that have been running at once, at most; ticks are only kept above 1.
     pub running: AtomicU32,
     pub threads: AtomicU32,
-    /// The order of what threads do: every chunk and every return from a system call takes a number.
+    /// The order of the threads' actions: every chunk and every return from a system call takes a number.
     pub tick: AtomicU64,
     /// Instructions while it was quiet, of all threads.
     pub skipped: AtomicU64,
-    /// How much of that ends the quiet; 0: the recorder ends it, or nobody.
+    /// Value of `skipped` that ends the quiet; 0: the recorder ends it, or nothing does.
     pub resume_at: AtomicU64,
     /// How much each thread records of a window, counted as `skipped`, so that threads do as much as each other in it whatever the
     /// system runs; 0: all of it.
@@ -170,7 +171,7 @@ pub const RUNNING: u32 = 1;
 pub const WAITING: u32 = 2;
 pub const ENDED: u32 = 3;
 
-/// What one thread shares with the recorder. The first line belongs to the thread, the second to the recorder.
+/// State that one thread shares with the recorder. The first line belongs to the thread, the second to the recorder.
 #[repr(C, align(64))]
 pub struct Slot {
     /// Where the next record goes: an address in the probe's own mapping.
@@ -189,7 +190,7 @@ pub struct Slot {
     /// Where the next piece is.
     pub piece_at: u64,
     pub _line1: u64,
-    /// Chunks given back; its low half is a futex.
+    /// Chunks that the recorder has freed; its low half is a futex.
     pub tail: AtomicU64,
     pub _line2: [u64; 7],
     /// The window that the thread has had its part of.
@@ -215,11 +216,11 @@ pub struct Site {
     pub loads: u8,
     /// 1 when it stores past the caches (MOVNT).
     pub non_temporal: u8,
-    /// What is known of its accesses.
+    /// Description of its accesses.
     pub accesses: [SiteAccess; 2],
 }
 
-/// What is known of an access before it is made.
+/// Properties of an access that are known before it is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SiteAccess {
@@ -300,7 +301,7 @@ pub fn futex_wait(word: &AtomicU32, value: u32, milliseconds: u32) {
     };
 }
 
-/// Wakes whoever sleeps on `word`.
+/// Wakes the threads that sleep on `word`.
 pub fn futex_wake(word: &AtomicU32) {
     // SAFETY: the kernel only uses the word's address.
     unsafe {
@@ -355,7 +356,7 @@ impl Shared {
         unsafe { self.base.add(SITES_AT).cast::<Site>().add(number) }
     }
 
-    /// Appends text about mapped files; what does not fit is left out.
+    /// Appends text about mapped files; text beyond the room is left out.
     pub fn add_modules(&self, text: &[u8]) {
         self.add_line(&[], text);
     }
@@ -409,7 +410,7 @@ impl Shared {
         None
     }
 
-    /// Points the slot's cursor at its next chunk, which has been given back.
+    /// Points the slot's cursor at its next chunk, which the recorder has freed.
     fn open_chunk(&self, number: usize) {
         // SAFETY: the slot is the calling thread's, and the chunk is inside the mapping.
         unsafe {
@@ -437,13 +438,14 @@ impl Shared {
         }
         slot.filled[(slot.head.load(Relaxed) % RING) as usize].store(filled as u32, Relaxed);
         let head = slot.head.fetch_add(1, SeqCst) + 1;
-        // whoever cleans up after this process must not hand the chunk over again
+        // the cleanup after this process must not hand the chunk over again
         slot.cursor = slot.start;
         // waking the recorder for every chunk would cost more than the chunk
         if head - slot.tail.load(Acquire) >= RING / 2 {
             self.ring();
         }
-        // Who has to wait waits for room for some chunks: to wake for each one would cost more than the chunk.
+        // A thread that has to wait waits for room for some chunks: to wake for each one would cost more than the
+        // chunk.
         let mut room = RING;
         while head - slot.tail.load(Acquire) >= room {
             if header.closed.load(Acquire) != 0 {
@@ -483,7 +485,8 @@ impl Shared {
         }
     }
 
-    /// Threads have done so much more that is not recorded. Whoever comes to the end of that begins the next window.
+    /// Threads have executed `amount` more instructions that are not recorded. The thread that reaches the end of the
+    /// gap opens the next window.
     pub fn skip(&self, amount: u64) {
         let header = self.header();
         let now = header.skipped.fetch_add(amount, AcqRel) + amount;
@@ -526,7 +529,7 @@ impl Shared {
         }
     }
 
-    /// The thread may wait now: what it has done so far is handed over.
+    /// The thread may wait now: publishes its records so far.
     pub fn enter_wait(&self, number: usize) {
         // SAFETY: the slot is the calling thread's.
         let state = unsafe { &(*self.slot(number)).state };
@@ -546,7 +549,7 @@ impl Shared {
         }
     }
 
-    /// The thread in this slot begins; only the first has company from nobody.
+    /// The thread in this slot begins. The first has no other thread beside it.
     pub fn start_thread(&self, number: usize, process: u32) {
         let header = self.header();
         let running = header.running.fetch_add(1, AcqRel) + 1;
@@ -567,7 +570,7 @@ impl Shared {
         self.put(number, EVENT_EXIT, &[tick]);
         self.publish(number);
         self.header().running.fetch_sub(1, AcqRel);
-        // SAFETY: the slot is the calling thread's until it says that it has ended.
+        // SAFETY: the slot is the calling thread's until it reports its end.
         unsafe { (*self.slot(number)).state.store(ENDED, SeqCst) };
         self.ring();
     }
@@ -595,7 +598,7 @@ impl Shared {
         None
     }
 
-    /// The process says whether it is about to become another program.
+    /// The process reports whether it is about to become another program.
     pub fn set_replaced(&self, pid: u32, replaced: bool) {
         if let Some(entry) = self.process(pid) {
             entry.replaced.store(u32::from(replaced), SeqCst);
@@ -615,8 +618,8 @@ impl Shared {
         Some((number, true))
     }
 
-    /// A process has replaced itself by another program: the threads of the old one are gone, and what they had not
-    /// published is handed over.
+    /// A process has replaced itself by another program: the threads of the old one are gone, and their unpublished
+    /// records are handed over.
     fn take_over(&self, process: u32) {
         for number in 0..self.header().slots.load(Acquire) as usize {
             // SAFETY: the threads that owned the slots are gone. Their pointers belong to the old program and are only
@@ -641,8 +644,8 @@ impl Shared {
     }
 }
 
-/// Maps the shared memory behind a path that ends in a zero byte, such as `/proc/PID/fd/N` of the recorder. `None`
-/// when there is none, or not what this layout expects.
+/// Maps the shared memory behind a path that ends in a zero byte, such as `/proc/PID/fd/N` of the recorder. `None` when
+/// there is none, or it has another layout.
 pub fn attach(path: &core::ffi::CStr) -> Option<Shared> {
     unsafe extern "C" {
         fn open(path: *const core::ffi::c_char, flags: i32, ...) -> i32;

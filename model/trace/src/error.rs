@@ -1,4 +1,4 @@
-//! What can go wrong with a trace, each in one line with place and remedy.
+//! Errors of traces, each in one line with place and remedy.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ pub enum TraceError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The disk filled up while recording.
     #[error(
-        "{path}: the disk is full after {bytes} bytes of trace ({ops} ops); what was recorded up to there stays readable"
+        "{path}: the disk is full after {bytes} bytes of trace ({ops} ops); the recorded part stays readable"
     )]
     DiskFull {
         /// The file.
@@ -30,7 +30,7 @@ pub enum TraceError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it may be instead, and what to do.
+        /// Guess at the file's format, and the remedy.
         hint: &'static str,
     },
     /// Written by another version.
@@ -40,9 +40,9 @@ pub enum TraceError {
     Version {
         /// The file.
         path: PathBuf,
-        /// What the file says.
+        /// Version of the file.
         found: u32,
-        /// What this code reads.
+        /// Version that this code reads.
         known: u32,
     },
     /// It is cut off before anything in it can be replayed.
@@ -82,7 +82,7 @@ pub enum TraceError {
         path: PathBuf,
         /// Offset of the block.
         offset: u64,
-        /// What is wrong with it.
+        /// The problem.
         what: &'static str,
     },
 }

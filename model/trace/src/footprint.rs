@@ -19,12 +19,12 @@ pub struct Footprint {
     pub ops: u64,
     /// Pages of 4 KiB that are accessed, those too that were touched while it was not recorded.
     pub pages: u64,
-    /// Those of them that are never given back, so that there are as many at the end.
+    /// Those of them that are never unmapped, so that they are still there at the end.
     pub kept_pages: u64,
 }
 
 impl Footprint {
-    /// Reads a whole trace on so many threads of the host.
+    /// Reads a whole trace on `workers` threads of the host.
     ///
     /// # Errors
     /// A block is damaged. A trace that is cut is no error.
@@ -58,19 +58,19 @@ impl Footprint {
     }
 }
 
-/// What is in some blocks.
+/// Contents of some blocks.
 #[derive(Default)]
 struct Part {
     ops: u64,
     pages: Pages,
-    /// Pages that are given back, accessed or not: the first of a range, and behind the last.
+    /// Pages that are unmapped, accessed or not: the first of a range, and behind the last.
     given_back: HashSet<(u64, u64)>,
     /// The first block of them that cannot be read.
     damage: Option<(usize, TraceError)>,
 }
 
 impl Part {
-    /// Reads blocks that nobody else reads until there are no more.
+    /// Reads blocks that no other worker reads until there are no more.
     fn read(reader: &TraceReader, next: &AtomicUsize) -> Part {
         let mut part = Part::default();
         let (mut decoder, mut block) = (OpDecoder::default(), Block::default());
@@ -174,7 +174,7 @@ impl Pages {
         let (_, writes) = reads_and_writes(op.kind);
         let last = op.addr.saturating_add(u64::from(op.size).max(1) - 1) / PAGE_BYTES;
         for page in op.addr / PAGE_BYTES..=last {
-            // the lowest bit tells pages that were only read from those that were written; 0 is empty
+            // the lowest bit distinguishes pages that were only read from those that were written; 0 is empty
             let key = ((page << 1) | u64::from(writes)).wrapping_add(1);
             let recent = &mut self.recent[(page << 1 | u64::from(writes)) as usize % RECENT];
             if *recent != key {

@@ -1,4 +1,4 @@
-//! What `varve trace info` prints: a trace in numbers.
+//! Output of `varve trace info`: a trace in numbers.
 
 use crate::error::TraceError;
 use crate::footprint::{PAGE_BYTES, Pages, reads_and_writes};
@@ -16,8 +16,8 @@ use varve_sites::native::{Key, names};
 /// Ops of a thread before the next one has its turn.
 const TURN_OPS: usize = 4096;
 
-/// Callers by which sites are told apart, from the first that is no wrapper of an allocator on. More would show every
-/// way through a program as a site.
+/// Callers that distinguish sites, from the first that is no wrapper of an allocator on. More would show every way
+/// through a program as a site.
 const CALLERS: usize = 3;
 
 /// One thread of a trace.
@@ -31,11 +31,11 @@ pub struct ThreadInfo {
     pub process: u32,
 }
 
-/// One allocation site, and what became of its memory.
+/// One allocation site, with the accesses to its memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SiteInfo {
-    /// What it is called: the function that asked, behind wrappers of allocators, and as many callers as tell it from
-    /// the other sites.
+    /// Its name: the function that asked, behind wrappers of allocators, and enough callers to distinguish it from the
+    /// other sites.
     pub name: String,
     /// Where it is; of several that differ in callers far away, or in the process, one.
     pub site: CallSite,
@@ -54,7 +54,7 @@ pub struct SiteInfo {
 /// A trace in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TraceInfo {
-    /// What the trace says about itself.
+    /// Header of the trace.
     pub header: FileHeader,
     /// How the recording ended; `None` when the trace is cut.
     pub end: Option<End>,
@@ -178,7 +178,7 @@ impl TraceInfo {
     }
 }
 
-/// The allocations that are alive, to say whose memory an access is.
+/// The live allocations, to find the owner of an access.
 struct Heap {
     sites: Vec<SiteInfo>,
     keys: Vec<Key>,

@@ -1,4 +1,5 @@
-//! Java virtual machines of a recording: what is known of each at its end, so that nobody has to read the whole trace for it.
+//! Java virtual machines of a recording: the state of each at its end, so that it can be had without reading the whole
+//! trace.
 
 use crate::format::{Collector, Event, Use};
 use serde::de::Error;
@@ -13,7 +14,7 @@ pub struct JavaMachine {
     pub collector: Collector,
     /// Its feature version, such as 17.
     pub version: u32,
-    /// What its memory was for, in the order in which it was told. Addresses are those of the trace.
+    /// Uses of its memory, in the order of the reports. Addresses are those of the trace.
     pub ranges: Vec<HeapRange>,
     /// Collections of the young generation.
     pub minor: u64,
@@ -26,7 +27,7 @@ pub struct JavaMachine {
 /// A range of memory of a Java virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeapRange {
-    /// What it is for.
+    /// Its use.
     pub what: Use,
     /// Virtual address of the first byte.
     pub addr: u64,
@@ -34,7 +35,7 @@ pub struct HeapRange {
     pub bytes: u64,
 }
 
-/// Notes an event of a process.
+/// Records an event of a process.
 pub(crate) fn note(machines: &mut Vec<JavaMachine>, process: u32, event: &Event) {
     if let Event::Machine { collector, version } = *event {
         machines.push(JavaMachine {

@@ -75,7 +75,7 @@ fn start(threads: usize) -> Sender<Job> {
                 let Ok(Ok(Job { content, reply })) = job else {
                     return;
                 };
-                // whoever wanted it may have gone after an error
+                // the receiver may have gone after an error
                 let _ = reply.send(worker.pack(content));
             }
         });

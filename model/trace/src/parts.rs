@@ -20,7 +20,7 @@ pub struct Block {
     pub ops: Vec<Op>,
     /// The events, in order of their places among the ops.
     pub events: Vec<EventAt>,
-    /// In which functions the thread was, for those who ask for it, as far as it is known.
+    /// The functions that the thread was in, if they are asked for, as far as they are known.
     pub code: Vec<CodeAt>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn read_file_header(
     Ok((header, (FIXED_BYTES + rest.len()) as u64))
 }
 
-/// What else the file may be, and what to do with it.
+/// Guess at the file's format, and the remedy.
 fn foreign_hint(start: &[u8]) -> &'static str {
     match start {
         [0x1f, 0x8b, ..] => "; it is compressed with gzip: `gunzip` it first",
@@ -123,7 +123,7 @@ pub(crate) fn decode_block(
     block.code.clear();
     let events = raw
         .get(header.op_bytes as usize..length)
-        .ok_or("the block is shorter than its header says")?;
+        .ok_or("the block is shorter than in its header")?;
     let count = header.ops as usize;
     match header.kind {
         BlockKind::Ops => decoder.decode(raw, count, &mut block.ops),

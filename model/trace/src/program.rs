@@ -16,7 +16,8 @@ use windows::Windows;
 mod code;
 mod windows;
 
-/// Virtual time that a thread sleeps before it looks again whether it may go on: doubled from the first to the last.
+/// Virtual time that a thread sleeps before it checks again whether it may continue: doubled from the first to the
+/// last.
 const FIRST_SLEEP_NS: u64 = 500;
 const LAST_SLEEP_NS: u64 = 32_000;
 
@@ -50,7 +51,7 @@ impl Steps<'_> {
     }
 }
 
-/// What a thread of a trace does next.
+/// Next step of a thread of a trace.
 pub(crate) enum Step<'a> {
     /// These ops, and the functions that they are of, each from one of them on.
     Ops(&'a [Op], Steps<'a>),
@@ -172,7 +173,7 @@ impl Cursor {
     }
 }
 
-/// Whoever wants to know what comes while a trace is replayed, or changes it.
+/// Observes a replayed trace, or changes it.
 pub trait Listener {
     /// Ops of a thread, which run next: it adds them to `out`, changed or not.
     fn ops(&mut self, ops: &[Op], out: &mut Vec<Op>) {
@@ -194,7 +195,7 @@ pub struct TraceProgram {
     sleeps: Vec<u64>,
     replayed: u64,
     windows: Windows,
-    /// Which functions run, if somebody wants to know.
+    /// The functions that run, if the caller wants them.
     code: Option<Code>,
 }
 
@@ -203,12 +204,12 @@ impl TraceProgram {
     ///
     /// # Errors
     /// The file cannot be read, is no trace, or is cut off before its first block is whole. One that is cut later is
-    /// replayed as far as it goes, and [`Program::failure`] says where it stops.
+    /// replayed as far as it goes, and [`Program::failure`] reports where it stops.
     pub fn open(path: &Path) -> Result<TraceProgram, TraceError> {
         TraceProgram::new(&SharedTrace::open(path, 1, false)?, 0, false)
     }
 
-    /// The same, and [`Program::code`] says which functions run, if the trace does.
+    /// The same, and [`Program::code`] reports which functions run, if the trace has them.
     ///
     /// # Errors
     /// As [`TraceProgram::open`].
@@ -216,8 +217,9 @@ impl TraceProgram {
         TraceProgram::new(&SharedTrace::open(path, 1, true)?, 0, true)
     }
 
-    /// One of several programs that replay a trace, each from its beginning and in a thread of its own. Waits until it may begin;
-    /// [`Program::fill`] may wait for the others. With `code` it says which functions run, if the trace does and was opened so.
+    /// One of several programs that replay a trace, each from its beginning and in a thread of its own. Waits until it
+    /// may begin; [`Program::fill`] may wait for the others. With `code` it reports which functions run, if the trace
+    /// has them and was opened so.
     ///
     /// # Errors
     /// As [`TraceProgram::open`].
@@ -249,7 +251,7 @@ impl TraceProgram {
         })
     }
 
-    /// As [`Program::fill`]; besides, `reader` is told what comes, in the order of the trace.
+    /// As [`Program::fill`]; besides, `reader` is notified of each step, in the order of the trace.
     pub fn pull(&mut self, thread: usize, out: &mut Vec<Op>, reader: &mut impl Listener) -> bool {
         let wanted = out.capacity().saturating_sub(out.len()).max(1);
         let start = out.len();

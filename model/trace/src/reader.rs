@@ -124,7 +124,7 @@ impl TraceReader {
         Some(places)
     }
 
-    /// Walks from block to block, and notes where that stops being possible.
+    /// Walks from block to block, and records where that stops being possible.
     fn scan(&mut self, start: u64, length: u64) -> Vec<BlockPlace> {
         let mut places = Vec::new();
         let mut offset = start;
@@ -185,7 +185,7 @@ impl TraceReader {
                     }
                 }
                 BlockKind::Templates => {
-                    // blocks that need what is damaged here say so when they are read
+                    // blocks that need the damaged one fail when they are read
                     if let Ok((_, raw)) = self.read_raw(place.offset) {
                         let _ = self.templates.decode(&raw);
                     }
@@ -225,7 +225,7 @@ impl TraceReader {
         Ok((header, raw))
     }
 
-    /// What the trace says about itself.
+    /// Header of the trace.
     pub fn header(&self) -> &FileHeader {
         &self.header
     }
@@ -278,7 +278,7 @@ impl TraceReader {
         &self.path
     }
 
-    /// Whether it says which functions ran.
+    /// Whether it has the functions that ran.
     pub fn has_code(&self) -> bool {
         self.templates.have_functions()
     }
@@ -298,7 +298,7 @@ impl TraceReader {
         self.read_with(number, decoder, block, false)
     }
 
-    /// The same; besides, it is told in which functions the thread was.
+    /// The same; besides, it reports the functions of the ops.
     pub fn read_block_with_code(
         &self,
         number: usize,

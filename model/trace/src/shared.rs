@@ -1,9 +1,9 @@
-//! A trace that several programs replay: each block is decoded once, by whoever needs it first, and kept until all have
-//! taken it.
+//! A trace that several programs replay: each block is decoded once, by the first reading that needs it, and kept until
+//! all have taken it.
 //!
 //! Readings go in step. One that is further ahead than the blocks that are kept may reach waits for the last one, and
-//! lets another go on meanwhile. So the memory that it takes is bounded, however long the trace is. What a reading gets
-//! does not depend on the others. As long as fewer readings than may go on at once want to, blocks are decoded ahead of
+//! lets another continue meanwhile. So the trace takes bounded memory, however long it is. The ops that a reading gets
+//! do not depend on the others. As long as fewer readings than may run at once want to, blocks are decoded ahead of
 //! them.
 
 use crate::error::TraceError;
@@ -17,7 +17,7 @@ use std::thread;
 /// Blocks that are kept for readings that have not taken them, besides two for each thread of the trace: of 65,536 ops
 /// of 16 B each, 32 MiB.
 const KEPT: usize = 32;
-/// Blocks that are decoded before anybody asks for them.
+/// Blocks that are decoded before any reading asks for them.
 const AHEAD: usize = 4;
 
 /// See the module.
@@ -40,7 +40,7 @@ struct State {
     kept: usize,
     /// How many may be kept.
     most: usize,
-    /// Readings that go on, and whoever decodes ahead of them.
+    /// Readings that run, and threads that decode ahead of them.
     running: usize,
     /// Blocks whose memory is used again.
     spare: Vec<Block>,
@@ -58,7 +58,7 @@ struct Place {
 enum Slot {
     #[default]
     Empty,
-    /// Somebody decodes it.
+    /// A thread decodes it.
     Coming,
     Here(Arc<Block>),
 }
@@ -66,7 +66,7 @@ enum Slot {
 /// How far a reading is.
 #[derive(Default)]
 struct Progress {
-    /// By block. None for one that came late: it is nobody's concern.
+    /// By block. `None` for a reading that came late: no block is kept for it.
     taken: Option<Vec<bool>>,
     count: usize,
     waits: Option<Waits>,
@@ -75,7 +75,7 @@ struct Progress {
     ended: bool,
 }
 
-/// What a reading waits for.
+/// Condition that a reading waits for.
 #[derive(Clone, Copy)]
 enum Waits {
     ToBegin,
@@ -108,7 +108,7 @@ impl SharedTrace {
         }))
     }
 
-    /// Whether its blocks tell which functions run.
+    /// Whether its blocks have the functions that run.
     pub(crate) fn has_code(&self) -> bool {
         self.with_code
     }
@@ -178,7 +178,7 @@ impl SharedTrace {
             state.running += 1;
             let into = state.spare.pop().unwrap_or_default();
             drop(state);
-            // What cannot be read is read again by those who need it, who say why.
+            // A block that cannot be read is read again by those who need it, who report why.
             let decoded = self.decode(block, &mut decoder, into).ok();
             state = self.state();
             state.running -= 1;
@@ -189,7 +189,7 @@ impl SharedTrace {
 }
 
 impl State {
-    /// Begins to fill a place for those who have yet to take it; says whether there are any, and it was empty.
+    /// Begins to fill a place for readings that have yet to take it; returns whether there are any, and it was empty.
     fn keep(&mut self, block: usize) -> bool {
         let place = &mut self.places[block];
         let keeps = place.left > 0 && matches!(place.slot, Slot::Empty);
@@ -367,7 +367,7 @@ impl Drop for Reading {
     }
 }
 
-/// The blocks of a trace for one who reads it alone.
+/// The blocks of a trace for a single reading.
 pub(crate) struct Alone<'a> {
     reader: &'a TraceReader,
     decoder: OpDecoder,
@@ -398,7 +398,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use varve_access::Op;
 
-    /// A trace of so many blocks of each of some threads, by turns.
+    /// A trace of `blocks` blocks of each of `threads` threads, by turns.
     fn trace(blocks: usize, threads: u32, at_once: usize) -> (tempfile::TempDir, Arc<SharedTrace>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.trace");
@@ -433,7 +433,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &next(&mut b, 0)));
         assert!(Arc::ptr_eq(&first, &next(&mut c, 0)));
         assert!(matches!(shared.state().places[0].slot, Slot::Empty));
-        // The memory of a block that nobody holds any more is used again.
+        // The memory of a block is used again once no reading holds it.
         drop(first);
         let second = next(&mut a, 1);
         next(&mut b, 1);
@@ -466,8 +466,8 @@ mod tests {
         assert!(shared.state().kept <= AHEAD);
     }
 
-    /// Readings of different speed, of which some end early, get the blocks that are in the file; what is kept stays bounded; and
-    /// no more go on at a time than may.
+    /// Readings of different speed, of which some end early, get the blocks that are in the file; the number of kept
+    /// blocks stays bounded; and no more run at a time than may.
     #[test]
     fn readings_in_step_get_the_same_however_fast_they_are() {
         for (threads, at_once, readings) in [(1, 1, 3), (1, 2, 5), (3, 2, 4), (40, 4, 3)] {
@@ -498,7 +498,7 @@ mod tests {
                     });
                 }
             });
-            assert_eq!(shared.state().kept, 0, "nothing is kept for nobody");
+            assert_eq!(shared.state().kept, 0, "an unneeded block is kept");
         }
     }
 

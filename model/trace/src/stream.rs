@@ -46,7 +46,7 @@ impl<R: Read> TraceStream<R> {
         })
     }
 
-    /// What the trace says about itself.
+    /// Header of the trace.
     pub fn header(&self) -> &FileHeader {
         &self.header
     }

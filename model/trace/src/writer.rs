@@ -27,7 +27,7 @@ pub struct CallSite {
     pub module: String,
     /// Offset in that file, or the address itself when there is no module.
     pub offset: u64,
-    /// Function and offset in it, such as `main+0x1c`, when the file says so. Demangled since version 3.
+    /// Function and offset in it, such as `main+0x1c`, if the file has them. Demangled since version 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
     /// The same place as the file counts addresses (link-time).
@@ -42,7 +42,7 @@ pub struct CallSite {
     /// Functions that were inlined at the call, the innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inlined: Vec<Inlined>,
-    /// Who called the function that asked, and who called that one, as far as it is known.
+    /// Callers of the function that asked, the innermost first, as far as they are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<CallSite>,
 }
@@ -69,7 +69,7 @@ impl CallSite {
         }
     }
 
-    /// The site of what was allocated here, the same in all processes.
+    /// The site of allocations here, the same in all processes.
     pub fn key(&self) -> Key {
         Key::Heap(self.calls().map(CallSite::frame).collect())
     }
@@ -80,7 +80,7 @@ impl CallSite {
 pub struct LoadedModule {
     /// Number of the process.
     pub process: u32,
-    /// What is to be added to an address of the file (link-time) for the one in the process.
+    /// Offset from an address of the file (link-time) to the one in the process.
     pub base: u64,
     /// The file.
     pub path: String,
@@ -136,7 +136,7 @@ pub struct End {
     /// Ops of the trace that are no work of the program: lines that it had touched while it was not recorded.
     #[serde(default)]
     pub touches: u64,
-    /// What the recorder could not see, one sentence each.
+    /// Losses of the recording, one sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// Programs and libraries that were loaded, by process. Addresses are as the process sees them: see
@@ -168,8 +168,8 @@ enum Pending {
     Plain(BlockHeader, Vec<u8>),
 }
 
-/// Writes a trace block by block. Ops of different threads may be pushed in any order; [`TraceWriter::finish`]
-/// writes what is left, the end and the index.
+/// Writes a trace block by block. Ops of different threads may be pushed in any order; [`TraceWriter::finish`] writes
+/// the remaining ops, the end and the index.
 pub struct TraceWriter<W: Write> {
     out: W,
     path: PathBuf,
@@ -335,7 +335,7 @@ impl<W: Write> TraceWriter<W> {
         &mut self.new_templates
     }
 
-    /// Says of which function the next template is, by its number as a call; none if it is of the one that ran before, whichever that is.
+    /// Writes the function of the next template, by its number as a call; `None` if it is that of the template before.
     pub(crate) fn function(&mut self, function: Option<u32>) {
         let told = function.map_or(0, |number| u64::from(number) + 1);
         put(&mut self.new_functions, told);
@@ -374,7 +374,7 @@ impl<W: Write> TraceWriter<W> {
                 .sum::<u64>()
     }
 
-    /// Writes what is buffered, so that a reader of the file sees it.
+    /// Writes buffered ops, so that a reader of the file sees them.
     pub fn flush(&mut self) -> Result<(), TraceError> {
         for thread in 0..self.threads.len() {
             self.flush_thread(thread as u32)?;
@@ -384,7 +384,7 @@ impl<W: Write> TraceWriter<W> {
         self.out.flush().map_err(|source| self.failed(source))
     }
 
-    /// Starts a block of what a thread has buffered, and writes those that are ready.
+    /// Starts a block of a thread's buffered ops, and writes those that are ready.
     fn flush_thread(&mut self, thread: u32) -> Result<(), TraceError> {
         // a site or template must be known before the first event or run that names it
         self.flush_tables();
@@ -449,7 +449,7 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    /// The header of the block that comes next, with what is not known yet left at zero.
+    /// The header of the next block, with unknown fields left at zero.
     fn next_header(&mut self, kind: BlockKind) -> BlockHeader {
         self.blocks += 1;
         BlockHeader {
@@ -516,7 +516,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Writes what is buffered, how the program ended, and the index. Returns the output.
+    /// Writes buffered ops, the program's end, and the index. Returns the output.
     pub fn finish(mut self, mut end: End) -> Result<(W, End), TraceError> {
         self.flush()?;
         end.ops = self.ops;

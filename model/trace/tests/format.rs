@@ -1,4 +1,4 @@
-//! Traces survive what happens to files: they are cut, damaged, streamed, and written to full disks.
+//! Traces survive the accidents of files: they are cut, damaged, streamed, and written to full disks.
 
 use proptest::prelude::*;
 use std::io::{ErrorKind, Write};

@@ -25,7 +25,7 @@ fn source(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A test's folder, for what it compiles and records.
+/// A test's folder, for its programs and traces.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -127,7 +127,7 @@ fn of_table(op: &Op) -> bool {
     op.size == 8 && matches!(op.kind, Kind::Update | Kind::Write)
 }
 
-/// The site of which `is` says so.
+/// The site for which `is` returns `true`.
 fn site(info: &TraceInfo, is: impl Fn(&SiteInfo) -> bool) -> &SiteInfo {
     let site = info.sites.iter().find(|site| is(site));
     site.unwrap_or_else(|| panic!("no such site: {:?}", info.sites))

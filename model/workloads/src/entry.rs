@@ -1,9 +1,9 @@
-//! What a workload tells of itself.
+//! Name, parameters and description of a workload.
 
 use varve_access::Program;
 use varve_spec::{Error, Param, Values, Want};
 
-/// What a workload is called in errors.
+/// The word for a workload in errors.
 pub(crate) const KIND: &str = "workload";
 
 /// Parameters that every workload has. One that declares such a key itself has another default, or another help.
@@ -37,12 +37,12 @@ pub const THREADS: Param = Param::new(
 
 const TOUCH: &str = "touch";
 
-/// One workload: what it is called, what it takes, how it is made.
+/// One workload: its name, parameters and constructor.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// The name in a specification, such as `gups`.
     pub name: &'static str,
-    /// One line: what it does and what real program it stands for.
+    /// One line: its work, and the real program that it stands for.
     pub about: &'static str,
     /// Its own parameters; [`COMMON`] come on top.
     pub params: &'static [Param],

@@ -1,5 +1,5 @@
-//! Runs a workload without a machine: counts what it does and checks that it keeps the rules of a
-//! [`Program`]. For tests, and for a look at a workload's mix.
+//! Runs a workload without a machine: counts its ops and checks that it keeps the rules of a [`Program`]. For tests,
+//! and for a workload's mix.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub enum Order {
     Random(u64),
 }
 
-/// What a workload did.
+/// Ops of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Ops by kind.

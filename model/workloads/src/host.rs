@@ -11,7 +11,7 @@ pub fn large_vec<T>(capacity: usize) -> Vec<T> {
         let end = (first + bytes) / LARGE_PAGE * LARGE_PAGE;
         if end > start {
             // SAFETY: the range lies within the vector's own allocation. The advice changes the size of the pages
-            // that back it, never what it holds. It may be refused, and nothing is lost then.
+            // that back it, never its contents. It may be refused, and nothing is lost then.
             unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
         }
     }

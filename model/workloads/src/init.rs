@@ -17,7 +17,7 @@ pub const BARRIER_INIT: u64 = 0;
 /// pointer add, compare and branch (unrolled by four).
 pub const INSTRUCTIONS_PER_LINE: u32 = 3;
 
-/// Who touches the arrays.
+/// Threads that touch the arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// Thread 0 walks every array from its start to its end, in order.
@@ -29,8 +29,8 @@ pub enum By {
 /// Touches a list of byte ranges, in order, once every `stride` bytes.
 ///
 /// A stride of 64 writes every line, as zeroing does. A larger one (a page) puts every page in its place with one
-/// access each, so that setting up a machine at full size does not dominate the run; what it leaves out is the
-/// traffic of the zeroing and the state that this leaves in the caches.
+/// access each, so that setting up a machine at full size does not dominate the run; it omits the traffic of the
+/// zeroing and the state that this leaves in the caches.
 #[derive(Clone, Debug)]
 pub struct FirstTouch {
     ranges: Vec<(u64, u64)>,

@@ -1,4 +1,4 @@
-//! When a thread of an endless loop stops: after so much work, or at a virtual time.
+//! When a thread of an endless loop stops: after an amount of work, or at a virtual time.
 
 use varve_spec::{Error, Param, Values, Want};
 
@@ -47,7 +47,7 @@ impl Limit {
         })
     }
 
-    /// Work that `thread` may still do when its clock says `now`; 0 when it is to end. At most `want`.
+    /// Work that `thread` may still do at `now` of its clock; 0 when it is to end. At most `want`.
     #[inline]
     pub fn allow(&mut self, thread: usize, now: u64, want: u64) -> u64 {
         let state = &mut self.threads[thread];

@@ -1,9 +1,9 @@
 //! Parallel loops with barriers between them, the shape of an OpenMP program, as a [`Program`].
 //!
-//! A kernel is a sequence of stages. Each stage is one loop over `items`, shared among the threads; a thread walks
-//! its share in small steps and then waits at a barrier. Between two stages, when every thread has arrived, the
-//! kernel decides what comes next: that is where it swaps buffers or adds up partial sums, on the host and in a
-//! fixed order, so that answers do not depend on how the model interleaved the threads.
+//! A kernel is a sequence of stages. Each stage is one loop over `items`, shared among the threads; a thread walks its
+//! share in small steps and then waits at a barrier. Between two stages, when every thread has arrived, the kernel
+//! chooses the next one: there it swaps buffers or adds up partial sums, on the host and in a fixed order, so that
+//! answers do not depend on how the model interleaved the threads.
 
 use varve_access::{Kind, Op, Program, Region};
 
@@ -16,7 +16,7 @@ pub enum Share {
     Static,
     /// Everything by thread 0; the others wait.
     Serial,
-    /// A free thread takes the next so many items, as OpenMP's `schedule(dynamic, n)`.
+    /// A free thread takes the next items, at most this number, as OpenMP's `schedule(dynamic, n)`.
     Dynamic(u64),
 }
 
@@ -25,7 +25,7 @@ pub enum Share {
 pub struct Stage {
     /// Number of loop iterations.
     pub items: u64,
-    /// Who does which.
+    /// How threads share them.
     pub share: Share,
     /// The program enters this phase here.
     pub phase: Option<u64>,
@@ -65,7 +65,7 @@ impl Stage {
     }
 }
 
-/// What a thread has still to do of a stage.
+/// Work that a thread has still to do in a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// The next item.
@@ -94,7 +94,7 @@ pub trait Kernel: Send {
     /// Called once per thread and stage when its share is done, before its barrier; may append accesses.
     fn finish_share(&mut self, _thread: usize, _out: &mut Vec<Op>) {}
 
-    /// What it computed.
+    /// Results that it computed.
     fn answers(&self) -> Vec<(String, String)>;
 }
 
@@ -103,7 +103,7 @@ const MOST_OPS: usize = 512;
 
 /// Runs a [`Kernel`] on `threads` threads.
 pub struct Loops<K> {
-    /// The kernel; public so that tests can look at its data.
+    /// The kernel; public so that tests can check its data.
     pub kernel: K,
     init: Option<FirstTouch>,
     threads: Vec<Thread>,
@@ -167,7 +167,7 @@ impl<K: Kernel> Loops<K> {
             number: self.number,
             arrived: false,
         };
-        // Every thread says so, lest it depend on their order who does: the first one counts.
+        // Every thread marks it, so that the first one counts whatever their order.
         if let Some(phase) = self.stage.phase {
             out.push(Op::mark(Kind::Phase, phase));
         }
@@ -284,7 +284,7 @@ pub fn run(out: &mut Vec<Op>, kind: Kind, addr: u64, bytes: u64, per_line: u32) 
     }
 }
 
-/// Runs a program to its end without looking at its accesses, threads in turn; returns their number.
+/// Runs a program to its end without reading its accesses, threads in turn; returns the number of ops.
 #[cfg(test)]
 pub fn drain<K: Kernel>(program: &mut Loops<K>) -> u64 {
     let (mut ops, mut out) = (0, Vec::with_capacity(MOST_OPS));
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
     use crate::harness::{self, Order};
 
-    /// Counts to `rounds`, each stage's items seen once by somebody.
+    /// Counts to `rounds`; some thread does each item of a stage once.
     struct Count {
         rounds: u64,
         share: Share,

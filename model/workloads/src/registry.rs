@@ -42,7 +42,8 @@ pub fn build(line: &str) -> Result<Box<dyn Program>, Error> {
     (entry.build)(&values)
 }
 
-/// The specification of a workload that goes over its memory so many times as often; none if it does not go over it in passes.
+/// The specification of a workload that makes `times` times as many passes over its memory; `None` if it makes no
+/// passes.
 ///
 /// # Errors
 /// As [`parse`].

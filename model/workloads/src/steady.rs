@@ -9,13 +9,13 @@ use varve_spec::{Error, Values};
 
 /// The steps of such a program.
 pub trait Kernel: Send {
-    /// What the program is called.
+    /// Name of the program.
     const NAME: &'static str;
 
-    /// The parameter that limits the steps of a thread, and what they are called in answers.
+    /// The parameter that limits the steps of a thread, and the name of the steps in answers.
     const STEPS: &'static str;
 
-    /// Who touches the memory at first.
+    /// Threads that touch the memory at first.
     const TOUCHED: By = By::First;
 
     /// Ops that a step takes at most.
@@ -26,7 +26,7 @@ pub trait Kernel: Send {
     /// Does some steps of `thread`, which has worked for `elapsed` nanoseconds, and appends their ops.
     fn advance(&mut self, thread: usize, elapsed: u64, steps: u64, out: &mut Vec<Op>);
 
-    /// What was computed, with the steps that were done.
+    /// Results, with the steps that were done.
     fn answers(&self, limit: &Limit) -> Vec<(String, String)> {
         vec![(Self::STEPS.into(), limit.total().to_string())]
     }
@@ -34,7 +34,7 @@ pub trait Kernel: Send {
 
 /// The running program.
 pub struct Steady<K> {
-    /// What it does.
+    /// Its steps.
     pub kernel: K,
     layout: Layout,
     init: FirstTouch,

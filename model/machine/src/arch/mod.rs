@@ -1,5 +1,5 @@
-//! All that this crate knows of the processor that it runs on. It makes the model faster and changes no result, so that processors without a
-//! file of their own have `other.rs`, plain Rust, which the tests compare with.
+//! The only code of this crate that depends on the host's processor. It makes the model faster and changes no result,
+//! so that processors without a file of their own have `other.rs`, plain Rust, which the tests compare with.
 //!
 //! | item | what it must do |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! x86-64: SSE2, which all have, and AVX2 with BMI where the processor says so.
+//! x86-64: SSE2, which all have, and AVX2 with BMI where the processor has them.
 
 use crate::model::host::{Level, Work};
 
@@ -57,7 +57,7 @@ pub fn equal_among_16(numbers: &[u32; 16], wanted: u32) -> u32 {
     }
 }
 
-/// AVX2, BMI and what came with them (x86-64-v3). Only [`Newer::detect`] makes one, where the processor has them.
+/// AVX2, BMI and the other extensions of x86-64-v3. Only [`Newer::detect`] makes one, if the processor has them.
 #[derive(Clone, Copy, Debug)]
 pub struct Newer(());
 

@@ -5,7 +5,7 @@ use super::pattern::{How, Order, Pattern};
 use super::{Curve, Measurement, Plan};
 use crate::Machine;
 
-/// What is measured, and its name in ids.
+/// Accesses that are measured, with their names in ids.
 const HOWS: [(How, &str); 3] = [
     (How::Read, "read"),
     (How::NtStore, "ntstore"),

@@ -133,7 +133,7 @@ impl Bench {
         self.machine.core.per_socket as usize
     }
 
-    /// Runs patterns together, each in its memory, and returns them with what they measured.
+    /// Runs patterns together, each in its memory, and returns them with their measurements.
     ///
     /// A machine so slow that nothing is done within the window, such as one that was probed while others kept it busy, gets
     /// a longer one.
@@ -141,7 +141,7 @@ impl Bench {
         self.counted(patterns).0
     }
 
-    /// The same; also what the PM DIMMs did, the warm-up included.
+    /// The same; also the counts of the PM DIMMs, the warm-up included.
     pub fn counted(&self, patterns: Vec<(Pattern, Memory)>) -> (Vec<Pattern>, PmCounts) {
         let mut bench = self.clone();
         loop {
@@ -153,7 +153,7 @@ impl Bench {
         }
     }
 
-    /// Runs them once; also what the memory did, the warm-up included.
+    /// Runs them once; also the counts of the memory, the warm-up included.
     fn once(&self, patterns: Vec<(Pattern, Memory)>) -> (Vec<Pattern>, SocketCounts) {
         let warm = self.window_ns / 2;
         let page = page_of(&self.machine);

@@ -1,4 +1,4 @@
-//! What programs in DRAM and in PM do to one another: they share queues and buses, nothing else.
+//! Interference between programs in DRAM and in PM: they share queues and buses, nothing else.
 
 use super::bandwidth::bench;
 use super::bench::Memory;
@@ -9,7 +9,7 @@ use crate::Machine;
 /// One thread's region.
 const REGION: u64 = 64 << 20;
 
-/// Threads of the program whose bandwidth is looked at.
+/// Threads of the program whose bandwidth is measured.
 const THREADS: usize = 10;
 
 /// A program that is disturbed by another, each in its memory.

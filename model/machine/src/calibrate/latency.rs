@@ -69,8 +69,8 @@ fn by_footprint(machine: &Machine, memory: Memory, order: Order, id: &str, plan:
     let bench = idle_bench(machine, plan);
     let cached = machine.l2.bytes.0 + machine.llc.bytes.0;
     for &bytes in &plan.footprints {
-        // Random loads have met nearly all lines after four times as many; 40 ns is a hit far from the core. What
-        // fits no cache needs no warming.
+        // Random loads have met nearly all lines after four times as many; 40 ns is a hit far from the core. A region
+        // that fits no cache needs no warming.
         let lines = (bytes / 64).min(cached / 64 * 2);
         let bench = bench.clone().window((lines * 2 * 4 * 40).max(100_000));
         let p = Pattern::new(How::Chase, order, 1, 64, bytes);
@@ -79,8 +79,8 @@ fn by_footprint(machine: &Machine, memory: Memory, order: Order, id: &str, plan:
     curve
 }
 
-/// Loads that each wait for the one before, in sequence (line by line) and at random; stores to cached lines with what
-/// makes them durable: a non-temporal store and a fence, or a store, its write-back and a fence.
+/// Loads that each wait for the one before, in sequence (line by line) and at random; stores to cached lines with the
+/// instructions that make them durable: a non-temporal store and a fence, or a store, its write-back and a fence.
 pub(super) fn idle_latency(machine: &Machine, plan: &Plan) -> Curve {
     let mut curve = Curve::new("idle-latency", "access", "ns");
     let bench = idle_bench(machine, plan);
@@ -106,8 +106,8 @@ pub(super) fn idle_latency(machine: &Machine, plan: &Plan) -> Curve {
     curve
 }
 
-/// 8 B loads and stores of random lines, one at a time, once the caches are full of what they leave behind: a store
-/// then also pays for the write-back of another line.
+/// 8 B loads and stores of random lines, one at a time, once the caches are full of the lines of earlier accesses: a
+/// store then also pays for the write-back of another line.
 fn access_latency(machine: &Machine) -> Curve {
     let mut curve = Curve::new("access-latency", "access", "ns");
     // Twice as many accesses as the caches have lines fill them with dirty lines.
@@ -138,7 +138,7 @@ fn two_write_backs(machine: &Machine, lines: u64) -> Option<f64> {
     let mut m = machine.clone();
     let cache = m.dram_cache.as_mut()?;
     cache.bytes.0 = (lines * 64 * 2).next_multiple_of(2 << 20);
-    // Nearly every store meets another line's slot; the tags tell up to `model::MAX_RATIO` lines of a slot apart.
+    // Nearly every store meets another line's slot; the tags distinguish up to `model::MAX_RATIO` lines of a slot.
     let region = cache.bytes.0 * 64;
     let write = Pattern::new(How::Write, Order::Random, 1, 64, region);
     // The DRAM cache holds two times `lines`; random stores have filled nearly all of it after five times as many.

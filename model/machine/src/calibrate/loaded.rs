@@ -1,4 +1,4 @@
-//! Loaded latency: what one chase takes while other cores read as much as they are let.
+//! Loaded latency: the latency of one chase while other cores read at a limited rate.
 
 use super::bandwidth::bench;
 use super::bench::Memory;

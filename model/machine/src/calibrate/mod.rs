@@ -2,7 +2,7 @@
 //! idle latency by pattern and memory, loaded latency, bandwidth by threads and access size, read/write mixes, other
 //! sockets' memory, the longest writes.
 //!
-//! [`curves`] measures, [`published`] gives what others measured on the same machine, [`table`] puts both side by side.
+//! [`curves`] measures, [`published`] gives published curves of the same machine, [`table`] puts both side by side.
 //! Everything here is plain data, so that curves of a live machine can stand in the same table.
 
 mod bandwidth;
@@ -34,7 +34,7 @@ pub struct Point {
     pub x: f64,
     /// The same in words, such as `24`, `4KiB` or `DRAM read, random`.
     pub at: String,
-    /// What was measured, in the curve's unit.
+    /// Measured value, in the curve's unit.
     pub value: f64,
 }
 
@@ -43,7 +43,7 @@ pub struct Point {
 pub struct Curve {
     /// Name by which published figures refer to it, such as `threads/pm/ntstore`.
     pub id: String,
-    /// What the axis counts, with its unit, such as `threads` or `access size, B`.
+    /// Quantity on the axis, with its unit, such as `threads` or `access size, B`.
     pub axis: String,
     /// Unit of the values: `ns` or `GB/s`.
     pub unit: String,

@@ -4,7 +4,7 @@
 use varve_access::random::{Rng, mix};
 use varve_access::{Kind, Op, Program};
 
-/// What a thread does with each 64 B of a block.
+/// Access of a thread to each 64 B of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// One load of 64 B (AVX-512).
@@ -21,7 +21,7 @@ pub enum How {
     Store,
     /// A store of 8 B and a fence: the line is fetched, changed, and some day written back.
     Write,
-    /// Load a block of one array or store one of another non-temporally: so many loads in a hundred.
+    /// Load a block of one array, or store one of another non-temporally: this percentage of blocks is loaded.
     Mix(u8),
     /// The same with one array for both.
     Blend(u8),
@@ -45,7 +45,7 @@ const CHUNK: u64 = 16;
 /// ... and loads of a chase, which takes long for each when others fill the queues.
 const CHASE_CHUNK: u64 = 2;
 
-/// What one thread has done.
+/// Progress of one thread.
 #[derive(Clone, Debug, Default)]
 struct Worker {
     random: Rng,
@@ -63,7 +63,7 @@ struct Worker {
     /// Clock and lines at the first call after the warm-up, and at the latest.
     first: Option<(u64, u64)>,
     last: (u64, u64),
-    /// What each block after the warm-up took, ns, where that is wanted.
+    /// Time of each block after the warm-up, ns, if blocks are timed.
     times: Vec<u32>,
 }
 
@@ -78,7 +78,7 @@ pub struct Pattern {
     region: u64,
     /// Instructions of each access: pacing, when large.
     instructions: u32,
-    /// A fence follows each so many bytes; 0: none does.
+    /// Bytes between two fences; 0: no fence.
     fence: u64,
     /// Is each block timed by itself?
     timed: bool,
@@ -115,7 +115,7 @@ impl Pattern {
         }
     }
 
-    /// The same with so many instructions between two accesses.
+    /// The same with this number of instructions between two accesses.
     pub fn paced(mut self, instructions: u32) -> Pattern {
         self.instructions = instructions;
         self
@@ -127,21 +127,21 @@ impl Pattern {
         self.fenced_each(block)
     }
 
-    /// The same with a fence after each so many bytes.
+    /// The same with a fence each time a thread has accessed `bytes` bytes.
     pub fn fenced_each(mut self, bytes: u64) -> Pattern {
         self.fence = bytes;
         self
     }
 
-    /// The same, and what each block takes is noted ([`Pattern::block_ns`]). A block then begins when the one before is
-    /// issued, with a fence when it is done.
+    /// The same, and the time of each block is recorded ([`Pattern::block_ns`]). A block then begins when the one
+    /// before is issued, with a fence when it is done.
     pub fn timed(mut self) -> Pattern {
         self.timed = true;
         self
     }
 
-    /// What a part of the blocks took at most, ns: `block_ns(0.99)` is the 99th percentile, `block_ns(1.0)` the maximum.
-    /// `None` where none was timed.
+    /// Time that this part of the blocks takes at most, ns: `block_ns(0.99)` is the 99th percentile, `block_ns(1.0)`
+    /// the maximum. `None` if no block was timed.
     pub fn block_ns(&self, part: f64) -> Option<u32> {
         let mut all: Vec<u32> = self
             .workers

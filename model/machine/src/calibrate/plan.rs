@@ -12,9 +12,9 @@ pub enum Effort {
 /// How much memory the threads of a bandwidth curve run over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// So many bytes for each thread.
+    /// Bytes for each thread.
     Each(u64),
-    /// So many bytes for all threads of a measurement together.
+    /// Bytes for all threads of a measurement together.
     Together(u64),
 }
 
@@ -39,7 +39,7 @@ pub struct Plan {
     pub footprints: Vec<u64>,
     /// Bytes of the region of the chases of an idle machine.
     pub idle_bytes: u64,
-    /// Threads of bandwidth by threads. More than the machine has cores are passed over.
+    /// Threads of bandwidth by threads. Numbers above the machine's cores are skipped.
     pub threads: Vec<usize>,
     /// Block sizes of bandwidth by access size, bytes: multiples of 64.
     pub sizes: Vec<u64>,
@@ -49,7 +49,7 @@ pub struct Plan {
     pub pace_step: usize,
     /// Memory of bandwidth curves.
     pub room: Room,
-    /// Threads of bandwidth by access size; `None`: as many as a study found best.
+    /// Threads of bandwidth by access size; `None`: the number that a study found best.
     pub size_threads: Option<usize>,
     /// Are the prefetchers on in every curve? Else only in loaded latencies, mixes and interference, as in the study of
     /// Yang et al.

@@ -1,4 +1,4 @@
-//! What others measured, from `data/*.csv`: one file per machine, each figure with its source.
+//! Published measurements, from `data/*.csv`: one file per machine, each figure with its source.
 
 use super::Point;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Published {
     /// Id of the curve that it stands beside.
     pub curve: String,
-    /// Who measured it, and where it is printed.
+    /// Publication that the figure is from.
     pub source: String,
     /// The machine's description was made from it, so that it proves nothing.
     pub is_input: bool,
@@ -28,7 +28,7 @@ const FILES: [(&str, &str); 5] = [
     ("cxl-spr", include_str!("../../data/cxl-spr.csv")),
 ];
 
-/// The published curves of a machine; none when nobody published any that we know of.
+/// The published curves of a machine; empty if we know of none.
 pub fn published(machine: &str) -> Vec<Published> {
     FILES
         .iter()

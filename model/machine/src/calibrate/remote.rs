@@ -42,7 +42,7 @@ pub(super) fn all(machine: &Machine, effort: Effort) -> Vec<Measurement> {
     out
 }
 
-/// GB/s of so many threads on sequential blocks of 256 B.
+/// Bandwidth in GB/s of `threads` threads on sequential blocks of 256 B.
 fn gbps(bench: &Bench, how: How, threads: usize, memory: Memory) -> f64 {
     let p = Pattern::new(how, Order::Sequential, threads, 256, REGION);
     bench.alone(p, memory).gbps()
@@ -93,7 +93,7 @@ fn latency(machine: &Machine, plan: &Plan) -> Curve {
     curve
 }
 
-/// The best bandwidth over numbers of threads. What is read for the first time changes the home's directory.
+/// The best bandwidth over numbers of threads. The first read of a line changes the home's directory.
 fn peak(machine: &Machine) -> Curve {
     let mut curve = Curve::new("remote-peak", "access", "GB/s");
     let mut add = |name: &str, how, memory, first_time: bool| {

@@ -26,7 +26,7 @@ pub struct Published {
     pub held_back: bool,
 }
 
-/// What the model gives at a point.
+/// Results of the model at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ours {
     /// GB/s of all threads together.

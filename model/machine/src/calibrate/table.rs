@@ -12,21 +12,21 @@ pub struct Row {
     pub at: String,
     /// Unit of the figures.
     pub unit: String,
-    /// What was published.
+    /// Published value.
     pub published: f64,
-    /// What we measure; `None` where our curve does not reach.
+    /// Value on the model; `None` where our curve does not reach.
     pub ours: Option<f64>,
     /// How far ours is above (or, negative, below) the published figure, %.
     pub error_percent: Option<f64>,
     /// The machine's description was made from this figure.
     pub is_input: bool,
-    /// Who published it.
+    /// Publication that the value is from.
     pub source: String,
 }
 
-/// Every published point that lies within what was measured, beside ours; along bandwidths and shares of reads on a
-/// straight line between our points. Loaded latencies beyond our largest bandwidth stay in the table without a value:
-/// that ours does not get there is a result.
+/// Every published point within the measured range, beside ours; along bandwidths and shares of reads on a straight
+/// line between our points. Loaded latencies beyond our largest bandwidth stay in the table without a value, since not
+/// reaching them is a result.
 pub fn table(ours: &[Curve], published: &[Published]) -> Vec<Row> {
     let mut rows = Vec::new();
     for p in published {

@@ -1,8 +1,8 @@
 //! Energy of processors: a socket is asleep or awake, and each core that has a thread draws the same, whether the thread computes,
 //! waits for memory, or spins.
 //!
-//! That is all: no clocks, no sleep states of cores, no power by instruction. It is there so that what memory saves can be seen
-//! beside what a processor takes for as long as a program runs, and no further.
+//! That is all: no clocks, no sleep states of cores, no power by instruction. It shows savings of memory energy beside
+//! the energy of a processor for as long as a program runs, and no more.
 
 use super::NoEnergyData;
 use crate::describe::{CpuPower, Machine};

@@ -1,4 +1,4 @@
-//! What a rank of DRAM draws in its states and for its commands.
+//! Power of a rank of DRAM in its states, and energy of its commands.
 
 use crate::describe::{Dram, DramPower};
 use crate::model::{DramCounts, ROW_TIMEOUT_NS, RankTimes};
@@ -29,12 +29,12 @@ pub struct DramEnergy {
 }
 
 impl DramEnergy {
-    /// What the rank takes for being in its states, J.
+    /// Energy of the rank's power states, J.
     pub fn background(&self) -> f64 {
         self.active + self.standby + self.powerdown + self.selfrefresh + self.register
     }
 
-    /// What commands take on top of that, refreshes included, J.
+    /// Energy of commands on top of the background, refreshes included, J.
     pub fn operation(&self) -> f64 {
         self.refresh + self.activate + self.read + self.write + self.io
     }
@@ -59,7 +59,7 @@ impl DramEnergy {
     }
 }
 
-/// What one rank draws.
+/// Power and energies of one rank.
 pub struct RankPower {
     /// Power of the states, W.
     active: f64,
@@ -166,7 +166,7 @@ impl RankPower {
             standby: in_state(self.standby, t.standby),
             powerdown: in_state(self.powerdown, t.powerdown),
             selfrefresh: in_state(self.selfrefresh, t.selfrefresh),
-            // A refresh wakes a rank and draws IDD5 whatever the state: less what that state is charged above.
+            // A refresh wakes a rank and draws IDD5 whatever the state: less the charge of that state above.
             refresh: refresh(self.active, t.active)
                 + refresh(self.standby, t.standby)
                 + refresh(self.powerdown, t.powerdown),

@@ -4,7 +4,7 @@ use super::{Energy, NoEnergyData};
 use crate::describe::Machine;
 use crate::model::{ChannelActivity, Outcome, Snapshot};
 
-/// A span of a run and what its memory took.
+/// A span of a run and the energy of its memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     /// Where it begins, s of virtual time.

@@ -1,4 +1,4 @@
-//! Energies against sums done by hand, and what must hold for any activity.
+//! Energies against sums done by hand, and invariants for any activity.
 
 use super::*;
 use crate::describe::DramPower;
@@ -150,7 +150,7 @@ fn pm_takes_its_idle_power_and_an_energy_for_each_media_line() {
     (pm.read_nj, pm.write_nj, pm.idle_w) = (Some(100.0), Some(400.0), Some(3.0));
     let channel = ChannelActivity {
         pm: Some(PmCounts {
-            // What the buffer answers costs the media nothing.
+            // Accesses that the buffer answers cost the media nothing.
             reads: 40_000_000,
             writes: 8_000_000,
             media_reads: 10_000_000,
@@ -191,7 +191,8 @@ fn a_machine_without_the_numbers_is_named_with_the_key() {
     m = good.clone();
     m.pm.as_mut().unwrap().write_nj = None;
     assert_eq!(none(&m).0, "pm.write_nj");
-    // An expander has no numbers to give: its host's memory has energy, and what is left out is said.
+    // An expander has no numbers to give: its host's memory has energy, and the result names the memory that is left
+    // out.
     m = good;
     m.cxl = cxl.cxl;
     let e = Energy::during(&m, 1.0, &[]).unwrap();
@@ -381,7 +382,7 @@ fn the_phases_of_a_run_add_up_and_idle_dimms_sleep() {
     )
     .unwrap();
     assert_eq!(run.phases.len(), 2);
-    // What phases say of ranks and channels is what the run says.
+    // Times of ranks and channels, summed over the phases, are those of the run.
     for (s, socket) in run.ranks.iter().enumerate() {
         for (c, channel) in socket.iter().enumerate() {
             for (r, rank) in channel.iter().enumerate() {
@@ -414,7 +415,7 @@ fn the_phases_of_a_run_add_up_and_idle_dimms_sleep() {
     near(whole.total(), parts[0].total() + parts[1].total());
     near(whole.seconds, run.ns as f64 / 1e9);
     near(whole.total(), whole.socket(0) + whole.socket(1));
-    // The second phase, mostly asleep, draws less; DIMMs that nobody uses draw the same, that of self-refresh.
+    // The second phase, mostly asleep, draws less; unused DIMMs draw the same, that of self-refresh.
     let of =
         |e: &Energy, socket: usize, channel: usize| e.sockets[socket][channel].total() / e.seconds;
     assert!(of(&parts[1], 0, 0) < 0.7 * of(&parts[0], 0, 0));
@@ -474,7 +475,7 @@ fn processors_take_a_base_and_so_much_for_each_core() {
     assert!(error.contains("`cpu` is missing"), "{error}");
 }
 
-/// The spans of a run are as long as it and take what it takes.
+/// The spans of a run have its length and its energy together.
 #[test]
 fn power_over_time_adds_up_to_the_run() {
     let m = Machine::load("haswell-2620v3").unwrap();

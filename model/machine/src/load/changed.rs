@@ -4,7 +4,7 @@ use super::fields::{FIELDS, Field, FieldType, OPTIONAL_SECTIONS};
 use super::problem::{LoadError, Problem};
 use crate::describe::Machine;
 
-/// Where a changed number is from, as the machine says it.
+/// The source of a changed number.
 const SOURCE: &str = "given for this run";
 
 /// A machine's name or path with more changes behind it.

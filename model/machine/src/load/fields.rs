@@ -1,6 +1,6 @@
 //! Every field of a machine file: its type, unit and meaning. The reader, the checks and `docs/machines.md` share this table.
 
-/// What a field holds.
+/// Type of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldType {
     /// Words.
@@ -21,7 +21,7 @@ impl FieldType {
         matches!(self, FieldType::Count | FieldType::Size | FieldType::Real)
     }
 
-    /// What a person should write.
+    /// Description of a valid value, for messages.
     pub fn describe(self) -> String {
         match self {
             FieldType::Text => "text in quotes".into(),
@@ -55,7 +55,7 @@ pub struct Field {
     pub zero: bool,
     /// The largest value that is not a slip of the pen, and that the model has room for.
     pub limit: f64,
-    /// What it means.
+    /// Meaning.
     pub about: &'static str,
 }
 

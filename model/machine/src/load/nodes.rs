@@ -1,11 +1,11 @@
-//! What follows from a machine's numbers: NUMA nodes, capacities, peak bandwidths.
+//! Values derived from a machine's numbers: NUMA nodes, capacities, peak bandwidths.
 
 use serde::Serialize;
 
 use crate::describe::{Machine, Mode};
 use varve_spec::Bytes;
 
-/// What a NUMA node is made of.
+/// Kind of memory of a NUMA node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeKind {
@@ -20,7 +20,7 @@ pub enum NodeKind {
 /// One NUMA node. Its number is its place in [`Machine::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Node {
-    /// What it is made of.
+    /// Kind of its memory.
     pub kind: NodeKind,
     /// Socket that it belongs to.
     pub socket: u32,

@@ -4,10 +4,10 @@ use super::fields::{self, FIELDS, Field, FieldType};
 use crate::describe::Machine;
 use varve_spec::Bytes;
 
-/// Key, what is wrong, remedy.
+/// Key, problem, remedy.
 pub type Finding = (String, String, String);
 
-/// What is wrong with single numbers and their sources, even in a file that lacks fields.
+/// Problems of single numbers and their sources, even in a file that lacks fields.
 pub fn table_findings(tree: &toml::Table) -> Vec<Finding> {
     let mut found = Vec::new();
     let numbers = numbers(tree);

@@ -1,10 +1,10 @@
-//! What must hold between the numbers that energy is computed from.
+//! Constraints between the numbers that energy is computed from.
 
 use crate::describe::{Dram, DramPower, Machine, Pm};
 
 type Say<'a> = &'a mut dyn FnMut(&str, String, &str);
 
-/// Says what is inconsistent about a machine's currents and powers.
+/// Reports inconsistent currents and powers of a machine.
 pub fn findings(m: &Machine, say: Say<'_>) {
     if let Some(p) = &m.dram.power {
         currents(p, say);

@@ -32,7 +32,8 @@ pub struct ProbedMemory {
     pub write_gbps: Option<f64>,
 }
 
-/// What a probe of the running machine found. Plain numbers; what is `None` or empty takes a stated assumption.
+/// Findings of a probe of the running machine. Plain numbers; a stated assumption stands in for each that is `None` or
+/// empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbedMachine {
     /// The processor's own name.
@@ -43,7 +44,7 @@ pub struct ProbedMachine {
     pub cores_per_socket: u32,
     /// Hardware threads per core.
     pub threads_per_core: u32,
-    /// Clock, GHz; `None` where the system does not tell.
+    /// Clock, GHz; `None` where the system does not report it.
     pub ghz: Option<f64>,
     /// L1 data cache of one core.
     pub l1: ProbedCache,
@@ -71,12 +72,13 @@ const CHANNEL_GBPS: f64 = 25.6;
 const REACHED: f64 = 0.8;
 
 impl Machine {
-    /// A machine called `here` from what a probe found. Measured values have the source "probed"; the rest, which no
-    /// probe can see, is assumed and says so. Odd numbers (a cache that virtualization cut) are rounded to whole sets.
+    /// A machine called `here` from a probe's findings. Measured values have the source "probed"; the others, which no
+    /// probe can measure, are assumptions and have that as their source. Odd numbers (a cache that virtualization cut)
+    /// are rounded to whole sets.
     pub fn from_probe(p: &ProbedMachine) -> Machine {
         let mut sources = Sources(BTreeMap::new());
         let sockets = p.sockets.clamp(1, 64);
-        // All memory together stays below what frames can number.
+        // The frames of all memory together stay within the range of frame numbers.
         let most = MAX_BYTES / 4 / u64::from(sockets);
         sources.assume("core", &format!("a recent out-of-order core ({})", p.cpu));
         for key in ["sockets", "core.per_socket", "core.threads"] {
@@ -92,7 +94,7 @@ impl Machine {
         sources.assume("controller", "queues as Skylake's");
         sources.assume("os", "costs of page work as on Cascade Lake");
 
-        // What is known of a random read's way, so that the rest can be attributed (see `Machine::idle_read_ns`).
+        // The known parts of a random read's latency, so that the rest can be attributed (see `Machine::idle_read_ns`).
         let tlb_ns = 9.0 / ghz;
         let row_ns = 2.0 * ROW_NS;
         let refresh_ns = RFC_NS * RFC_NS / (2.0 * REFI_NS);
@@ -105,7 +107,7 @@ impl Machine {
             "controller.overhead_ns",
             Some(p.dram.read_ns),
             100.0,
-            "ns of a random read, less what is known of its way",
+            "ns of a random read, less the known parts of its latency",
         );
         let overhead_ns = (read_ns - tlb_ns - llc.ns - row_ns - burst_ns - refresh_ns).max(1.0);
         let read_gbps = sources.measured(
@@ -154,7 +156,7 @@ impl Machine {
                 "cxl.link_ns",
                 Some(s.read_ns),
                 250.0,
-                "ns of a random read, less what is known of its way",
+                "ns of a random read, less the known parts of its latency",
             );
             let read = sources.measured(
                 "cxl.read_gbps",
@@ -279,7 +281,7 @@ impl Sources {
         self.note(key, &format!("assumption: {text}"));
     }
 
-    /// The number if it can be a measurement of anything in a machine, else the assumption; notes which it was.
+    /// The number if it can be a measurement of anything in a machine, else the assumption; records which it was.
     fn measured(&mut self, key: &str, found: Option<f64>, otherwise: f64, what: &str) -> f64 {
         match found.filter(|x| (1e-3..1e9).contains(x)) {
             Some(x) => {
@@ -296,8 +298,8 @@ impl Sources {
         }
     }
 
-    /// A cache of 64 sets or more, no smaller and no faster than the one above, and of `most` bytes at most. One whose size the
-    /// system does not tell is as large as a usual one, or as the one above.
+    /// A cache of 64 sets or more, no smaller and no faster than the one above, and of `most` bytes at most. If the
+    /// system does not report its size, it is as large as a usual one, or as the one above.
     fn cache(
         &mut self,
         key: &str,
@@ -307,7 +309,7 @@ impl Sources {
         above: Option<&Cache>,
     ) -> Cache {
         match c.bytes {
-            0 => self.assume(key, "a usual size, the system does not tell"),
+            0 => self.assume(key, "a usual size, the system does not report it"),
             _ => self.note(key, "probed"),
         }
         let ns = self.measured(&format!("{key}.ns"), c.ns, ns, "ns");

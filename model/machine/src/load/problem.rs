@@ -1,9 +1,9 @@
-//! What can be wrong with a machine file, each with its place and remedy.
+//! Problems that a machine file can have, each with its place and remedy.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// One thing wrong with a machine, and what to do about it.
+/// One problem of a machine, and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// File, or the machine's name when it did not come from one.
@@ -12,9 +12,9 @@ pub struct Problem {
     pub line: usize,
     /// Dotted key; empty for a file that is not TOML.
     pub key: String,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to do.
+    /// Its remedy.
     pub remedy: String,
 }
 

@@ -8,7 +8,7 @@ use super::numbers::{Finding, covers, in_range};
 use super::problem::Problem;
 use varve_spec::Bytes;
 
-/// What a file holds, by dotted key.
+/// Contents of a file, by dotted key.
 pub struct Document<'a> {
     file: &'a str,
     text: &'a str,
@@ -80,7 +80,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Adds what the rules found. A source whose number is missing or wrong is not called stale on top of that.
+    /// Adds the findings of the rules. A source whose number is missing or wrong is not called stale on top of that.
     pub fn add_findings(&mut self, findings: Vec<Finding>) {
         let (sources, others): (Vec<_>, Vec<_>) = findings
             .into_iter()
@@ -142,7 +142,7 @@ impl<'a> Document<'a> {
             };
             let offset = name.span().start;
             if name.get_ref().contains('.') {
-                // A dotted key in quotes is one name to TOML, and the dots are lost on whoever meant a section.
+                // TOML reads a dotted key in quotes as one name; its author probably meant a section.
                 self.problem_at(
                     offset,
                     &key,

@@ -1,4 +1,4 @@
-//! What must hold between the numbers of a machine.
+//! Constraints between the numbers of a machine.
 
 use super::numbers::{Finding, table_findings, tree};
 use super::power;
@@ -13,7 +13,7 @@ pub const MAX_BYTES: u64 = u32::MAX as u64 * 4096;
 /// Sets of a cache that the model can number.
 pub const MAX_SETS: u64 = (1 << 24) - 1;
 
-/// Tags of a cache that the model can tell apart.
+/// Tags of a cache that the model can distinguish.
 const MAX_TAGS: u64 = (1 << 31) - 2;
 
 impl Machine {

@@ -7,7 +7,7 @@ use super::nodes::{Node, NodeKind};
 use crate::describe::{Machine, Mode};
 use varve_spec::Bytes;
 
-/// What a machine is, in brief.
+/// A machine in brief.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Name.
@@ -34,7 +34,7 @@ pub struct Summary {
     pub nodes: Vec<Node>,
     /// Sum of the nodes.
     pub total: Bytes,
-    /// Numbers in the file, and how many of them nobody publishes.
+    /// Numbers in the file.
     pub numbers: usize,
     /// Numbers whose source is an assumption.
     pub assumed: usize,
@@ -71,7 +71,7 @@ pub struct Tier {
 }
 
 impl Machine {
-    /// The machine in brief. Its `Display` is what `varve machine show` prints.
+    /// The machine in brief. Its `Display` is the output of `varve machine show`.
     pub fn summary(&self) -> Summary {
         let level = |name, c: &crate::describe::Cache| Level {
             name,

@@ -1,10 +1,10 @@
-//! What one channel's memory did in a span of time: what energy is computed from.
+//! Activity of one channel's memory in a span of time, from which energy is computed.
 
 use super::counts::SocketCounts;
 use super::dram::{DramCounts, RankTimes};
 use super::pm::PmCounts;
 
-/// What the memory on one channel did.
+/// Activity of the memory on one channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelActivity {
     /// DRAM, summed over the channel's ranks.
@@ -34,7 +34,7 @@ impl ChannelActivity {
         }
     }
 
-    /// So many times as much, rounded.
+    /// All counts times `factor`, rounded.
     pub fn times(&self, factor: f64) -> ChannelActivity {
         ChannelActivity {
             dram: self.dram.times(factor),
@@ -43,7 +43,7 @@ impl ChannelActivity {
         }
     }
 
-    /// Adds what the same channel did in another span of time.
+    /// Adds the activity of the same channel in another span of time.
     pub fn add(&mut self, o: &ChannelActivity) {
         self.dram.add(&o.dram);
         if let (Some(pm), Some(other)) = (&mut self.pm, &o.pm) {

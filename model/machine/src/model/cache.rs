@@ -40,7 +40,7 @@ pub struct Sets {
 const SLICE_SHIFT: u32 = 11;
 
 impl Sets {
-    /// So many sets, at least 1.
+    /// For `sets` sets, at least 1.
     pub fn new(sets: u64) -> Sets {
         let sets = sets.max(1);
         let low = sets.trailing_zeros().min(SLICE_SHIFT);
@@ -81,7 +81,7 @@ fn hash(n: u64) -> u16 {
     (left ^ right) as u16
 }
 
-/// What an access found.
+/// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The line was there.
@@ -90,7 +90,7 @@ pub enum Found {
     Miss(Option<u64>),
 }
 
-/// Where a line goes in a cache: its set, and what is kept of it there.
+/// Where a line goes in a cache: its set, and the bits of the line that are stored there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place {
     set: u32,
@@ -235,7 +235,7 @@ impl Cache {
             *dirty |= (store as u32) << way;
             return Found::Hit;
         }
-        // What leaves the list at its upper end stays above it, where nobody looks.
+        // The way that leaves the list at its upper end stays in the bits above it, which no code reads.
         let way = (*order >> self.least) & 15;
         *order = *order << 4 | way;
         // SAFETY: the order holds numbers of ways.
@@ -295,7 +295,7 @@ impl Cache {
         Some((record, dirty, tags, way))
     }
 
-    /// Makes the line clean and says whether it was dirty (a write-back that keeps the line).
+    /// Makes the line clean. Returns whether it was dirty (a write-back that keeps the line).
     pub fn clean(&mut self, line: u64) -> bool {
         let Some((record, dirty, _, way)) = self.way(line) else {
             return false;
@@ -336,7 +336,7 @@ fn forward_wide(words: &mut [u32], way: u32) {
     set_wide(words, above | below << 5 | way as u128);
 }
 
-/// Makes the least recent way of a wide set the most recent, and says which it is.
+/// Makes the least recent way of a wide set the most recent, and returns it.
 fn turn_wide(words: &mut [u32], least: u32) -> u32 {
     let order = wide(words);
     let way = (order >> least) & 31;

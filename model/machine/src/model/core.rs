@@ -1,9 +1,10 @@
 //! Cores that several threads share (simultaneous multithreading).
 //!
-//! Threads that share a core all the time have a part each of what it has: its first two caches, the window of instructions, the
-//! store buffer and what it has in flight. Intel's processors divide window and store buffer so, and let threads compete for the
-//! rest (Intel optimization manual, "Hyper-Threading Technology": partitioned and shared resources); equal threads compete for
-//! equal parts. Together they do more instructions than one would, see [`GAIN`].
+//! Threads that share a core all the time have an equal part of its first two caches, the window of instructions, the
+//! store buffer and the buffers of accesses in flight. Intel's processors divide window and store buffer so, and let
+//! threads compete for the rest (Intel optimization manual, "Hyper-Threading Technology": partitioned and shared
+//! resources); equal threads compete for equal parts. Together they execute more instructions than one would, see
+//! [`GAIN`].
 
 use crate::describe::Machine;
 use varve_spec::Bytes;

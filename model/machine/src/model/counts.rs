@@ -1,10 +1,10 @@
-//! What the memory of a socket did, in numbers.
+//! Activity counts of a socket's memory.
 
 use super::dram::DramCounts;
 use super::pm::PmCounts;
 use super::tally::tally;
 
-/// What a socket's memory did.
+/// Activity counts of a socket's memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SocketCounts {
     /// DRAM, summed over channels.
@@ -49,7 +49,7 @@ impl SocketCounts {
         }
     }
 
-    /// So many times as much, rounded.
+    /// All counts times `factor`, rounded.
     pub fn times(&self, factor: f64) -> SocketCounts {
         let times = |count: u64| (count as f64 * factor).round() as u64;
         SocketCounts {
@@ -82,7 +82,7 @@ impl SocketCounts {
 }
 
 tally! {
-    /// What one thread did.
+    /// Counts of one thread.
     pub struct ThreadCounts {
         /// Instructions retired.
         pub instructions: u64,

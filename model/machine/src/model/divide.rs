@@ -52,8 +52,8 @@ impl Divisor {
     }
 }
 
-/// Asks the processor that runs the model to bring a place of an array near; it has no effect on what is computed. A
-/// place outside of the array is as harmless as one inside.
+/// Asks the processor that runs the model to prefetch a place of an array; it has no effect on results. A place outside
+/// of the array is as harmless as one inside.
 #[inline(always)]
 pub fn prefetch<T>(array: &[T], place: usize) {
     let at = array.as_ptr().wrapping_add(place);

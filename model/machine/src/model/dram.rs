@@ -1,5 +1,5 @@
-//! The DRAM of one channel: banks with open rows, ranks that refresh, activate and fall asleep, and a data bus that
-//! is shared with whatever else is on the channel.
+//! The DRAM of one channel: banks with open rows, ranks that refresh, activate and fall asleep, and a data bus that all
+//! memory on the channel shares.
 
 use super::queue::Line;
 use super::ring::Ring;
@@ -27,7 +27,7 @@ tally! {
 }
 
 tally! {
-    /// What one channel's DRAM did.
+    /// Counts of one channel's DRAM.
     pub struct DramCounts {
         /// 64 B reads.
         pub reads: u64,
@@ -58,9 +58,9 @@ pub struct Timing {
     selfrefresh_exit: Ps,
     /// How long a row is still found open once its bank is free again (an adaptive page policy), ps.
     stays_open: Ps,
-    /// What the data bus loses between bursts of two ranks, ps.
+    /// Time that the data bus loses between bursts of two ranks, ps.
     other_rank: Ps,
-    /// What the data bus loses between two bursts of one bank group, ps.
+    /// Time that the data bus loses between two bursts of one bank group, ps.
     same_group: Ps,
 }
 
@@ -144,7 +144,7 @@ pub struct Place {
     row: u32,
 }
 
-/// Ranks of a channel are numbered by so many bits.
+/// Bits of a rank's number within its channel.
 const RANK_BITS: u32 = 16;
 
 impl Place {
@@ -175,9 +175,9 @@ pub struct Channel {
     /// Rank and bank group of the last burst, and of the one before.
     last: u32,
     before: u32,
-    /// What is left of a refresh that was just met; [`Channel::take_refresh`] takes it.
+    /// Rest of a refresh that an access just met; [`Channel::take_refresh`] takes it.
     refresh: Ps,
-    /// What was done. Every access that did not find its row open activated it.
+    /// Counts so far. Every access that did not find its row open activated it.
     counts: DramCounts,
 }
 
@@ -238,7 +238,7 @@ impl Channel {
         }
     }
 
-    /// What the data bus spends on 64 B: the burst, and what it loses after the ones before.
+    /// Time of the data bus for 64 B: the burst, and the loss after the ones before.
     #[inline(always)]
     pub fn bus_time(&mut self, p: Place, t: &Timing) -> Ps {
         let (this, last, before) = (p.part, self.last, self.before);
@@ -254,7 +254,7 @@ impl Channel {
         t.burst + select_unpredictable(other, t.other_rank, again)
     }
 
-    /// What is left of a refresh that the last access was the first to meet, or 0.
+    /// Rest of a refresh that the last access was the first to meet, or 0.
     #[inline(always)]
     pub fn take_refresh(&mut self) -> Ps {
         // Mostly there is none, and nothing to store.
@@ -332,7 +332,7 @@ impl Channel {
         r.busy_until = r.busy_until.max(b.ready + t.cl);
     }
 
-    /// What was done.
+    /// Counts so far.
     pub fn counts(&self) -> DramCounts {
         let c = self.counts;
         DramCounts {
@@ -390,10 +390,10 @@ impl Channel {
 }
 
 impl Rank {
-    /// A time for refresh has come: what is left of it, 0 when it is over.
+    /// A time for refresh has come: its rest, 0 when it is over.
     #[cold]
     fn refresh(&mut self, now: Ps, t: &Timing) -> Ps {
-        // Refreshes that nobody met are over; the last one may still run.
+        // Refreshes that no access met are over; the last one may still run.
         let missed = (now - self.next_refresh) / t.refi;
         let begin = self.next_refresh + missed * t.refi;
         self.next_refresh = begin + t.refi;

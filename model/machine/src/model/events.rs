@@ -1,4 +1,4 @@
-//! What happens beside the program: the policy's daemons, page moves, and time slices on shared cores.
+//! Events beside the program: the policy's daemons, page moves, and time slices on shared cores.
 
 use super::counts::SocketCounts;
 use super::journal::MoveKind;
@@ -13,7 +13,7 @@ use varve_access::{Daemons, Move};
 /// hurry while other memory is zero, and 32 such threads take a twentieth of the bandwidth that six Optane DIMMs have for
 /// writes. Threads that zeroed as fast as they can would be felt by every program, right when one has moved its objects.
 const ZERO_RATE: u64 = 16 << 20;
-/// Bytes that it zeroes at a time: what Optane writes at once.
+/// Bytes that it zeroes at a time: a media line of Optane.
 const ZERO_PIECE: u64 = 256;
 
 /// A frame that is being zeroed.
@@ -148,7 +148,7 @@ impl Events {
         }
     }
 
-    /// Frames may have been given back: begins to zero one, unless it is about another one already.
+    /// Frames may have been freed: begins to zero one, unless it is zeroing another one already.
     pub fn zero_next(&mut self, now: Ps, s: &mut Shared) {
         if self.zeroing.is_none()
             && let Some(frame) = s.pager.to_zero()
@@ -162,7 +162,7 @@ impl Events {
         }
     }
 
-    /// Zeroes the next bytes of a frame, and says when others follow.
+    /// Zeroes the next bytes of a frame, and returns when others follow.
     fn zero_piece(&mut self, mut z: Zeroing, s: &mut Shared) {
         if z.bytes >> s.page_shift != 0 {
             self.counts.zeroed += z.bytes;
@@ -178,7 +178,7 @@ impl Events {
         self.zeroing = Some(z);
     }
 
-    /// What was moved and zeroed.
+    /// Counts of moved and zeroed pages.
     pub fn counts(&self, s: &Shared) -> MoveCounts {
         MoveCounts {
             zeroed_late: s.zeroed_late,

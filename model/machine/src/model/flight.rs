@@ -1,4 +1,4 @@
-//! What a core has in flight: the interval model of an out-of-order core.
+//! Accesses that a core has in flight: the interval model of an out-of-order core.
 //!
 //! A core runs ahead of a missing load until its reorder buffer or its fill buffers are full, and ahead of missing
 //! stores until its store buffer is. Only the time that it then has to wait is a stall.
@@ -16,18 +16,18 @@ struct Miss {
     limit: u64,
 }
 
-/// What stands where there is no miss: nobody waits for it.
+/// Stands for the absence of a miss; no instruction waits for it.
 const NONE: Miss = Miss {
     done: Ps::MAX,
     limit: u64::MAX,
 };
 
-/// Misses in the order of the program. Those that are done stay until their place is needed: nobody asks before.
+/// Misses in program order. Completed ones stay until their place is needed: no code asks before.
 #[derive(Clone, Debug)]
 struct InOrder {
     /// Behind the last miss stands `NONE`.
     misses: Ring<Miss>,
-    /// Who asked for them, where somebody wants to know.
+    /// The requester of each, if misses are counted by owner.
     owners: Ring<Who>,
     head: usize,
     tail: usize,
@@ -128,7 +128,8 @@ pub struct Flight {
     loads: InOrder,
     stores: InOrder,
     fill_buffers: usize,
-    /// When the lines of the last stores that missed are there, and who asked for them: as many as may be asked for at once.
+    /// When the lines of the last stores that missed arrive, with their requesters. It holds the stores whose misses
+    /// may overlap.
     fetched: Box<[(Ps, Who)]>,
     /// The oldest of them.
     oldest: usize,
@@ -146,7 +147,7 @@ pub struct Flight {
     next_write_back: Ps,
     /// Time lost.
     pub stalls: Stalls,
-    /// Whom it was lost to, where somebody wants to know.
+    /// Owners that the time was lost to, if the run counts by owner.
     pub ledger: Option<Box<Ledger>>,
 }
 
@@ -206,7 +207,7 @@ impl Flight {
     /// An access that is a store is retired into the store buffer; waits for room there.
     #[inline(always)]
     pub fn store(&mut self, clock: Ps, store: bool) -> Ps {
-        // What is a store is often chance, and that the buffer is full is seldom.
+        // Whether an access is a store is hard to predict; a full store buffer is rare.
         self.stores_seen += store as u64;
         if !store | (self.stores_seen < self.stores.first.limit) {
             return clock;

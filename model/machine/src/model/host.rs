@@ -1,5 +1,5 @@
-//! What the model asks of the host: large zeroed arrays that cost memory only where they are touched, on huge pages where
-//! it has them, and code for the processor that it runs on (see `arch`).
+//! Services of the host for the model: large zeroed arrays that cost memory only where they are touched, on huge pages
+//! where it has them, and code for the processor that it runs on (see `arch`).
 
 use std::ptr::NonNull;
 
@@ -97,9 +97,9 @@ impl Zeroed {
 /// Work that is compiled for every processor and once more for those with newer instructions (shifts by a register that
 /// set no flags, vectors with three operands).
 ///
-/// What is inlined into it is compiled with it, and other work that it asks its [`Level`] to run.
+/// Code inlined into it is compiled with it, and so is other work that it asks its [`Level`] to run.
 pub trait Work {
-    /// What comes of it.
+    /// Its result.
     type Out;
     /// Does it. Implementations are `#[inline(always)]`.
     fn work<L: Level>(self, level: L) -> Self::Out;

@@ -1,4 +1,5 @@
-//! What happened when: requests, page moves and counters over time, for those who draw a run. It changes nothing of the run.
+//! Events with their times: requests, page moves and counters, for drawing a run. Recording changes no result of the
+//! run.
 
 use super::activity::ChannelActivity;
 use super::counts::{SocketCounts, ThreadCounts};
@@ -27,7 +28,7 @@ pub struct Snapshot {
 /// Something that took time, or several of them, right one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Whose it is: the thread of a request, 0 for a move.
+    /// Owner: the thread of a request, 0 for a move.
     pub thread: u32,
     /// Of what kind: the class of a request; a [`Move`](MoveKind) as a number.
     pub kind: u32,
@@ -87,9 +88,9 @@ pub struct Journal {
     pub moves: Vec<Span>,
     /// Counters at some times, since the start.
     pub points: Vec<Snapshot>,
-    /// What all memory had done by each of them.
+    /// Counts of all memory by each of them.
     pub memory: Vec<SocketCounts>,
-    /// What each channel's memory had done by each of them: per point, socket and channel.
+    /// Activity of each channel's memory by each of them: per point, socket and channel.
     pub activity: Vec<Vec<Vec<ChannelActivity>>>,
     every: Ps,
     pub(super) next: Ps,
@@ -112,7 +113,7 @@ impl Journal {
         add(&mut self.moves, 0, kind as u32, time);
     }
 
-    /// Notes the counters, those of memory by socket and by channel.
+    /// Records the counters, those of memory by socket and by channel.
     pub(super) fn point(
         &mut self,
         at: Snapshot,
@@ -159,7 +160,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// However few are left, each is counted once, those of a thread and kind do not overlap, and they cover what there was.
+        /// Even if few spans are left, each event is counted once, those of a thread and kind do not overlap, and they
+        /// cover all events.
         #[test]
         fn joined_spans_are_what_there_was(
             steps in prop::collection::vec((0u32..3, 0u32..2, 0u64..3000, 1u64..5000), 1..200), most in 6usize..50

@@ -1,4 +1,4 @@
-//! The links between sockets, and the directory that memory keeps of what other sockets may have.
+//! The links between sockets, and the directory in memory of lines that other sockets may have.
 //!
 //! A message with a line crosses the link as a header and eight flits of 8 B, one without a line as a header alone (Intel
 //! uncore performance monitoring guides, QPI and UPI link layer: nine flits for 64 B). Requests and written lines go one
@@ -18,8 +18,8 @@
 //!   marked.
 //! - A socket that reads a marked line of its own memory asks the other socket first. The mark stays.
 //! - A line that is written back is unmarked by that write.
-//! - A non-temporal store is first granted the line. That is a look at the directory, which is a read of memory, and a mark
-//!   like that of a read.
+//! - A non-temporal store is first granted the line. The directory lookup is a read of memory, and the line is marked
+//!   as by a read.
 
 use super::queue::Line;
 use super::time::{Ps, ps};
@@ -43,7 +43,7 @@ pub enum Store {
     Streamed,
 }
 
-/// What of a link is the same for all sockets.
+/// Timing of a link that all sockets share.
 #[derive(Clone, Debug)]
 pub struct Timing {
     /// One way, ps.

@@ -14,7 +14,7 @@ use crate::describe::{Machine, Mode};
 use std::ops::Range;
 use varve_access::Source;
 
-/// What backs a node.
+/// Memory that backs a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// DRAM on the socket's channels.
@@ -34,7 +34,7 @@ pub struct Node {
     pub base: u64,
     /// Length in bytes.
     pub bytes: u64,
-    /// What backs it.
+    /// Its memory.
     pub backing: Backing,
     /// The socket it hangs on.
     pub socket: usize,
@@ -74,8 +74,8 @@ pub fn nodes(m: &Machine) -> Vec<Node> {
     out
 }
 
-/// The same, with the DRAM of machines whose channels are not interleaved cut into its channels: whoever draws places at
-/// random stays within one.
+/// The same, with the DRAM of machines without channel interleaving cut into its channels, so that pages drawn at
+/// random stay within one channel.
 pub fn channels(m: &Machine) -> Vec<Node> {
     let whole = |n: &Node| n.backing != Backing::Dram || m.dram.interleave_bytes.0 != 0;
     let channel = (m.dram.dimm_bytes.0 * u64::from(m.dram.dimms_per_channel)).max(1);
@@ -318,7 +318,7 @@ impl Memory {
         self.node(physical).socket
     }
 
-    /// Is the address in fast memory, as far as its node says?
+    /// Is the address in fast memory, by its node?
     pub fn is_fast(&self, physical: u64) -> bool {
         matches!(self.node(physical).backing, Backing::Dram | Backing::Cached)
     }
@@ -465,7 +465,7 @@ impl Memory {
         taken
     }
 
-    /// What an answer takes from the socket of an address to a core of `socket`.
+    /// Time that an answer takes from the socket of an address to a core of `socket`, ps.
     #[inline(always)]
     pub fn way_back(&self, physical: u64, socket: usize) -> Ps {
         match self.node(physical).socket == socket {
@@ -491,7 +491,7 @@ impl Memory {
         end
     }
 
-    /// What each socket did so far.
+    /// Counts of each socket so far.
     pub fn counts(&self) -> Vec<SocketCounts> {
         self.sockets
             .iter()
@@ -518,7 +518,7 @@ impl Memory {
             .collect()
     }
 
-    /// What each channel's memory did until `end`: per socket and channel.
+    /// Activity of each channel's memory until `end`: per socket and channel.
     pub fn activity(&self, end: Ps) -> Vec<Vec<ChannelActivity>> {
         let channel = |c: &Channel| ChannelActivity {
             dram: c.dram.counts(),
@@ -545,7 +545,7 @@ impl Memory {
 
 impl Channel {
     /// A rank refreshes: requests to it keep their entries of the read queue until none is left for other ranks, and
-    /// then the bus rests. A queue that is not full has room for others all the while.
+    /// then the bus idles. A queue that is not full has room for others all the while.
     #[cold]
     fn refresh(&mut self, now: Ps, left: Ps, f: &Fixed) {
         let waiting = self.bus.backlog(now).min(f.read_queue);
@@ -631,8 +631,8 @@ impl Socket {
 
     // A request that finds its queue full waits for an entry (`at`), but work is booked on buses and media at the
     // time of the request: a request that waits must not hide the time in between from the others. Sources wait for
-    // the times returned here, which is what keeps the work that is booked and not done within the queues' sizes.
-    // Waiting for an entry and waiting for the work ahead go on at the same time.
+    // the times returned here, which keeps the booked work that is not done within the queues' sizes. Waiting for an
+    // entry and waiting for the work ahead go on at the same time.
 
     /// The channel of a DRAM address, and its place there.
     #[inline(always)]

@@ -4,8 +4,8 @@
 //! runs next, at most [`Options::quantum_ns`] past the others, so that requests of different threads meet in the
 //! queues in (almost) the order of their times. The same inputs give the same result, bit for bit.
 //!
-//! What is not modelled, because the questions asked here do not turn on it: coherence traffic between cores,
-//! instruction timing beyond an average rate, simultaneous multithreading, and speculation.
+//! Not modelled, because the questions asked here do not turn on it: coherence traffic between cores, instruction
+//! timing beyond an average rate, simultaneous multithreading, and speculation.
 
 mod activity;
 mod cache;
@@ -65,7 +65,7 @@ use varve_access::Program;
 use varve_access::{OutOfFrames, Pager};
 use windows::Windows;
 
-/// How a run is run; what it runs on is the [`Machine`].
+/// Options of a run; the hardware is the [`Machine`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// How far a thread may run ahead of the others, ns. Smaller is more exact and slower.
@@ -84,8 +84,9 @@ pub struct Options {
     pub every_request: bool,
     /// Whether replicas alternate between the sockets; otherwise all run on that of the simulated one.
     pub spread: bool,
-    /// Whether the programs are instances of one, of a single thread each: at the end of its first cycle ([`Kind::Cycle`](varve_access::Kind)), each
-    /// waits for another part of it, so that they do not go on in step. That wait is in nobody's time.
+    /// Whether the programs are instances of one, of a single thread each: at the end of its first cycle
+    /// ([`Kind::Cycle`](varve_access::Kind)), each waits for another part of it, so that they do not run in step. No
+    /// counter of time includes that wait.
     pub instances_apart: bool,
     /// The socket that a program's threads run on, one per program; missing ones run on socket 0.
     pub sockets: Vec<u32>,
@@ -97,7 +98,7 @@ pub struct Options {
     pub per_core: u32,
     /// Lines that a page move, or a page that is zeroed, keeps in flight.
     pub move_lanes: u32,
-    /// Whether it is noted what happened when ([`Outcome::journal`]).
+    /// Whether events are recorded with their times ([`Outcome::journal`]).
     pub journal: bool,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
@@ -117,7 +118,7 @@ impl Default for Options {
             instances_apart: false,
             sockets: Vec::new(),
             read_before: Vec::new(),
-            // As many as a copying core has fill buffers, or an I/OAT engine has requests in flight.
+            // The fill buffers of a copying core, or the requests that an I/OAT engine has in flight.
             move_lanes: 16,
             journal: false,
             seed: 1,
@@ -158,7 +159,7 @@ pub enum RunError {
     PageSize {
         /// Bytes of a page.
         page_bytes: u64,
-        /// What is wrong.
+        /// The problem.
         why: &'static str,
     },
     /// The watcher asked to stop.
@@ -204,11 +205,11 @@ pub fn run_by_owner(
     .run(machine, pager, programs, options, watch)
 }
 
-/// What a run needs besides what it is a run of.
+/// Resources of a run, besides its machine, pages and programs.
 struct Ready<'a> {
     /// The newer instructions of the host's processor, if it has them.
     newer: Option<Newer>,
-    /// Who tells whose memory it is.
+    /// Maps addresses to owners, if the run counts by owner.
     owners: Option<&'a mut dyn Owners>,
 }
 
@@ -426,7 +427,7 @@ impl<'a> Model<'a> {
             {
                 let name = program.name();
                 return Err(RunError::Program(format!(
-                    "{name}: no window of the sample is longer than what warms caches; sample more of the run, or record it whole"
+                    "{name}: no window of the sample is longer than its warm-up of caches; sample more of the run, or record it whole"
                 )));
             }
         }
@@ -438,7 +439,8 @@ impl<'a> Model<'a> {
     fn earliest(&self) -> (usize, Ps, Ps) {
         let (mut i, mut first, mut second) = (0, Ps::MAX, Ps::MAX);
         for (j, &key) in self.keys.iter().enumerate() {
-            // Whose turn it is changes all the time: these are to be no jumps.
+            // The next thread changes all the time, so that branches would be mispredicted: these are to be conditional
+            // moves.
             let earlier = key < first;
             second = second.min(first.max(key));
             i = select_unpredictable(earlier, j, i);
@@ -562,7 +564,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Gives pages back: `size` times 4 KiB from `address` on.
+    /// Unmaps pages: `size` times 4 KiB from `address` on.
     fn unmap(&mut self, i: usize, address: u64, size: u16) {
         let space = self.threads[i].space;
         let tag = (space as u64) << (table::ADDRESS_BITS - self.shared.page_shift);

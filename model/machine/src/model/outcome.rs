@@ -1,4 +1,4 @@
-//! What a run gives back: phases, counts, a timeline, latencies.
+//! Results of a run: phases, counts, a timeline, latencies.
 
 use super::activity::ChannelActivity;
 use super::counts::{SocketCounts, ThreadCounts};
@@ -13,7 +13,7 @@ use super::{Progress, RankTimes, Sampled};
 use hdrhistogram::Histogram;
 
 tally! {
-    /// What the daemons moved.
+    /// Counts of pages that the daemons moved.
     pub struct MoveCounts {
         /// Moves that the policy asked for.
         pub asked: u64,
@@ -114,9 +114,9 @@ pub struct Outcome {
     pub phases: Vec<Phase>,
     /// Counters over time.
     pub snapshots: Vec<Snapshot>,
-    /// What each channel's memory had done by each of them: per snapshot, socket and channel.
+    /// Activity of each channel's memory by each of them: per snapshot, socket and channel.
     pub activity: Vec<Vec<Vec<ChannelActivity>>>,
-    /// What happened when, with [`Options::journal`](super::Options) only.
+    /// Events with their times, with [`Options::journal`](super::Options) only.
     pub journal: Journal,
     /// Latencies of the last phase by class of requests.
     pub latencies: Vec<Latency>,
@@ -136,13 +136,13 @@ pub struct Outcome {
     pub cache_lines: (u64, u64),
     /// Power-state times by socket, channel and rank.
     pub ranks: Vec<Vec<Vec<RankTimes>>>,
-    /// If the program gave only windows of its run: times and counts are of the whole, as far as these tell.
+    /// Set if the program gave only windows of its run: times and counts are estimates for the whole run.
     pub sampled: Option<Sampled>,
     /// Misses and waits by owner, with [`run_by_owner`](super::run_by_owner) only.
     pub owners: Vec<OwnerCounts>,
     /// Waits by number of the code that waited, ps, likewise; see [`Program::code`](varve_access::Program::code).
     pub code: Vec<u64>,
-    /// What the programs computed.
+    /// Results that the programs computed.
     pub answers: Vec<(String, String)>,
     /// Why a program ended early, in one line, if one did (a truncated trace, a crashed command).
     pub failure: Option<String>,

@@ -1,17 +1,17 @@
-//! Whose memory threads wait for: counts of misses and of waits by owner, where an owner is whatever the caller tells
-//! apart (an allocation site, say). And which code waits, as far as the program says which one runs.
+//! Misses and waits by owner of the memory, where the caller defines owners (allocation sites, say). And waits by code,
+//! as far as the program reports which code runs.
 
 use super::tally::tally;
 use super::time::Ps;
 
-/// Tells owners apart. It is asked at each access that the first-level cache does not have.
+/// Maps addresses to owners. The model asks at each access that misses the first-level cache.
 pub trait Owners: Send {
-    /// The owner of a virtual address, a small number; whatever is not told apart is 0.
+    /// The owner of a virtual address, a small number; 0 for addresses without an owner of their own.
     fn owner(&mut self, address: u64) -> u32;
 }
 
 tally! {
-    /// What was counted for one owner.
+    /// Counts of one owner.
     pub struct OwnerCounts {
         /// Loads that missed all caches.
         pub misses: u64,
@@ -25,7 +25,7 @@ tally! {
     }
 }
 
-/// Whose line is asked for, and by which code.
+/// The owner of a requested line, and the code that requests it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Who {
     /// The owner of the address.
@@ -40,13 +40,13 @@ pub struct Ledger {
     counts: Vec<OwnerCounts>,
     /// Waits by number of the code, ps.
     code: Vec<Ps>,
-    /// Where in the ops at hand the thread comes to other code, as [`Program::code`](varve_access::Program::code) says it.
+    /// Where in the ops at hand the thread comes to other code, from [`Program::code`](varve_access::Program::code).
     steps: Vec<(u32, u32)>,
     /// The next of them.
     next: usize,
-    /// Who asks in the access that runs.
+    /// The requester in the access that runs.
     pub current: Who,
-    /// Who asked in the last load.
+    /// The requester of the last load.
     pub last_load: Who,
 }
 
@@ -60,7 +60,7 @@ impl Ledger {
         &mut self.counts[at]
     }
 
-    /// New ops are at hand, after all others have run: `tell` says which code they are of.
+    /// New ops are at hand, after all others have run: `tell` appends the code that they are of.
     pub fn refill(&mut self, tell: impl FnOnce(&mut Vec<(u32, u32)>)) {
         self.come_to(u32::MAX);
         self.steps.clear();
@@ -102,7 +102,7 @@ impl Ledger {
         self.of(current).lines += 1;
     }
 
-    /// Adds what another thread counted.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Ledger) {
         for (owner, counts) in other.counts.iter().enumerate() {
             self.of(owner as u32).add(counts);

@@ -13,7 +13,7 @@ use wear::Wear;
 mod wear;
 
 tally! {
-    /// What one DIMM did.
+    /// Counts of one DIMM.
     pub struct PmCounts {
         /// 64 B reads asked for.
         pub reads: u64,
@@ -44,7 +44,7 @@ pub struct Timing {
     sets: Divisor,
 }
 
-/// Ways of the buffer in the model: nearly what fully associative hardware of the same size does, for 8 compares.
+/// Ways of the buffer in the model: close to fully associative hardware of the same size, for 8 compares.
 const WAYS: usize = 8;
 
 /// Media writes that may wait inside the DIMM before it stops to accept more, as a share of the buffer's lines
@@ -123,7 +123,7 @@ pub struct Dimm {
     crowd: Crowd,
     wear: Wear,
     random: u64,
-    /// What was done.
+    /// Counts so far.
     pub counts: PmCounts,
 }
 
@@ -242,9 +242,9 @@ impl Dimm {
 
 /// The way that has to go: any one that does not hold a whole line that the media still has to take.
 ///
-/// At random, because the replacement is not published and what was measured is no LRU: a buffer of 64 lines in that
-/// order would combine the writes of 24 sequential writers, and serve 24 sequential readers, without loss (Yang et
-/// al., FAST 2020, figure 4 and section 5.3).
+/// At random, because the replacement is not published and the measured one is no LRU: a buffer of 64 lines in that
+/// order would combine the writes of 24 sequential writers, and serve 24 sequential readers, without loss (Yang et al.,
+/// FAST 2020, figure 4 and section 5.3).
 #[inline(always)]
 fn victim(now: Ps, set: &Set, state: &mut u64) -> usize {
     let first = (xorshift(state) >> 32) as usize % WAYS;

@@ -97,7 +97,7 @@ impl Prefetcher {
         }
     }
 
-    /// The slot of a page: a small direct-mapped table, so that a miss costs one look.
+    /// The slot of a page: a small direct-mapped table, so that a miss costs one lookup.
     #[inline(always)]
     fn slot(&self, page: u64) -> usize {
         (page ^ (page >> 5)) as usize & (self.streams.len() - 1)
@@ -161,8 +161,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain account of each page's run: what is fetched ahead is exactly the lines up to `distance`
-        /// beyond the program, within the page, that were not fetched since the run began.
+        /// Against a plain account of each page's run: the prefetched lines are exactly those up to `distance` beyond
+        /// the program, within the page, that were not fetched since the run began.
         #[test]
         fn a_page_is_fetched_ahead_as_its_run_says(
             distance in 1u32..70,

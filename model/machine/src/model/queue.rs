@@ -127,7 +127,7 @@ pub struct Entries {
     last: u64,
 }
 
-/// A time is compared with so many before it whether it has found its place or not.
+/// Number of preceding times that a time is always compared with, even if it has found its place.
 const NEAR: usize = 4;
 
 impl Entries {
@@ -145,7 +145,7 @@ impl Entries {
         }
     }
 
-    /// Entries that are held, or that nobody has yet noticed to be free.
+    /// Entries that are held, or not yet found to be free.
     #[inline(always)]
     fn taken(&self) -> usize {
         self.tail - self.head
@@ -301,7 +301,7 @@ mod tests {
     }
 
     proptest! {
-        /// At every time work is conserved: what was added is either still there or was done while time passed.
+        /// At every time work is conserved: added work is either still there or was done while time passed.
         #[test]
         fn no_work_is_lost(ops in prop::collection::vec((0u64..50, 1u64..30, any::<bool>()), 1..200)) {
             let drain = Drain { high: 120, low: 60, turnaround: 0 };

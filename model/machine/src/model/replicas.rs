@@ -8,9 +8,10 @@
 //! second       ---a-b---c---------d-e-
 //! ```
 //!
-//! At first lags are as short as a few requests take. Where the program tells the ends of its cycles, such as collections, the others
-//! spread over the last one: instances that run for long collect at different times, and so do these. Whenever a cycle
-//! takes much more or less time than those before it, they spread anew, by repeating some requests or leaving them out.
+//! At first lags are as short as a few requests take. Where the program reports the ends of its cycles, such as
+//! collections, the others spread over the last one: instances that run for long collect at different times, and so do
+//! these. Whenever a cycle takes much more or less time than those before it, they spread anew, by repeating some
+//! requests or leaving them out.
 //!
 //! The loop is closed: when memory is busy, the simulated instance waits, and so do the others, a cycle later at most. Each of them has as
 //! many lines as a core may have that wait to leave, and waits itself when there are more. Caches that instances share are divided
@@ -35,21 +36,22 @@ use varve_access::random::Rng;
 /// instances meet, but not request by request.
 const LAG: Ps = 1_000_000;
 
-/// The others spread anew over a cycle that is so many times as long, or as short, as the one that they are spread over: an
-/// assumption, between the few percent by which cycles of steady work differ and a factor that would bunch instances.
+/// The others spread anew over a cycle that is this many times as long, or as short, as the one that they are spread
+/// over: an assumption, between the few percent by which cycles of steady work differ and a factor that would bunch
+/// instances.
 const CHANGED: f64 = 1.5;
 
 /// The others of windows are spread over at least this time, ps: over some windows, which show parts of a short cycle that have
 /// nothing to do with each other.
 const SPREAD: Ps = 16 * WINDOW;
 
-/// Requests that are kept at most for those who lag, some 100 MB. Cycles of more are told in part.
+/// Limit of the requests kept for lagging instances, some 100 MB. Longer cycles are kept in part.
 const KEPT: usize = 1 << 22;
 
 /// Bytes in which the others' pages lie somewhere else: those of the smallest pages.
 const PAGE: u64 = 4096;
 
-/// What the simulated instance asked for.
+/// A request of the simulated instance.
 #[derive(Clone, Copy)]
 struct Request {
     at: Ps,
@@ -62,12 +64,13 @@ struct Request {
     write: Option<Store>,
 }
 
-/// Who asks.
+/// The requester.
 #[derive(Clone, Copy)]
 pub struct By {
     /// The socket of the core, or of the engine that zeroes memory.
     pub socket: usize,
-    /// The thread, by its number within the run; `None`: one that zeroes memory beside the program, for which nobody waits.
+    /// The thread, by its number within the run; `None`: one that zeroes memory beside the program, which no thread
+    /// waits for.
     pub thread: Option<usize>,
     /// Instructions that it has done.
     pub instructions: u64,
@@ -93,7 +96,7 @@ struct Span {
     pages: u64,
 }
 
-/// Requests that all others have sent are dropped by at least so many.
+/// Requests that all others have sent are dropped at least this many at a time.
 const DROPPED: usize = 4096;
 
 /// An instance that is not simulated.
@@ -109,20 +112,21 @@ struct Other {
     spans: usize,
     /// Its lines that wait until memory takes them.
     leaving: Entries,
-    /// Its fills that wait for room among these: as many as stores may have, since what pushes dirty lines out are mostly stores.
+    /// Its fills that wait for room among these: at most the store misses of a core, since mostly stores push dirty
+    /// lines out.
     fills: Entries,
 }
 
 /// The instances that are not simulated.
 pub struct Replicas {
-    /// What the simulated instance asked for, as far as some other has still to do so, and a little before.
+    /// Requests of the simulated instance that some other instance has still to send, and a few older ones.
     requests: Vec<Request>,
     others: Vec<Other>,
     /// When the next request of each is due.
     turns: Turns,
     /// How many of them have done all that there is to do.
     idle: usize,
-    /// When they did last what was due.
+    /// The time until which they have sent all requests.
     until: Ps,
     /// The cycle that they are spread over; none at first.
     cycle: Ps,
@@ -131,11 +135,11 @@ pub struct Replicas {
     sockets: usize,
     /// Memories, or where channels are not interleaved the channels of one: ascending, those of one kind and socket together.
     nodes: Vec<Node>,
-    /// For each number of sockets that an instance may run further, what each of them is for it: as many in a row as there are nodes.
+    /// For each number of sockets that an instance may run further, its spans of each memory: one per node, in a row.
     spans: Vec<Span>,
     /// The instructions that the others are run with.
     newer: Option<Newer>,
-    /// When the others do what is due, and what comes of it in between; always if there are none.
+    /// When the others send requests, and the waits in between; always if there are none.
     windows: Option<Box<Windows>>,
 }
 
@@ -313,12 +317,13 @@ impl Replicas {
         }
     }
 
-    /// What each socket did so far, and what each channel's memory did until `now`; none if the memory itself knows.
+    /// Counts of each socket so far, and activity of each channel's memory until `now`; `None` if the memory itself
+    /// counts.
     pub fn counts(&self, now: Ps) -> Option<(Vec<SocketCounts>, Vec<Vec<ChannelActivity>>)> {
         self.windows.as_ref().map(|windows| windows.counts(now))
     }
 
-    /// The others do what is due until `now`.
+    /// The others send the requests that are due until `now`.
     fn until(&mut self, now: Ps, memory: &mut Memory) {
         let newer = self.newer;
         let others = Others {
@@ -330,7 +335,7 @@ impl Replicas {
             Some(newer) => newer.run(others),
             None => Common.run(others),
         }
-        // What the others have done is past.
+        // The others are done with everything before this time.
         self.until = self.until.max(now);
     }
 
@@ -341,7 +346,7 @@ impl Replicas {
         after.min(self.nodes.len() - 1)
     }
 
-    /// The simulated instance asks for a line. The others do what is due by now.
+    /// The simulated instance asks for a line. The others send the requests that are due by now.
     #[inline(never)]
     fn request(&mut self, asked: &Asked, memory: &mut Memory) {
         self.until(asked.now, memory);
@@ -371,8 +376,8 @@ impl Replicas {
         }
     }
 
-    /// Drops requests that nobody needs any more. The last of the others mostly lags most. What came since the last cycle may be needed
-    /// again, if it is not too much.
+    /// Drops requests that no instance needs any more. The last of the others mostly lags most. Requests since the last
+    /// cycle may be needed again, unless there are too many.
     #[inline(always)]
     fn forget_old(&mut self) {
         let done = self.others[self.others.len() - 1].next;
@@ -388,7 +393,7 @@ impl Replicas {
             true => done.min(self.ended.1),
             false => done,
         };
-        // What is kept for a cycle is moved by half of all, or not.
+        // Requests kept for a cycle move only when at least half of all can be dropped.
         if 2 * old < self.requests.len() {
             return;
         }
@@ -438,7 +443,7 @@ impl Replicas {
         }
     }
 
-    /// What all do that is due until `until`.
+    /// All other instances send the requests that are due until `until`.
     #[inline(always)]
     fn catch_up(&mut self, until: Ps, memory: &mut Memory) {
         while let Some((first, when)) = self.turns.first(until) {
@@ -446,8 +451,9 @@ impl Replicas {
         }
     }
 
-    /// Instance `i` sends its next request. As in one that is run, a line that is pushed out waits until there is room for it, and the fill
-    /// that pushed it out waits too; when so many fills wait as a core has buffers for, all does.
+    /// Instance `i` sends its next request. As in a simulated instance, a line that is pushed out waits until there is
+    /// room for it, and the fill that pushed it out waits too. When the fills that wait take all buffers of a core, the
+    /// whole instance waits.
     #[inline(always)]
     fn send(&mut self, i: usize, at: Ps, memory: &mut Memory) {
         let other = &mut self.others[i];
@@ -490,7 +496,7 @@ impl Replicas {
     }
 }
 
-/// What the other instances do until a time.
+/// Work of the other instances until a time.
 struct Others<'r> {
     replicas: &'r mut Replicas,
     memory: &'r mut Memory,
@@ -506,8 +512,8 @@ impl Work for Others<'_> {
     }
 }
 
-/// Where an instance that runs `across` sockets further has what another has in each memory: in the memory of the same kind
-/// and number on its own socket.
+/// The memory of an instance that runs `across` sockets further: for each memory of the simulated one, that of the same
+/// kind and number on its own socket.
 fn spans(nodes: &[Node], across: usize, sockets: usize, memory: &Memory) -> Vec<Span> {
     let of = |from: &Node| {
         let wanted = (from.socket + across) % sockets;
@@ -528,12 +534,12 @@ fn spans(nodes: &[Node], across: usize, sockets: usize, memory: &Memory) -> Vec<
     nodes.iter().map(of).collect()
 }
 
-/// A number that looks drawn by chance, always the same for the same one.
+/// A pseudo-random number, always the same for the same argument.
 fn scatter(number: u64) -> u64 {
     Rng::from_state(number).bits()
 }
 
-/// What one of `instances` has of a cache that all on its socket share, bytes.
+/// Bytes that one of `instances` has of a cache that all instances on its socket share.
 pub fn share(bytes: u64, instances: u32, spread: bool, sockets: u32) -> u64 {
     let on_socket = if spread {
         instances.div_ceil(sockets.max(1))

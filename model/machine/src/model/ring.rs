@@ -24,14 +24,14 @@ impl<T: Copy + Default> Ring<T> {
         place & self.mask
     }
 
-    /// What stands at a place.
+    /// The entry at a place.
     #[inline(always)]
     pub fn get(&self, place: usize) -> T {
         // SAFETY: the mask is the length less 1, a power of two less 1, so that the masked place lies below it.
         unsafe { *self.places.get_unchecked(place & self.mask) }
     }
 
-    /// What stands at a place, to change.
+    /// The entry at a place, to change.
     #[inline(always)]
     pub fn at(&mut self, place: usize) -> &mut T {
         // SAFETY: as above.

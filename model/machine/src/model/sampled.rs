@@ -1,25 +1,26 @@
-//! A run of which the program gives windows only: what the whole of it comes to.
+//! Estimates the whole of a run of which the program gives windows only.
 //!
-//! Phases with odd numbers are windows; what comes before each warms caches and counts for nothing. Time is taken to go with
-//! work (a ratio estimate, Cochran, Sampling Techniques, 1977, chapter 6): the whole takes as much for each instruction as the
-//! windows do, all together. How much windows differ from that says how far off it may be.
+//! Phases with odd numbers are windows; the phase before each warms caches and counts for nothing. Time is taken to go
+//! with work (a ratio estimate, Cochran, Sampling Techniques, 1977, chapter 6): the whole takes as much for each
+//! instruction as the windows do, all together. The differences between windows give the error of the estimate.
 
 use super::activity::ChannelActivity;
 use super::outcome::{Outcome, Phase};
 use super::{RankTimes, Snapshot};
 
-/// What a run that was seen in windows says about itself.
+/// Accuracy of a run that was simulated in windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
     /// Windows.
     pub windows: u32,
     /// Share of the work of the whole run that they are, 0 to 1.
     pub share: f64,
-    /// In 95 of 100 cases the time of the whole run is at most this part longer or shorter; none if one window does not tell.
+    /// Half-width of the 95 % confidence interval of the whole run's time, as a part of it; `None` if one window is too
+    /// few to estimate it.
     pub error: Option<f64>,
-    /// So many times as much the whole run did as what was recorded of it.
+    /// Factor from the recorded work to that of the whole run.
     pub times: f64,
-    /// Virtual time that the run took on the model, ns: windows, and what came before them.
+    /// Virtual time that the run took on the model, ns: windows, and the warm-up before them.
     pub ran_ns: u64,
 }
 
@@ -27,8 +28,8 @@ fn work(phase: &Phase) -> f64 {
     phase.counts.instructions as f64
 }
 
-/// Makes what was measured in windows into what the whole run comes to. `false` if nothing was: no window outlasted what warms
-/// caches.
+/// Replaces the measurements of windows by estimates for the whole run. `false` if nothing was measured: no window
+/// outlasted its warm-up.
 pub fn extend(out: &mut Outcome, unseen: u64) -> bool {
     let windows: Vec<&Phase> = out.phases.iter().filter(|p| p.number % 2 == 1).collect();
     let recorded: f64 = out.phases.iter().map(work).sum();
@@ -160,7 +161,7 @@ fn times(all: &Phase, factor: f64) -> Phase {
         stalls: all.stalls.times(factor),
         sockets: all.sockets.iter().map(|s| s.times(factor)).collect(),
         channels: all.channels.iter().map(channels).collect(),
-        // What a daemon moves in a second goes with time as well.
+        // Moves of a daemon per second scale with time as well.
         moves: all.moves.times(factor),
     }
 }
@@ -204,7 +205,7 @@ mod tests {
         let sampled = out.sampled.unwrap();
         assert_eq!((sampled.windows, sampled.ran_ns), (2, 1150));
         assert!((sampled.share - 0.05).abs() < 1e-12);
-        // 50 ns off each, of 200: the root of 2 times 5000, by 12.71 and what was not seen.
+        // 50 ns off each, of 200: the root of 2 times 5000, by 12.71 and the unseen part.
         let expected = 12.71 * (2.0 * 5000.0 * 0.95_f64).sqrt() / 200.0;
         assert!((sampled.error.unwrap() - expected).abs() < 1e-9);
     }

@@ -295,7 +295,7 @@ mod tests {
             prop_assert_eq!(all, expected);
         }
 
-        /// Against one list for each set, most recent first, in which what is forgotten leaves a hole.
+        /// Against one list for each set, most recent first, in which a forgotten entry leaves a hole.
         #[test]
         fn the_first_level_has_the_most_recent_pages_of_each_set(
             ways in 1u32..6,
@@ -323,7 +323,7 @@ mod tests {
             }
         }
 
-        /// The first level may only know what is true, and nothing that was forgotten.
+        /// The first level may have only valid entries, and none that was forgotten.
         #[test]
         fn a_tlb_never_lies(ops in prop::collection::vec((0u64..64, 0u32..9, 0u8..4), 1..300)) {
             let mut tlb = Tlb::new(&small());

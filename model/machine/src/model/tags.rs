@@ -27,7 +27,7 @@ pub struct Tags {
     used: u64,
 }
 
-/// The most stretches of slow memory that the tags can tell apart.
+/// The most stretches of slow memory that the tags can distinguish.
 pub const MAX_RATIO: u64 = 126;
 
 impl Tags {
@@ -85,7 +85,8 @@ impl Tags {
         }
     }
 
-    /// Looks further than the most recent way. A missing line comes in, and what it pushes out is returned.
+    /// Searches the ways after the most recent one. A missing line comes in, and the line that it pushes out is
+    /// returned.
     #[inline(never)]
     fn search(&mut self, at: usize, key: u8, store: bool) -> Option<u8> {
         let ways = self.ways as usize;

@@ -1,4 +1,4 @@
-//! Structs of counters: what they were since, and what they come to in a longer run, said once for all of them.
+//! Structs of counters, with their differences and their sums for a longer run, written once for all of them.
 
 /// A struct whose fields are all counters of `u64`.
 macro_rules! tally {
@@ -20,7 +20,7 @@ macro_rules! tally {
                 $(self.$field += other.$field;)*
             }
 
-            /// So many times as much, rounded.
+            /// All counts times `factor`, rounded.
             pub fn times(&self, factor: f64) -> $name {
                 $name { $($field: (self.$field as f64 * factor).round() as u64,)* }
             }

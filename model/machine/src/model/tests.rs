@@ -97,7 +97,7 @@ fn sixteen_threads_share_the_bandwidth_and_nobody_starves() {
     }
 }
 
-/// Frames of slow memory, of which those that were given back are zeroed beside the program, or not at all.
+/// Frames of slow memory, of which freed ones are zeroed beside the program, or not at all.
 struct Recycled {
     first: u32,
     free: Vec<u32>,
@@ -136,7 +136,7 @@ impl Pager for Recycled {
     }
 }
 
-/// A thread that touches a page and gives it back, over and over, with so much time in between.
+/// A thread that touches a page and frees it, over and over, with a gap of `gap` in between.
 fn recycle(zeroes: bool, gap: u64) -> Outcome {
     let m = Machine::load("optane-6242").unwrap();
     let slow = model::nodes(&m)
@@ -188,7 +188,7 @@ fn pages_are_zeroed_beside_the_program_or_by_it() {
     assert!(itself.ns > beside.ns);
 }
 
-/// No more than so many frames.
+/// At most this number of frames.
 struct Few(InOrder, u32);
 
 impl Pager for Few {
@@ -282,7 +282,7 @@ impl model::Owners for One {
 
 #[test]
 fn the_code_waits_that_asked_for_the_line() {
-    // Turns of 1000 ops that chase pointers all over memory, and of as many that stay in the first level.
+    // Turns of 1000 ops that chase pointers all over memory, and of 1000 that stay in the first level.
     let chase = random(Kind::Read, 1 << 30, 20_000, 7);
     let near = (0..20_000).map(|at| Op::read((1 << 32) + at % 8 * 64, 8, 8));
     let mut ops: Vec<Op> = chase.into_iter().map(Op::after_load).collect();
@@ -316,7 +316,7 @@ fn the_code_waits_that_asked_for_the_line() {
     let all: u64 = told.owners.iter().map(|counts| counts.stall_ps).sum();
     assert_eq!(told.code.iter().sum::<u64>(), all);
     assert!(told.code[1] > 99 * told.code[2], "{:?}", told.code);
-    // Who changes with every op waits for half of it each.
+    // Code that changes with every op waits for half of the time each.
     let mixed = run(1, true);
     let [_, odd, even] = mixed.code[..] else {
         panic!("{:?}", mixed.code)

@@ -71,7 +71,7 @@ impl Latencies {
     }
 }
 
-/// What all threads of a run share.
+/// State that all threads of a run share.
 pub struct Shared<'a> {
     /// Last-level cache of each socket.
     pub llc: Vec<Cache>,
@@ -79,7 +79,7 @@ pub struct Shared<'a> {
     pub memory: Memory,
     /// Page tables, one per program.
     pub tables: Vec<PageTable>,
-    /// Who places pages.
+    /// Places pages.
     pub pager: &'a mut dyn Pager,
     /// Latencies.
     pub lat: Latencies,
@@ -95,17 +95,17 @@ pub struct Shared<'a> {
     pub lanes: usize,
     /// Bytes that threads zeroed themselves.
     pub zeroed_late: u64,
-    /// Who tells whose memory it is, if somebody wants to know.
+    /// Maps addresses to owners, if the run counts by owner.
     pub owners: Option<&'a mut dyn Owners>,
-    /// What happened when, if somebody wants to know.
+    /// Events with their times, if the run keeps a journal.
     pub journal: Option<Box<Journal>>,
     /// Set when the pager had no frame left.
     pub out_of_frames: Option<OutOfFrames>,
 }
 
 impl Shared<'_> {
-    /// Zeroes bytes of a page from `now` on, by stores that go by the caches; returns when that is done. `by`: a thread that waits for
-    /// it, and its instructions.
+    /// Zeroes bytes of a page from `now` on, by stores that bypass the caches; returns when that is done. `by`: a
+    /// thread that waits for it, and its instructions.
     pub fn zero(&mut self, now: Ps, first: u64, bytes: u64, by: Option<(u32, u64)>) -> Ps {
         let by = By {
             socket: self.memory.socket_of(first),
@@ -150,7 +150,7 @@ impl Shared<'_> {
         }
     }
 
-    /// What each socket did so far, and what each channel's memory did until `now`, per socket and channel.
+    /// Counts of each socket so far, and activity of each channel's memory until `now`, per socket and channel.
     pub fn memory_counts(&self, now: Ps) -> (Vec<SocketCounts>, Vec<Vec<ChannelActivity>>) {
         let of_all = self.replicas.as_ref().and_then(|r| r.counts(now));
         of_all.unwrap_or_else(|| (self.memory.counts(), self.memory.activity(now)))
@@ -169,7 +169,7 @@ pub struct Thread {
     pub ops: Vec<Op>,
     /// Next of them.
     pub next: usize,
-    /// The instructions before that one have run, and what its address depends on is there.
+    /// The instructions before that one have run, and the data that its address depends on is there.
     ready: bool,
     /// Start of the request that runs, ps.
     pub request: Option<Ps>,
@@ -199,7 +199,8 @@ pub struct Thread {
     look_at: usize,
     /// How far the look-ahead has come in `ops`.
     looked: usize,
-    /// Physical lines of the ops that it looked at, `NONE` for one that has none, and where they go in the last level.
+    /// Physical lines of the ops that it has read ahead, `NONE` for one without a line, and their places in the last
+    /// level.
     ahead: [(u64, Place); 2 * CHUNK],
     /// Virtual line of the last access.
     last_line: u64,
@@ -211,12 +212,12 @@ pub struct Thread {
     leaving: Entries,
     /// Lines in flight beyond the second level.
     queue: Entries,
-    /// Prefetches are in flight. Without them the fill buffers are the tighter bound, and `queue` rests.
+    /// Prefetches are in flight. Without them the fill buffers are the tighter bound, and `queue` is not used.
     prefetching: bool,
 }
 
-/// Ops between two looks ahead. Each look asks the host's caches for the model's own tables: for the lines of the
-/// chunk after the next one, and for what the lines of the next chunk will push out.
+/// Ops between two looks ahead. Each of them prefetches into the host's caches the model's own tables: those for the
+/// lines of the chunk after the next one, and those for the lines that the next chunk will push out.
 const CHUNK: usize = 8;
 /// Bytes and ways of a core's first-level instruction cache: those of all Intel cores since Nehalem (Intel 64 and IA-32
 /// Architectures Optimization Reference Manual, sections on the front end of each).
@@ -270,7 +271,7 @@ impl Thread {
         }
     }
 
-    /// Who asks memory when it does.
+    /// This thread as the requester of a memory access.
     #[inline(always)]
     fn by(&self) -> By {
         By {
@@ -321,7 +322,7 @@ impl Thread {
                     self.clock = self.flight.depend(self.clock);
                 }
                 if self.clock > limit {
-                    // What it asks for comes after what the others ask for until then.
+                    // Its next request comes after those of the other threads until then.
                     self.ready = true;
                     return None;
                 }
@@ -487,7 +488,7 @@ impl Thread {
         self.counts.updates += (op.kind == Kind::Update) as u64;
         self.clock = self.flight.store(self.clock, store);
         let line = op.addr >> 6;
-        // One jump for all of it: what is a store, and what hits, is often chance.
+        // One jump for all of it: stores and hits are hard to predict.
         let hit = self.recent.has(line, store)
             & self.tlb.is_newest((op.addr >> self.page_shift) | self.tag)
             & op.is_inside_a_line()
@@ -616,7 +617,7 @@ impl Thread {
         });
     }
 
-    /// Notes whose memory the access that runs asks for, where somebody wants to know.
+    /// Records the owner of the memory that the current access asks for, if the run counts by owner.
     #[inline(always)]
     fn find_owner(&mut self, s: &mut Shared) {
         if let (Some(ledger), Some(owners)) = (&mut self.flight.ledger, &mut s.owners) {
@@ -625,7 +626,7 @@ impl Thread {
         }
     }
 
-    /// Notes that the access that runs had to go to memory, if it had.
+    /// Records that the access that runs had to go to memory, if it had.
     #[inline(always)]
     fn note_miss(&mut self, misses_before: u64, load: bool) {
         if let Some(ledger) = &mut self.flight.ledger
@@ -702,8 +703,9 @@ impl Thread {
         }
     }
 
-    /// Fetches a line from the last level or memory into the second level, where the dirty line `out` had to go for it
-    /// and moves to the last level, and what that pushes out to memory. Returns when there was room for all of it.
+    /// Fetches a line from the last level or memory into the second level. The dirty line `out` had to leave that for
+    /// it and moves to the last level, and a line that this pushes out goes to memory. Returns when there was room for
+    /// all of it.
     #[inline(always)]
     fn beyond(
         &mut self,
@@ -869,7 +871,7 @@ impl Thread {
             let mut taken = s.write(self.by(), (start, start), physical, how) + way_back;
             let freed;
             if op.kind == Kind::Flush {
-                // What is written back has to be there: the store before it may still wait for its line.
+                // A write-back needs its line: the store before it may still wait for it.
                 taken = taken.max(self.flight.stores_done() + (taken - start));
                 freed = taken;
             } else {

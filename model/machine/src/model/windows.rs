@@ -1,20 +1,20 @@
-//! Windows of time in which the instances that are not simulated load memory; between them, what they made the simulated one
-//! wait is repeated.
+//! Windows of time in which the instances that are not simulated load memory; between them, the recorded waits of the
+//! simulated one are repeated.
 //!
-//! A request of another instance costs as much as one of the simulated instance, and there may be 31 others. Yet what they do
-//! together changes slowly. So there are two memories. One has the requests of the simulated instance alone, all the time.
-//! The other has those of all instances, and its time goes on in windows only:
+//! A request of another instance costs as much as one of the simulated instance, and there may be 31 others. Yet their
+//! combined load changes slowly. So there are two memories. One has the requests of the simulated instance alone, all
+//! the time. The other has those of all instances, and its time goes on in windows only:
 //!
 //! ```text
 //! time of the instance    |--window--|...............|--window--|...............|--window--|
 //! time of the busy memory |--window--|--window--|--window--|
 //! ```
 //!
-//! In a window, the busy memory answers, and how much later than the other one it does so is noted. Between windows the other
-//! one answers, and the noted waits are added, in their order, those of the same kind of request to the same memory. Out of step
-//! with what asks for them they would hold the instance up too long or not long enough, so that they are scaled until it is as
-//! fast between windows as in them. For the busy memory there is no time between windows, so that its queues never drain there. What it counts in a window stands for the
-//! time until the next one.
+//! In a window, the busy memory answers, and the model records how much later than the other one it does so. Between
+//! windows the other one answers, and the recorded waits are added, in their order, those of the same kind of request
+//! to the same memory. Out of step with the requests they would hold the instance up too long or not long enough, so
+//! that they are scaled until it is as fast between windows as in them. For the busy memory there is no time between
+//! windows, so that its queues never drain there. Its counts in a window stand for the time until the next one.
 //!
 //! This is systematic sampling, as SMARTS does it for processors (Wunderlich et al., ISCA 2003), with the state that takes long
 //! to warm kept up by the instance alone.
@@ -31,9 +31,10 @@ use varve_access::random::Rng;
 
 mod tape;
 
-/// Length of a window, ps. An assumption: ten times as long as a request to a memory takes that many wait for, and shorter than
-/// what a program does at a time, such as a collection. Of 32 instances that read or update DRAM at random, a run with a quarter
-/// of it took 13 and 19 % longer than with this; with four times as much it was as long to 4 % (before waits were scaled).
+/// Length of a window, ps. An assumption: ten times as long as a request to a busy memory takes, and shorter than a
+/// phase of a program, such as a collection. Of 32 instances that read or update DRAM at random, a run with a quarter
+/// of it took 13 and 19 % longer than with this; with four times as much it was as long to 4 % (before waits were
+/// scaled).
 pub const WINDOW: Ps = 40_000_000;
 /// All time is in windows until then, ps: twice as long as a channel's memory needs to fall asleep.
 const ALL: Ps = 2_000_000_000;
@@ -59,7 +60,7 @@ impl Counted {
         self.channels.get(socket)?.get(channel)
     }
 
-    /// These, and so many times what came between two readings.
+    /// These, and `times` times the difference between two readings.
     fn plus(&self, from: &Counted, to: &Counted, times: f64) -> Counted {
         let mut all = to.clone();
         for (i, socket) in all.sockets.iter_mut().enumerate() {
@@ -111,7 +112,7 @@ pub struct Windows {
     ends: Ps,
     /// When the next one begins; none if this one still runs.
     next: Option<Ps>,
-    /// What lies between the time of the instance and that of the busy memory.
+    /// Difference between the time of the instance and that of the busy memory, ps.
     gap: Ps,
     tapes: Tapes,
     /// Counts of the time before the last window, and those of the busy memory at its begin, and at its end if it has ended.
@@ -123,8 +124,8 @@ pub struct Windows {
     chance: Rng,
 }
 
-/// A machine whose DRAM does not refresh. When that comes is chance, which is in the waits, and would be twice in their sum. What
-/// PM's media stop for comes with the writes of the instance, and stays.
+/// A machine whose DRAM does not refresh. Refreshes come at random; the recorded waits already contain them, so that
+/// they would count twice. Stops of PM's media depend on the writes of the instance, and stay.
 pub fn quiet(m: &Machine) -> Machine {
     let mut quiet = m.clone();
     quiet.dram.rfc_ns = 0.0;
@@ -132,8 +133,8 @@ pub fn quiet(m: &Machine) -> Machine {
 }
 
 impl Windows {
-    /// Do windows tell the whole? What a DRAM cache holds takes longer than any window, and so does the sleep of channels that all
-    /// instances leave alone.
+    /// Whether windows represent the whole run. A DRAM cache fills in more time than any window has, and channels that
+    /// no instance uses take as long to fall asleep.
     pub fn would_tell(m: &Machine) -> bool {
         m.mode != Mode::MemoryMode && m.dram.interleave_bytes.0 != 0
     }
@@ -176,7 +177,7 @@ impl Windows {
         }
     }
 
-    /// What lies between that time and the instance's, in a window.
+    /// Difference between that time and the instance's, in a window, ps.
     #[inline(always)]
     pub fn gap(&self) -> Ps {
         self.gap
@@ -188,7 +189,7 @@ impl Windows {
         &mut self.busy
     }
 
-    /// A window ends at its end. What the others do until then is done.
+    /// A window ends at its end. The others have sent all requests until then.
     pub fn end(&mut self) {
         let now = self.ends;
         // How many lines of another socket have marks is a matter of all time.
@@ -199,7 +200,7 @@ impl Windows {
         self.last = Counted::of(&self.busy, now - self.gap);
         self.tapes.settle();
         let most = (now / ALL).min(MOST);
-        // Not in step with what the program does again and again.
+        // A random length, so that windows are not in step with cycles of the program.
         let about = 0.75 + 0.5 * self.chance.unit();
         self.next = Some(now + ((most * WINDOW) as f64 * about) as Ps);
     }
@@ -212,7 +213,7 @@ impl Windows {
         (self.begun, self.ends, self.next) = (now, now + WINDOW, None);
     }
 
-    /// A thread asks for something at `now`, after so many instructions.
+    /// A thread sends a request at `now`, after `instructions` instructions.
     pub fn come(&mut self, thread: usize, instructions: u64, now: Ps) {
         let runs = self.runs();
         self.tapes.come(thread, instructions, now, runs);
@@ -223,7 +224,8 @@ impl Windows {
         self.tapes.note(to.kind(), busy, alone);
     }
 
-    /// When a busy memory would answer to what is asked at `at`, if the other one answers at `alone`. None if no window tells.
+    /// When a busy memory would answer a request of `at`, if the other one answers at `alone`. `None` if no window
+    /// recorded such a wait.
     pub fn repeat(&mut self, to: To, at: Ps, alone: Ps) -> Option<Ps> {
         let wait = self.tapes.repeat(to.kind())?;
         Some(alone.saturating_add_signed(wait).max(at))
@@ -245,7 +247,7 @@ impl Windows {
         }
     }
 
-    /// What each socket did so far, and what each channel's memory did until `now`, per socket and channel.
+    /// Counts of each socket so far, and activity of each channel's memory until `now`, per socket and channel.
     pub fn counts(&self, now: Ps) -> (Vec<SocketCounts>, Vec<Vec<ChannelActivity>>) {
         let counted = self.counted(now);
         (counted.sockets, counted.channels)

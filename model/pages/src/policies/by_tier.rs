@@ -1,5 +1,5 @@
-//! Each page in the memory that its address wants, for programs whose data somebody has laid out by memory. It has no name to be
-//! made by: whoever makes it says what addresses want.
+//! Each page in the memory that its address wants, for programs whose data the caller has laid out by memory. The
+//! policy has no name to be made by: its maker passes the wanted memory of addresses.
 
 use varve_access::Fault;
 
@@ -17,8 +17,8 @@ pub struct ByTier {
 }
 
 impl ByTier {
-    /// With the nodes of slow and of fast memory in the order in which they are filled. `wants_fast` says of a virtual page number
-    /// whether that page is to be in fast memory.
+    /// With the nodes of slow and of fast memory in the order in which they are filled. `wants_fast` returns whether a
+    /// virtual page number is to be in fast memory.
     pub fn new(
         nodes: [Vec<usize>; 2],
         wants_fast: impl Fn(u64) -> bool + Send + 'static,

@@ -1,18 +1,18 @@
-//! `channels`: pages in turn over all DIMMs, what channel interleaving does, by pages. It is `trays` without a cold page.
+//! `channels`: pages in turn over all DIMMs, as channel interleaving does, by pages. It is `trays` without a cold page.
 
 use super::TrayPolicy;
 use super::entry::{Entry, Live, Needs};
 use crate::frames::Frames;
 use crate::trays::{Colour, DimmMap, Trays};
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Olson et al., TACO 2018, section 8.1: the baseline",
     needs: Needs::Trays,
     live: Live::Frames,
     ..Entry::new(
         "channels",
-        "pages in turn over all DIMMs: what channel interleaving does, by pages",
+        "pages in turn over all DIMMs, as channel interleaving does, by pages",
         |_, topology| {
             let trays = Trays::new(&DimmMap::of(topology)?, 0, None)?;
             let policy = TrayPolicy::new(trays, Box::new(|f| (Colour::Hot, f.socket)), None, 0);

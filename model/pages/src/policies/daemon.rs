@@ -1,5 +1,5 @@
-//! What policies with daemons share: sampling, the thresholds of heat, and how much may be moved in a period.
-//! `dynamic` and `hotset` have the same (Johnny Cache, section 4.3: a fair comparison).
+//! Shared by policies with daemons: sampling, the thresholds of heat, and the limit of moves in a period. `dynamic` and
+//! `hotset` have the same (Johnny Cache, section 4.3: a fair comparison).
 
 use varve_access::Daemons;
 
@@ -7,9 +7,9 @@ use varve_spec::{Error, Param, Values, Want};
 
 use crate::heat::Thresholds;
 
-/// The parameter that says how many accesses there are to a sample.
+/// The parameter for the number of accesses per sample.
 pub const SAMPLE_PERIOD: &str = "sample-period";
-/// The parameter that says how often a daemon wakes.
+/// The parameter for the period of a daemon.
 pub const PERIOD: &str = "period";
 
 /// The parameters, each with its source.
@@ -61,7 +61,7 @@ pub const PARAMS: &[Param] = &[
 /// The settings of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What runs beside the program.
+    /// Work beside the program.
     pub daemons: Daemons,
     /// When pages are hot and cooled.
     pub thresholds: Thresholds,

@@ -16,7 +16,7 @@ use crate::policy::Policy;
 use crate::ties::Ties;
 use crate::topology::Topology;
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Johnny Cache, section 4.3",
     needs: Needs::MemoryMode,
@@ -45,7 +45,7 @@ pub struct Dynamic {
     nearest: Vec<Vec<usize>>,
     settings: Settings,
     heat: Heat,
-    /// Bins to look at, each by its first frame.
+    /// Bins to scan, each by its first frame.
     crowded: BTreeSet<u32>,
     /// Frames whose pages cannot be moved: others of their bins are.
     fixed: BTreeSet<u32>,
@@ -128,7 +128,7 @@ impl Policy for Dynamic {
     }
 
     fn review(&mut self, frames: &Frames, used: &mut dyn Iterator<Item = u32>) {
-        // What could not be moved may be free to move by now.
+        // Pages that could not be moved may be free to move by now.
         self.fixed.clear();
         let mut hot: BTreeMap<u32, usize> = BTreeMap::new();
         for frame in used.filter(|&frame| self.heat.is_hot(frame)) {
@@ -171,7 +171,7 @@ impl Policy for Dynamic {
                     self.crowded.extend(&bins[at..]);
                     return;
                 }
-                // Nowhere to go; the bin is looked at again when its next page becomes hot.
+                // Nowhere to go; the bin is scanned again when its next page becomes hot.
                 let Some(to) = self.colder(frames, from) else {
                     break;
                 };

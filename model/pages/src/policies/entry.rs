@@ -1,4 +1,4 @@
-//! What there is to know of a policy without making it.
+//! Properties of a policy that are known without making it.
 
 use varve_spec::{Param, Values, Want};
 
@@ -9,7 +9,7 @@ use crate::policy::Policy;
 use crate::topology::Topology;
 use crate::trays::DimmMap;
 
-/// What a policy is called in errors.
+/// The word for a policy in errors.
 pub(super) const KIND: &str = "page policy";
 
 /// The parameter that every policy has.
@@ -23,28 +23,28 @@ pub const SCALE: Param = Param::new(
     "the machine is scaled down by this factor, pages included: sample period, daemon period and run length are divided by it, so that a page gets as many samples as at full size",
 );
 
-/// One policy: what it is called, what it takes and needs, what it is good for, how it is made.
+/// One policy: its name, parameters, needs, uses, and constructor.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// The name in a specification, such as `static`.
     pub name: &'static str,
-    /// One line: what it does.
+    /// One line: its effect.
     pub about: &'static str,
     /// Where it is described.
     pub source: &'static str,
-    /// What it needs of a machine.
+    /// The machine that it needs.
     pub needs: Needs,
     /// Whether it differs from `first-touch` only where there are several nodes; `all` leaves it out elsewhere.
     pub several_nodes: bool,
     /// Whether a comparison may advise it.
     pub advised: Advised,
-    /// The machines on which it is what Linux does today.
+    /// The machines on which Linux itself places pages this way.
     pub linux: Option<Needs>,
-    /// By what it places programs on this machine too, or why on the model alone.
+    /// The command that places programs with it on this machine too, or the reason why it runs on the model alone.
     pub live: Live,
-    /// What it goes by besides the pages that are touched first.
+    /// Its inputs besides first touches of pages.
     pub observes: &'static [Observed],
-    /// The parameter that says how often it wakes, of those that do.
+    /// The parameter for the period of its daemon, if it has one.
     pub period: Option<&'static str>,
     /// Its own parameters; [`SCALE`] comes on top.
     pub params: &'static [Param],
@@ -52,10 +52,10 @@ pub struct Entry {
     pub build: Build,
 }
 
-/// What a policy is told while the program runs.
+/// A policy's input while the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observed {
-    /// Sampled accesses, by which hot pages are told from cold ones.
+    /// Sampled accesses, which distinguish hot pages from cold ones.
     Uses,
     /// Bytes that memory moves in a time.
     Traffic,
@@ -88,7 +88,7 @@ pub enum Advised {
     Never,
 }
 
-/// By what a policy places programs on this machine.
+/// How a policy places programs on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Live {
     /// Frames under a DRAM cache: `varve run --live`.
@@ -101,7 +101,7 @@ pub enum Live {
     No(&'static str),
 }
 
-/// What a policy needs of a machine.
+/// The machine that a policy needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Any machine.
@@ -125,7 +125,7 @@ impl Entry {
             several_nodes: false,
             advised: Advised::Never,
             linux: None,
-            live: Live::No("nobody has said how"),
+            live: Live::No("no way is known"),
             observes: &[],
             period: None,
             params: &[],
@@ -152,7 +152,7 @@ impl Entry {
         Ok(period.filter(|ns| *ns > 0))
     }
 
-    /// Whether it decides by what is in use, with these parameters.
+    /// Whether it decides by accessed pages, with these parameters.
     ///
     /// # Errors
     /// As [`Entry::values`].
@@ -189,7 +189,7 @@ impl Entry {
         }
     }
 
-    /// Whether it is what Linux does today on a machine with or without a DRAM cache.
+    /// Whether Linux itself places pages this way on a machine with or without a DRAM cache.
     pub fn is_linux(&self, cached: bool) -> bool {
         match self.linux {
             Some(Needs::MemoryMode) => cached,
@@ -203,7 +203,7 @@ impl Needs {
     /// Does the policy `policy` go with `topology`?
     ///
     /// # Errors
-    /// One line that says what the machine lacks.
+    /// One line about the memory that the machine lacks.
     pub fn check(self, policy: &str, topology: &Topology) -> Result<(), Error> {
         let (fits, needs, mode) = match self {
             Needs::Any => return Ok(()),

@@ -4,7 +4,7 @@ use super::Only;
 use super::entry::{Entry, Live, Needs};
 use crate::frames::Frames;
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Johnny Cache, section 5.3: Linux-DRAM",
     needs: Needs::Flat,

@@ -1,4 +1,4 @@
-//! `first-touch`: what Linux does on a fresh system.
+//! `first-touch`: the default of Linux on a fresh system.
 //!
 //! The lowest free frame of the nearest node that has one. In memory mode that is contiguous memory, as an
 //! unfragmented Linux gives it: the first pages up to the size of the cache do not conflict, the next pile up on
@@ -11,7 +11,7 @@ use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::topology::Topology;
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Linux's default; Johnny Cache, section 2.1",
     advised: Advised::NotUnderCache,

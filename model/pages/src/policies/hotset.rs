@@ -1,9 +1,9 @@
 //! `hotset`: HeMem (Raybuck et al., SOSP 2021), as Johnny Cache uses it.
 //!
-//! New pages go to DRAM while there is room, then to slow memory. Sampled accesses tell hot pages from cold ones;
-//! each wake-up promotes hot pages of slow memory, those hot by their stores first. When DRAM is full, each takes the
-//! frame of a cold page, which is demoted before. Nothing moves when every page in DRAM is hot. Each socket is managed
-//! on its own; memory of another socket is used only when that of the thread's own is full.
+//! New pages go to DRAM while there is room, then to slow memory. Sampled accesses distinguish hot pages from cold
+//! ones; each wake-up promotes hot pages of slow memory, those hot by their stores first. When DRAM is full, each takes
+//! the frame of a cold page, which is demoted before. Nothing moves when every page in DRAM is hot. Each socket is
+//! managed on its own; memory of another socket is used only when that of the thread's own is full.
 
 use varve_access::{Daemons, Fault, Source};
 
@@ -17,7 +17,7 @@ use crate::policy::Policy;
 use crate::topology::Topology;
 use varve_spec::{Param, Want};
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Raybuck et al., HeMem, SOSP 2021; Johnny Cache, section 2.1",
     needs: Needs::Flat,
@@ -45,7 +45,7 @@ const SPARE: Param = Param::scaled(
     "DRAM of each socket kept free for new pages; HeMem's artifact makes room only for a hot page, hence 0",
 );
 
-/// Hot pages of DRAM that are looked at for having cooled, per wake-up: HeMem's artifact, COOLING_PAGES.
+/// Limit of hot DRAM pages that one wake-up scans for cooling: HeMem's artifact, COOLING_PAGES.
 const COOLING_PAGES: u64 = 8192;
 
 // Where a page stands. Cold pages of slow memory and free frames stand nowhere.
@@ -77,7 +77,7 @@ pub struct HotSet {
 struct Socket {
     /// Pages in `FAST_HOT`.
     fast_hot: u64,
-    /// How many of them to look at since all were cooled.
+    /// How many of them are still to be scanned since all were cooled.
     to_check: u64,
 }
 
@@ -112,7 +112,7 @@ impl HotSet {
         self.sockets[socket].fast_hot -= u64::from(old == FAST_HOT);
     }
 
-    /// Puts the page in `frame` where its heat says; it keeps its place when it is there already.
+    /// Puts the page in `frame` in the list of its heat; it keeps its place when it is there already.
     fn sort(&mut self, frames: &Frames, frame: u32) {
         let home = match (frames.is_fast(frame), self.heat.is_hot(frame)) {
             (true, false) => FAST_COLD,

@@ -1,4 +1,4 @@
-//! `interleave`: pages in turn over all nodes, so many to fast and so many to slow ones (Linux's interleave and
+//! `interleave`: pages in turn over all nodes, in fixed numbers for fast and for slow ones (Linux's interleave and
 //! weighted interleave).
 
 use varve_access::Fault;
@@ -9,7 +9,7 @@ use crate::policy::Policy;
 use crate::topology::Topology;
 use varve_spec::{Param, Want};
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Linux, set_mempolicy(2): MPOL_INTERLEAVE, MPOL_WEIGHTED_INTERLEAVE",
     several_nodes: true,
@@ -47,7 +47,7 @@ pub const ENTRY: Entry = Entry {
     )
 };
 
-/// Whose turn it is.
+/// Turns of the nodes.
 pub struct Interleave {
     /// Pages that each node gets in a turn.
     weights: Vec<u64>,
@@ -74,7 +74,7 @@ impl Interleave {
 
 impl Policy for Interleave {
     fn place(&mut self, frames: &mut Frames, _fault: &Fault) -> Option<u32> {
-        // A full node is passed over; after a whole round without a frame there is none left.
+        // A full node is skipped; after a whole round without a frame there is none left.
         for _ in 0..=2 * self.weights.len() {
             let turn = self.left > 0;
             if let Some(frame) = turn.then(|| frames.take_from(self.node)).flatten() {

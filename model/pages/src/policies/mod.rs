@@ -120,7 +120,7 @@ fn nearest_of(topology: &Topology, fast: bool) -> Vec<Vec<usize>> {
     sockets(topology).map(from).collect()
 }
 
-/// Nodes by distance from `socket`; a socket without memory looks from socket 0.
+/// Nodes by distance from `socket`; for a socket without memory, from socket 0.
 fn seen_from(nearest: &[Vec<usize>], socket: u32) -> &[usize] {
     nearest
         .get(socket as usize)
@@ -155,7 +155,7 @@ mod tests {
         assert!(policies().iter().all(|p| p.live != unsaid));
     }
 
-    /// What an entry says without making the policy is what the policy does.
+    /// The properties in an entry agree with the policy once it is made.
     #[test]
     fn an_entry_tells_how_often_its_policy_wakes_and_what_it_goes_by() {
         for (machine, specs) in [

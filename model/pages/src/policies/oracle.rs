@@ -1,5 +1,5 @@
-//! `oracle`: placement by someone who knows which pages are hot. No system can do this; it is the line that others
-//! are measured against (Johnny Cache's "all hot data manually allocated in DRAM").
+//! `oracle`: placement with knowledge of the hot pages. No system can do this; it is the line that others are measured
+//! against (Johnny Cache's "all hot data manually allocated in DRAM").
 //!
 //! On a flat machine hot pages go to the DRAM of the thread's socket and cold ones to its slow memory, and to its DRAM
 //! only as far as no hot page will need it; other sockets come last. Behind a DRAM cache each page goes to the bin with the fewest hot pages, among those the fewest pages.
@@ -15,7 +15,7 @@ use crate::policy::Policy;
 use crate::topology::Topology;
 use varve_spec::{Param, Want};
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Johnny Cache, section 5.2: all hot data manually allocated in DRAM",
     params: &[Param::new(
@@ -45,7 +45,7 @@ pub struct Oracle {
     /// Hot pages that were not touched yet.
     to_come: u64,
     nearest: Vec<Vec<usize>>,
-    /// What a hot page weighs in a bin: more than all pages that fit in it.
+    /// Weight of a hot page in a bin: more than that of all pages that fit in it.
     weight: i32,
     /// Frames with a hot page.
     holds_hot: std::collections::HashSet<u32>,

@@ -18,7 +18,7 @@ use crate::topology::Topology;
 use varve_access::random::Rng;
 use varve_spec::{Param, Want};
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Johnny Cache, section 5.1",
     advised: Advised::Anywhere,
@@ -69,7 +69,7 @@ struct Shuffled {
 }
 
 impl Random {
-    /// Runs of `run` frames (at least one), in the order that `seed` says.
+    /// Runs of `run` frames (at least one), in the order that `seed` draws.
     pub fn new(topology: &Topology, run: u32, seed: u64) -> Random {
         let nodes = topology.nodes.iter().map(|node| Shuffled {
             order: vec![0; node.frames.div_ceil(run.max(1)) as usize],

@@ -13,7 +13,7 @@ use crate::policy::Policy;
 use crate::ties::Ties;
 use crate::topology::Topology;
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Johnny Cache, section 4.2",
     needs: Needs::MemoryMode,

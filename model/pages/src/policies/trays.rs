@@ -1,6 +1,6 @@
 //! `trays`: hot pages on few DIMMs, cold ones packed on others, so that those left over sleep (Olson et al., TACO 2018).
 //!
-//! Which pages are hot is told, as ranges of addresses; what else there is to decide is in `trays.rs` and `governor.rs`.
+//! The application declares hot pages as ranges of addresses; `trays.rs` and `governor.rs` make the other decisions.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::policy::Policy;
 use crate::topology::Topology;
 use crate::trays::{Colour, DimmMap, TrayError, TrayState, Trays};
 
-/// What there is to know of it.
+/// Its entry in the table of policies.
 pub const ENTRY: Entry = Entry {
     source: "Olson et al., TACO 2018, sections 4.1, 7.2 and 8.2.3",
     observes: &[Observed::Traffic],
@@ -39,7 +39,7 @@ pub const ENTRY: Entry = Entry {
             "map",
             Want::Ranges,
             "0+0",
-            "DIMMs as ranges of physical addresses of the machine at full size, in the order of their use; 0+0: what the machine's file says",
+            "DIMMs as ranges of physical addresses of the machine at full size, in the order of their use; 0+0: those of the machine's file",
         ),
         LIMIT,
         MODEL,
@@ -92,14 +92,14 @@ const TICK: Param = Param::scaled(
     "time between two wake-ups in which pages move; an assumption",
 );
 
-/// How pages are put on DIMMs, whoever says which of them are hot.
+/// How pages are put on DIMMs, whatever source declares which of them are hot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraySettings {
     /// Hot DIMMs in the beginning.
     pub hot: usize,
     /// Most hot bytes of a DIMM.
     pub limit: Option<u64>,
-    /// What so many hot DIMMs sustain, if bandwidth is watched.
+    /// Bandwidth that each number of hot DIMMs sustains, if bandwidth is watched.
     pub model: Option<BandwidthModel>,
     /// Whether a remap that did not raise the bandwidth is undone.
     pub undo: bool,
@@ -136,7 +136,7 @@ impl TraySettings {
         },
     ];
 
-    /// All DIMMs in turn, whatever the colour: what channel interleaving does, by pages.
+    /// All DIMMs in turn, whatever the colour: as channel interleaving does, by pages.
     pub fn all_dimms() -> TraySettings {
         TraySettings {
             hot: 0,
@@ -185,10 +185,10 @@ impl TraySettings {
     }
 }
 
-/// Says of a page that is touched for the first time what colour it has, and near which socket it is to be.
+/// Returns the colour of a page that is touched for the first time, and the socket near which it is to be.
 pub type ColourOf = Box<dyn Fn(&Fault) -> (Colour, u32) + Send>;
 
-/// Colours, from whoever knows them.
+/// The policy, with a function that gives the colour of a page.
 pub struct TrayPolicy {
     trays: Trays,
     colour: ColourOf,
@@ -203,7 +203,7 @@ pub struct Meter {
     /// Time between two samples, ns.
     period: u64,
     last: (u64, u64),
-    /// What was decided, by time.
+    /// Decisions, by time, ns.
     log: Vec<(u64, Decision)>,
 }
 
@@ -218,7 +218,8 @@ impl Meter {
         }
     }
 
-    /// The counters at a time, ns: at the end of a period they are a sample, and the trays do what comes of it.
+    /// Takes the counters at `now`, ns: at the end of a period they are a sample, and the trays follow the governor's
+    /// decision.
     pub fn read(&mut self, now: u64, bytes: u64, trays: &mut Trays) {
         let (then, before) = self.last;
         let span = now.saturating_sub(then);
@@ -236,7 +237,7 @@ impl Meter {
 }
 
 impl TrayPolicy {
-    /// Pages of the colours that `colour` says.
+    /// Pages of the colours that `colour` returns.
     pub fn new(trays: Trays, colour: ColourOf, meter: Option<Meter>, tick: u64) -> TrayPolicy {
         TrayPolicy {
             trays,
@@ -293,7 +294,7 @@ fn build(values: &Values, topology: &Topology) -> Result<Made, Error> {
     let map = match values.ranges("map") {
         [(0, 0)] | [] => DimmMap::of(topology)?,
         given => {
-            // The map is of the machine at full size, and so is what is said of it.
+            // The map is of the machine at full size, and so are messages about it.
             let scale = values.scale();
             let scaled: Vec<_> = given.iter().map(|(b, n)| (b / scale, n / scale)).collect();
             DimmMap::given(topology, &scaled).map_err(|e| e.at_full_size(scale))?

@@ -1,4 +1,4 @@
-//! What the tests of policies share.
+//! Helpers that the tests of policies share.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::collections::HashMap;
@@ -90,7 +90,7 @@ pub fn two_sockets_cached() -> Topology {
     }
 }
 
-/// Sockets with four DIMMs of so many pages each, and no interleaving.
+/// Sockets with four DIMMs of `frames` pages each, and no interleaving.
 pub fn with_dimms(sockets: u32, frames: u32) -> Topology {
     let node = |socket| NodeFrames {
         frames: 4 * frames,
@@ -128,7 +128,7 @@ pub fn two_sockets_tiered() -> Topology {
     }
 }
 
-/// Samples an access to `vpn` in `frame` so many times.
+/// Samples an access to `vpn` in `frame` `times` times.
 pub fn sample(placement: &mut Placement, vpn: u64, frame: u32, source: Source, times: usize) {
     for _ in 0..times {
         placement.sample(&Sample {
@@ -148,7 +148,7 @@ pub fn tick(placement: &mut Placement) -> Vec<Move> {
     moves
 }
 
-/// Wakes the daemon and carries out what it wants; the number of moves.
+/// Wakes the daemon and carries out its moves; returns their number.
 pub fn carry_out(placement: &mut Placement) -> usize {
     let moves = tick(placement);
     moves.iter().for_each(|done| placement.moved(done));

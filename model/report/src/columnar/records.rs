@@ -20,8 +20,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// Runs, which are JSON objects, as columns whose names and units are those of the JSON. `names` are those of runs: elements of
-    /// lists have them in a column that is called as `rows_are` says.
+    /// Runs, which are JSON objects, as columns whose names and units are those of the JSON. `names` are those of runs:
+    /// elements of lists have them in a column named `rows_are`.
     ///
     /// # Errors
     /// A run that is no object.
@@ -37,7 +37,7 @@ impl Records {
             };
             let mut row = Flat::new();
             flatten("", run, &mut row);
-            // Lists of objects are tables of their own; what is left stays in its row.
+            // Lists of objects are tables of their own; the other values stay in their row.
             let (own, rest): (Flat, Flat) = row.into_iter().partition(|(_, v)| is_list(v));
             whole.push(rest);
             for (name, list) in own {
@@ -89,7 +89,7 @@ fn flatten(prefix: &str, object: &Map<String, Value>, out: &mut Flat) {
         let name = format!("{prefix}{key}");
         match value {
             Value::Object(inner) => flatten(&format!("{name}."), inner, out),
-            // Says nothing about the rows of a file that it would be alone in.
+            // An empty list has no rows for a file of its own.
             Value::Array(list) if list.is_empty() => {}
             value => out.push((name, value.clone())),
         }
@@ -120,7 +120,7 @@ fn write(report: &RunReport, columns: Vec<Column>, path: &Path) -> Result<(), Er
     file.write(path)
 }
 
-/// Numbers where all are numbers, whole ones as such, else texts; what is neither is written as its JSON.
+/// Numbers where all are numbers, whole ones as such, else texts; other values are written as their JSON.
 fn column(cells: &[Value]) -> Cells {
     let whole = |c: &Value| c.as_i64().is_some() || c.is_null();
     if cells.iter().all(whole) && !cells.iter().all(Value::is_null) {

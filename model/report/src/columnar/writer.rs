@@ -30,7 +30,7 @@ impl Cells {
         Cells::Text(cells.map(|c| c.map(|t| t.as_ref().to_string())).collect())
     }
 
-    /// What is not finite becomes null.
+    /// Numbers; one that is not finite becomes null.
     pub fn numbers(cells: impl Iterator<Item = Option<f64>>) -> Cells {
         Cells::Numbers(cells.map(|c| c.filter(|x| x.is_finite())).collect())
     }

@@ -16,7 +16,7 @@ use crate::pictures::Beside;
 use crate::study::check_charts;
 use crate::{Chart, Error, Origin, RunReport, RunTable, StudyResult, svg};
 
-/// Nothing may be loaded, whatever a text in the results says.
+/// Nothing may be loaded, whatever text the results contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 /// The width that charts are drawn for on a desk and on a phone, in pixels.
 const DESK: f64 = 768.0;
@@ -70,8 +70,8 @@ pub fn runs(report: &RunReport) -> Result<String, Error> {
     Ok(end(page))
 }
 
-/// What was asked is answered first, in words, where the comparison has an advice, which its last notes are; the others stand below
-/// the table.
+/// Splits the notes: the advice, which the last notes of a comparison hold, comes first, as the answer to the question;
+/// the others stand below the table.
 fn split(runs: &RunTable) -> (&[String], &[String]) {
     let is_advice = |note: &String| note.starts_with("Advice: ");
     let first = runs.notes.iter().position(is_advice);
@@ -79,7 +79,7 @@ fn split(runs: &RunTable) -> (&[String], &[String]) {
     (answers, others)
 }
 
-/// Links to the files beside the page, each with what it shows.
+/// Links to the files beside the page, each with its contents.
 fn beside(files: &[Beside], page: &mut Markup) {
     if files.is_empty() {
         return;
@@ -124,7 +124,7 @@ fn begin(title: &str, origin: &Origin, study: Option<&str>) -> Markup {
     page.open("main", &[]);
     page.leaf("h1", &[], title);
     page.open("dl", &[("class", &"origin")]);
-    // What draws nothing has no seed.
+    // A result without random numbers has no seed.
     let seed = match origin.seed {
         0 => String::new(),
         seed => seed.to_string(),

@@ -5,7 +5,7 @@ use crate::chart::{Data, Series};
 use crate::markup::Markup;
 use crate::{Agreement, Chart, Kind, RunTable, StudyResult, Value, fmt};
 
-/// A chart's table shows at most so many rows; the Parquet file has all.
+/// Limit of the rows in a chart's table; the Parquet file has all.
 const MOST: usize = 200;
 
 /// Published beside ours.

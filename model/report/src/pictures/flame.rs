@@ -21,10 +21,10 @@ pub struct Stack {
     pub slow_ns: u64,
 }
 
-/// What stacks are of.
+/// Kind of the stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
-    /// Of memory that is waited for, by what asked for it.
+    /// Of memory that is waited for, by the code that asked for it.
     #[default]
     Memory,
     /// Of functions that wait.
@@ -34,13 +34,14 @@ pub enum By {
 /// Where threads wait in two runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flame {
-    /// What its stacks are of.
+    /// Kind of its stacks.
     pub by: By,
-    /// What ran.
+    /// Title: the program.
     pub title: String,
-    /// What the first run is, as it stands in a sentence: `with all in DRAM`. None if there is one run only, whose times both are.
+    /// Name of the first run, as it stands in a sentence: `with all in DRAM`. `None` if there is one run only, whose
+    /// times both are.
     pub fast: Option<String>,
-    /// What the second one is, likewise.
+    /// Name of the second run, likewise.
     pub slow: String,
     /// All stacks.
     pub stacks: Vec<Stack>,
@@ -78,7 +79,7 @@ impl Flame {
         stacks
     }
 
-    /// The flame graph of the run with slow memory; nothing if nobody waits there.
+    /// The flame graph of the run with slow memory; `None` if no thread waits there.
     pub(super) fn graph(&self) -> Option<String> {
         let stacks = self.folded();
         let lines = stacks
@@ -92,7 +93,7 @@ impl Flame {
         )
     }
 
-    /// The same, coloured by what it is more or less than in the run with fast memory.
+    /// The same, coloured by the difference to the run with fast memory.
     pub(super) fn difference(&self) -> Option<String> {
         let fast = self.fast.as_ref()?;
         let stacks = self.folded();

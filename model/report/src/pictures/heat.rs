@@ -4,7 +4,7 @@ use super::png;
 use crate::fmt;
 use crate::markup::{Markup, Px};
 
-/// What a part of memory was in one interval.
+/// Accesses to a part of memory in one interval, and its tiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     /// Accesses to it.
@@ -22,14 +22,14 @@ pub struct Range {
     pub begin: u64,
     /// Behind its last one.
     pub end: u64,
-    /// What it was in each interval; all ranges of a map have as many.
+    /// One cell for each interval; all ranges of a map have as many.
     pub cells: Vec<Cell>,
 }
 
 /// The memory of one run over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeatMap {
-    /// What the run is called.
+    /// Name of the run.
     pub name: String,
     /// In the order of addresses. Where one does not begin at the other's end, there is nothing between.
     pub ranges: Vec<Range>,
@@ -39,7 +39,7 @@ pub struct HeatMap {
     pub memories: bool,
 }
 
-/// What colours mean.
+/// Meaning of the colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// How many accesses.
@@ -62,7 +62,7 @@ const LINE: f64 = 14.0;
 const RAMP: usize = 254;
 const NOTHING: [u8; 3] = [255, 255, 255];
 const UNUSED: [u8; 3] = [226, 229, 233];
-/// From little to much: light to dark, which is told apart without colours too.
+/// From little to much: light to dark, so that the ramp can be read without colours too.
 const HEAT: [[u8; 3]; 5] = [
     [255, 237, 160],
     [254, 178, 76],
@@ -243,7 +243,7 @@ fn one(map: &HeatMap, colour: Colour, most: u64, palette: &[[u8; 3]], top: f64, 
         let begins = behind != Some(range.begin);
         behind = Some(range.end);
         let y = top + HEIGHT - number as f64 * high;
-        // Where many ranges lie apart, lines between all of them would hide what is in them.
+        // Where many ranges lie apart, lines between all of them would hide their contents.
         if begins && y <= free && y - 4.0 > top {
             if number > 0 {
                 page.empty(

@@ -1,7 +1,8 @@
-//! Pictures in the formats of tools that people know, each written from plain data: flame graphs, heat maps, timelines for Perfetto.
-//! Nothing here knows what ran.
+//! Pictures in the formats of tools that people know, each written from plain data: flame graphs, heat maps, timelines
+//! for Perfetto. Nothing here depends on the kind of program.
 //!
-//! The same data gives the same bytes: no dates, no numbers of processes. Every file has a limit, and says what it left out.
+//! The same data gives the same bytes: no dates, no numbers of processes. Every file has a limit, and names the parts
+//! that it left out.
 
 mod flame;
 mod heat;
@@ -17,7 +18,7 @@ use crate::{Error, file};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// A file beside a page, with one sentence: what it shows, and what opens it.
+/// A file beside a page, with one sentence: its contents, and the program that opens it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beside {
     /// Its name in the folder.
@@ -29,13 +30,13 @@ pub struct Beside {
 /// All pictures of a comparison of runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pictures {
-    /// What memory threads wait for, in two runs.
+    /// Memory that threads wait for, in two runs.
     pub flame: Option<Flame>,
     /// Which functions wait, in the same runs.
     pub code: Option<Flame>,
-    /// What happened when, in each run.
+    /// Events with their times, in each run.
     pub timeline: Timeline,
-    /// What of memory was used when, in each run.
+    /// Accesses to memory over time, in each run.
     pub heat: Vec<HeatMap>,
 }
 

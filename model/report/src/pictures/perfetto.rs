@@ -41,7 +41,7 @@ pub fn write(timeline: &Timeline) -> Option<String> {
             events.extend(points(counter, pid));
         }
     }
-    // One event a line: people look into such files.
+    // One event a line, since people read such files.
     let lines: Vec<String> = events.iter().map(Value::to_string).collect();
     let title = json!({ "title": timeline.title });
     Some(format!(

@@ -1,4 +1,4 @@
-//! What happened when: spans in lanes, and counters.
+//! Events over time: spans in lanes, and counters.
 
 /// Spans of a file at most, about.
 const MOST_SPANS: usize = 12_000;
@@ -10,7 +10,7 @@ const SHORT_NS: u64 = 1_000;
 /// One or more things that took time, right one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Span {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// When the first one began, ns.
     pub begin_ns: u64,
@@ -23,13 +23,13 @@ pub struct Span {
 /// Spans that follow one another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lane {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// In the order of time; the next may begin a little before one ends.
     pub spans: Vec<Span>,
 }
 
-/// What a counter counts, which viewers draw differently.
+/// Quantity of a counter; viewers draw each in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// Bytes per second.
@@ -43,7 +43,7 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// The unit that counters of the kind are written in, and what one of it is.
+    /// The unit of counters of the kind: its name, and its size in base units.
     pub(super) fn unit(self) -> (&'static str, f64) {
         match self {
             Meaning::Bandwidth => ("GB/s", 1e9),
@@ -57,9 +57,9 @@ impl Meaning {
 /// A rate over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
-    /// What it is called, without unit.
+    /// Its name, without unit.
     pub name: String,
-    /// What it counts.
+    /// Its quantity.
     pub meaning: Meaning,
     /// The end of each interval, ns, and the mean in it.
     pub points: Vec<(u64, f64)>,
@@ -68,27 +68,27 @@ pub struct Counter {
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimelineRun {
-    /// What it is called, such as its plan.
+    /// Its name, such as its plan.
     pub name: String,
     /// When it ended, ns.
     pub end_ns: u64,
-    /// What happened.
+    /// Spans of events.
     pub lanes: Vec<Lane>,
-    /// What was measured.
+    /// Measured values over time.
     pub counters: Vec<Counter>,
 }
 
 /// Runs beside each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
-    /// What they are of.
+    /// Title: the program.
     pub title: String,
     /// Each run begins at 0.
     pub runs: Vec<TimelineRun>,
 }
 
 impl Timeline {
-    /// The same with so few spans that a file of them stays small. The shortest are joined with their neighbours.
+    /// The same with fewer spans, so that a file of them stays small. The shortest are joined with their neighbours.
     pub(super) fn bounded(&self) -> Timeline {
         let mut bounded = self.clone();
         let lanes = self.runs.iter().map(|r| r.lanes.len()).sum::<usize>();
@@ -112,8 +112,8 @@ impl Timeline {
     }
 }
 
-/// Each ends at the latest where the next one begins: viewers nest what overlaps, and refuse what does not nest. A request that waits
-/// for its last load may end after the next one's beginning.
+/// Each ends at the latest where the next one begins: viewers nest overlapping spans, and refuse those that do not
+/// nest. A request that waits for its last load may end after the next one's beginning.
 fn apart(spans: &mut [Span]) {
     spans.sort_by_key(|span| span.begin_ns);
     let begins: Vec<u64> = spans.iter().skip(1).map(|span| span.begin_ns).collect();

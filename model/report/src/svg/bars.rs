@@ -124,7 +124,7 @@ fn legend(chart: &Chart, bars: &[Bars], with_levels: bool) -> Vec<Entry> {
     legend
 }
 
-/// What the axis must show: every bar, or the top of every stack.
+/// Values that the axis must cover: every bar, or the top of every stack.
 fn heights(groups: usize, bars: &[Bars], stacked: bool) -> Vec<f64> {
     let top = |g: usize| {
         bars.iter()

@@ -1,4 +1,4 @@
-//! What charts with axes share: headings, grid, levels, legends.
+//! Shared by charts with axes: headings, grid, levels, legends.
 
 use super::scale::Placed;
 use super::{LINE, Plot, fit, line, text, text_width};
@@ -44,7 +44,7 @@ pub fn x_heading(heading: &str, plot: Plot, at: f64, page: &mut Markup) {
     );
 }
 
-/// Lines across the chart at values worth seeing.
+/// Lines across the chart at values of interest.
 pub fn levels(chart: &Chart, y: &Placed, plot: Plot, page: &mut Markup) {
     for level in &chart.levels {
         if let Some(at) = y.at(level.value) {

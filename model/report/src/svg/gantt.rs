@@ -32,7 +32,7 @@ pub fn draw(chart: &Chart, lanes: &[String], spans: &[Span], canvas: Canvas, pag
         top,
         bottom: top + LANE * lanes.len() as f64,
     };
-    // Time ends where the last span ends: empty space there says nothing.
+    // Time ends where the last span ends: empty space there has no meaning.
     let end = spans.iter().map(|s| s.end).reduce(f64::max);
     let axis = chart
         .x

@@ -102,7 +102,7 @@ pub fn draw(
             }
         }
     }
-    // Where columns are narrow, only as many names as there is room for.
+    // Where columns are narrow, only names that there is room for.
     let widest = columns
         .iter()
         .map(|c| text_width(c))

@@ -8,9 +8,9 @@ use crate::chart::{Chart, Series};
 use crate::markup::{Markup, Px};
 use std::fmt::Write;
 
-/// Lines with at most so many points show each of them as a dot.
+/// Lines with at most this number of points show each of them as a dot.
 const DOTS: usize = 40;
-/// At most so many places of a line answer to the pointer.
+/// Limit of the points of a line with a tooltip.
 const TIPS: usize = 48;
 
 pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup) {
@@ -75,7 +75,7 @@ pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup)
     page.close();
 }
 
-/// A horizontal axis ends where its data ends: empty space there says nothing.
+/// A horizontal axis ends where its data ends: empty space there has no meaning.
 fn unrounded(axis: &Axis, series: &[Series]) -> Axis {
     let ends = series.iter().flat_map(|s| s.points().map(|p| p.0));
     let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| {
@@ -149,7 +149,7 @@ fn path(s: &Series, class: &str, x: &Placed, y: &Placed, page: &mut Markup) {
     }
 }
 
-/// What of a run can be seen: of the points in one column of pixels, the first, lowest, highest and last.
+/// The visible points of a run: in each column of pixels the first, lowest, highest and last.
 fn thinned(run: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut out = Vec::new();
     for column in run.chunk_by(|a, b| a.0.floor() == b.0.floor()) {
@@ -187,7 +187,7 @@ fn ends(chart: &Chart, series: &[Series], y: &Placed) -> Vec<frame::Beside> {
         .collect()
 }
 
-/// Places that tell their values to the pointer.
+/// Points with tooltips.
 fn tips(chart: &Chart, s: &Series, x: &Placed, y: &Placed, page: &mut Markup) {
     let points: Vec<(f64, f64)> = s.points().collect();
     let every = points.len().div_ceil(TIPS).max(1);

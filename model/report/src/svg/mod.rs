@@ -15,7 +15,7 @@ use std::fmt::Display;
 /// Height of a line of text, in pixels.
 const LINE: f64 = 16.0;
 
-/// Draw a chart into the page, for a column so many pixels wide.
+/// Draws a chart into the page, for a column `width` pixels wide.
 pub fn draw(chart: &Chart, width: f64, page: &mut Markup) {
     // A narrow drawing is for a finger: no tooltips of single points, no names in the right margin of bars.
     let canvas = Canvas {
@@ -68,7 +68,7 @@ fn is_empty(data: &Data) -> bool {
     }
 }
 
-/// What a drawing is made for.
+/// Properties of a drawing's target.
 #[derive(Clone, Copy)]
 struct Canvas {
     width: f64,
@@ -84,7 +84,7 @@ struct Plot {
     bottom: f64,
 }
 
-/// Begin a drawing of a size, with a description for those who cannot see it.
+/// Begins a drawing of a size, with a description for screen readers.
 fn begin(chart: &Chart, kind: &str, (width, height): (f64, f64), page: &mut Markup) {
     let described = format!("{kind}: {}. {}", chart.title, summary(chart));
     let view = format!("0 0 {} {}", Px(width), Px(height));
@@ -102,7 +102,7 @@ fn begin(chart: &Chart, kind: &str, (width, height): (f64, f64), page: &mut Mark
     );
 }
 
-/// What a chart shows, in a sentence.
+/// Contents of a chart, in a sentence.
 fn summary(chart: &Chart) -> String {
     let names = |names: Vec<&str>| names.join(", ");
     let (x, y) = (&chart.x.what, &chart.y.what);

@@ -1,4 +1,4 @@
-//! From values to places along an axis, and the values worth a tick.
+//! From values to places along an axis, and the values with ticks.
 
 use crate::axis::{Axis, Scale};
 use crate::fmt::{self, Format};
@@ -10,7 +10,7 @@ pub struct Placed {
     high: f64,
     start: f64,
     end: f64,
-    /// Values worth a tick, each with its label.
+    /// Values with ticks, each with its label.
     pub ticks: Vec<(f64, String)>,
     /// The axis' name with the unit of its labels.
     pub heading: String,

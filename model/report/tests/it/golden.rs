@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Set this to accept what is printed now as the new golden text.
+/// Set this to accept the current output as the new golden text.
 const ACCEPT: &str = "VARVE_ACCEPT";
 
 /// Panics with both texts, and the command that accepts the change.

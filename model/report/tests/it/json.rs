@@ -4,7 +4,7 @@ use crate::sample;
 use serde_json::{Value as Json, json};
 use varve_report::{Claim, Kind, RunReport, Sensitivity, StudyResult, Value};
 
-/// What is wrong with a printed study, by the promise in the documentation.
+/// Faults of a printed study, by the format in the documentation.
 fn faults(json: &Json) -> Vec<String> {
     let mut faults = Vec::new();
     let mut keys = |place: &str, value: &Json, expected: &[&str]| {

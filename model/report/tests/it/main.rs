@@ -1,4 +1,4 @@
-//! What the crate promises, seen from outside.
+//! The crate's interface, tested from outside.
 
 mod columnar;
 mod golden;

@@ -34,7 +34,7 @@ fn elements<'a>(document: &'a Document, tag: &'a str) -> impl Iterator<Item = No
         .filter(move |n| n.tag_name().name() == tag)
 }
 
-/// What a page may not contain: anything that runs or loads, numbers that are none.
+/// Forbidden contents of a page: anything that runs or loads, numbers that are none.
 fn faults(document: &Document) -> Vec<String> {
     let mut faults = Vec::new();
     for node in document.descendants().filter(Node::is_element) {
@@ -261,7 +261,7 @@ fn hostile() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What a parser gives back for a text: XML does not have some characters, and reads line ends as one.
+/// The text as a parser returns it: XML does not have some characters, and reads line ends as one.
 fn as_read(text: &str) -> String {
     let replaced = |c: char| match c {
         '\n' | '\t' => c,

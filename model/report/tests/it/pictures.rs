@@ -1,4 +1,4 @@
-//! Pictures in files of their own: what is in them, and that none is large.
+//! Pictures in files of their own: their contents, and that none is large.
 
 use crate::golden;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Made-up results, for looking and for comparing only: nothing here was measured.
+//! Made-up results, only to be viewed and compared: nothing here was measured.
 
 use varve_report::fmt::Format;
 use varve_report::{

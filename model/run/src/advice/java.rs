@@ -1,12 +1,12 @@
-//! Whose memory makes the difference for a Java program, in a sentence.
+//! The memory that makes the difference for a Java program, in a sentence.
 
 use super::percent;
 use crate::jvm::UseOfMemory;
 
-/// A part that takes so much of what threads wait longer is named.
+/// A part is named if it has at least this share of the additional waits.
 const NAMED: f64 = 0.1;
 
-/// Whose memory threads wait longer for with all of it in slow memory: the parts that matter, the most first.
+/// The parts of memory that threads wait longer for with all of it in slow memory: those that matter, the most first.
 pub(crate) fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> {
     let parts: [(&str, &[&str]); 5] = [
         ("old objects", &["old"]),
@@ -45,7 +45,7 @@ pub(crate) fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> 
         _ => "",
     };
     Some(format!(
-        "Of what threads wait longer in slow memory, {}{hint}.",
+        "Of the additional waiting time in slow memory, {}{hint}.",
         named.join(", ")
     ))
 }
@@ -83,7 +83,7 @@ mod tests {
         ]);
         assert_eq!(
             why(&dram, &slow).unwrap(),
-            "Of what threads wait longer in slow memory, 70 % is for old objects, 30 % for young objects."
+            "Of the additional waiting time in slow memory, 70 % is for old objects, 30 % for young objects."
         );
         assert_eq!(why(&dram, &dram), None);
     }

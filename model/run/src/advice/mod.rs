@@ -1,9 +1,9 @@
 //! Which of some runs to follow, in words. One rule for all kinds of runs:
 //!
-//! 1. Of what takes less than the base (less DRAM, or less energy) and is within 3 % of the fastest: what takes least. Of equals the
-//!    fastest, of these the first.
-//! 2. If there is none, time costs what is saved: then, budget by budget, what is fastest in it, and what Linux does today in the
-//!    same budget. Of those within 3 % of the fastest, the simplest.
+//! 1. Of the runs that take less than the base (less DRAM, or less energy) and are within 3 % of the fastest: the one
+//!    that takes least. Of equals the fastest, of these the first.
+//! 2. If there is none, saving costs time: then, budget by budget, the fastest run within it, and Linux as it is in
+//!    the same budget. Of those within 3 % of the fastest, the simplest.
 //!
 //! Page policies on one machine have one budget, its fast memory, and no base: they have the second part alone.
 //!
@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `plans` | the rule for runs beside the one with all in fast memory |
 //! | `pages` | the rule for page policies |
-//! | `native`, `java` | what there is to say besides of such programs |
+//! | `native`, `java` | further advice on such programs |
 
 pub(crate) mod java;
 pub(crate) mod native;
@@ -32,19 +32,19 @@ const FASTER: f64 = 100.0 * (EQUAL - 1.0);
 /// A run that may be advised, or that others are compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What its plan does, where its name does not say it; else empty.
+    /// Description of its plan, if its name is not enough; else empty.
     pub about: String,
     /// Its time, in times of the base.
     pub time: f64,
-    /// What it takes of what it is to save, 0 to 1: DRAM as a share of its memory, or energy in parts of the base's.
+    /// Its use of the resource to be saved, 0 to 1: DRAM as a share of its memory, or energy in parts of the base's.
     pub price: f64,
-    /// Its fast memory was limited to so many bytes; none where it was not.
+    /// Limit of its fast memory, bytes; `None` without a limit.
     pub budget: Option<u64>,
     /// Whether it can be followed on a real machine.
     pub advised: bool,
-    /// Whether it is what Linux does today.
+    /// Whether Linux itself places pages this way.
     pub linux: bool,
     /// Share of the reads of memory that slow memory serves, 0 to 1.
     pub slow_share: f64,
@@ -52,7 +52,7 @@ pub struct Candidate {
     pub moves: bool,
 }
 
-/// What is saved.
+/// Resource to be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saves {
     /// Fast memory.
@@ -61,7 +61,7 @@ pub enum Saves {
     Energy,
 }
 
-/// What to do.
+/// The advice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Advice {
     /// The run to follow; the one within the smallest budget if it depends on that, and none where there is nothing to choose from.
@@ -70,7 +70,7 @@ pub struct Advice {
     pub said: Vec<String>,
 }
 
-/// What to do, where `base` has all in fast memory and takes most of it. The simplest runs come first; `size` writes bytes.
+/// Advice where `base` has all in fast memory and takes most of it. The simplest runs come first; `size` formats bytes.
 pub fn advice(base: &Candidate, runs: &[Candidate], saves: Saves, size: Size) -> Advice {
     let real: Vec<&Candidate> = runs
         .iter()
@@ -108,7 +108,7 @@ pub fn advice(base: &Candidate, runs: &[Candidate], saves: Saves, size: Size) ->
         "Advice: stay with `{}` if time counts most: nothing that {what} is within {FASTER:.0} % of the fastest.",
         base.name
     )];
-    // What has no limit and takes nothing goes with each budget; else it is a group by itself.
+    // A run without a limit and with a price of 0 goes with each budget; else it is a group by itself.
     let mut budgets: Vec<Option<u64>> = less().map(|run| run.budget).collect();
     if budgets.iter().any(Option::is_some) {
         let free = less().any(|run| run.budget.is_none() && run.price > 0.0);
@@ -133,7 +133,7 @@ pub fn advice(base: &Candidate, runs: &[Candidate], saves: Saves, size: Size) ->
     Advice { run: first, said }
 }
 
-/// What to do where all runs have the same fast memory and none has all of it: the simplest first.
+/// Advice where all runs have the same fast memory and none has all of it: the simplest first.
 pub fn of_policies(runs: &[Candidate]) -> Vec<String> {
     let real: Vec<&Candidate> = runs.iter().filter(|run| run.advised).collect();
     let chosen = fastest(&real, |run| run.time);
@@ -179,7 +179,7 @@ fn fastest<'a>(runs: &[&'a Candidate], time: impl Fn(&Candidate) -> f64) -> Opti
     runs.iter().copied().find(|run| time(run) <= best * EQUAL)
 }
 
-/// What is best within so much DRAM, beside what Linux does with as much.
+/// The best run within this much DRAM, beside Linux with as much.
 fn within(group: &[&Candidate], size: &str) -> Option<(String, String)> {
     let chosen = fastest(group, |run| run.time)?;
     let name = chosen.name.clone();
@@ -205,7 +205,7 @@ fn within(group: &[&Candidate], size: &str) -> Option<(String, String)> {
     Some((name, line))
 }
 
-/// What is fastest of what saves something, where no budget says how much.
+/// The fastest of the runs that save something, where no budget limits them.
 fn next(group: &[&Candidate], base: &Candidate, saves: Saves) -> Option<(String, String)> {
     let chosen = group
         .iter()
@@ -220,7 +220,7 @@ fn next(group: &[&Candidate], base: &Candidate, saves: Saves) -> Option<(String,
     Some((chosen.name.clone(), line))
 }
 
-/// What to do where nothing is lost.
+/// Advice where no time is lost.
 fn near_best(run: &Candidate, base: &Candidate, saves: Saves) -> String {
     match (saves, run.price == 0.0) {
         (Saves::Dram, true) => format!(
@@ -317,7 +317,7 @@ mod tests {
             said(&[run("slow", 1.021, 0.0, None), run("kg-n", 1.0, 0.4, None)]),
             "Advice: all of its memory may be in slow memory (`slow`), for 2.1 % more time."
         );
-        // What the model does not know is no difference.
+        // Differences below the model's accuracy do not count.
         let equal = [run("a", 1.021, 0.25, None), run("b", 1.02, 0.2499, None)];
         assert!(said(&equal).starts_with("Advice: use `a`"));
     }

@@ -8,10 +8,10 @@ use varve_machine::Machine;
 /// Sites that are named.
 const NAMED: usize = 3;
 
-/// A run that takes at most so many times as long is nearly as fast.
+/// A run that takes at most this many times as long is nearly as fast.
 const NEARLY: f64 = 1.05;
 
-/// What to do where a program fits into the last cache of the machine, so that it hardly goes to memory.
+/// Advice for a program that fits into the last cache of the machine, so that it hardly goes to memory.
 pub(crate) fn fits(
     machine: &Machine,
     base: &ObjectResult,

@@ -4,7 +4,7 @@ use super::{Advice, of_policies};
 use crate::pipeline::Comparison;
 use crate::{Outcomes, RunResult, Spec, speed};
 
-/// What to do.
+/// Advice on page policies.
 pub fn of_pages<C: Comparison<Spec: Spec<Result = RunResult>>>(
     comparison: &C,
     came: &Outcomes<RunResult>,
@@ -16,7 +16,7 @@ pub fn of_pages<C: Comparison<Spec: Spec<Result = RunResult>>>(
     let mut candidates = came.candidates(comparison, base);
     let (_, rate) = speed(&came.shown());
     for run in &mut candidates {
-        // Runs that end at a time differ by what they did in it.
+        // Runs that end at a time differ by their work in it.
         let result = came.named(&run.name).map_or(0.0, rate);
         run.time = 1.0 / result.max(f64::MIN_POSITIVE);
     }

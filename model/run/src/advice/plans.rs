@@ -1,10 +1,10 @@
-//! Advice on plans beside the one with all in fast memory: what of fast memory, or of the memory's energy, they save.
+//! Advice on plans beside the one with all in fast memory: their savings of fast memory, or of the memory's energy.
 
 use super::{Advice, Candidate, Saves, Size, advice};
 use crate::Outcomes;
 use crate::pipeline::{Compared, Comparison, Of};
 
-/// What to do, where plans save fast memory.
+/// Advice where plans save fast memory.
 pub fn of_plans<C: Comparison>(
     comparison: &C,
     came: &Outcomes<Of<C>>,
@@ -19,7 +19,7 @@ pub fn of_plans<C: Comparison>(
     )
 }
 
-/// What to do on a machine with one memory, where plans save energy.
+/// Advice on a machine with one memory, where plans save energy.
 pub fn of_energy<R: Compared>(base: &R, results: &[&R], size: Size) -> Advice {
     let candidate = |r: &&R| {
         Some(Candidate {

@@ -1,5 +1,6 @@
-//! Stock Java virtual machines: a recorded run is replayed with each generation, metaspace and code in the memory that a plan
-//! has for it. The agent of the recorder has told where they are and when the machine stood still (`varve_trace`).
+//! Stock Java virtual machines: a recorded run is replayed with each generation, metaspace and code in the memory that
+//! a plan has for it. The agent of the recorder has reported their places and the pauses of the machine
+//! (`varve_trace`).
 
 mod plans;
 mod program;
@@ -49,13 +50,13 @@ pub struct Recorded {
     pub java: JavaMachine,
     /// Threads that are busy at a time: instructions of all over those of the busiest one, to the nearest.
     pub busy: u32,
-    /// What tells it from other recordings whose runs are kept; none where no run is.
+    /// Distinguishes it from other recordings whose runs are kept; `None` if no run is kept.
     pub identity: Option<String>,
     ranges: Arc<Ranges>,
 }
 
 impl Recorded {
-    /// Looks at a trace; none if no Java virtual machine runs in it.
+    /// Opens a trace; `None` if no Java virtual machine runs in it.
     ///
     /// # Errors
     /// The trace cannot be read, or the machine's heap is not known: its collector is of another kind, or it maps its heap several
@@ -92,13 +93,13 @@ impl Recorded {
 }
 
 impl Recorded {
-    /// Does a plan have what is at an address in fast memory?
+    /// Does a plan have the memory at an address in fast memory?
     pub fn is_fast(&self, by: &By, address: u64) -> bool {
         by.is_fast(self.ranges.at(address))
     }
 }
 
-/// Is what the machine said of its heap enough?
+/// Checks that the machine reported enough of its heap.
 fn check(trace: &Path, java: &JavaMachine) -> Result<(), Error> {
     let refuse = |what: &str| {
         let trace = trace.display();
@@ -131,7 +132,7 @@ pub struct JavaSpec {
     pub recorded: Arc<Recorded>,
     /// The plan, `name` or `name:outside=slow`.
     pub plan: String,
-    /// Fast memory of an instance, bytes; None: its part of what the socket has.
+    /// Fast memory of an instance, bytes; `None`: its part of the socket's.
     pub budget: Option<u64>,
     /// Instances alike that share the machine, each with all its threads. One is run, and the others load the memory as it does.
     pub instances: u32,
@@ -139,7 +140,7 @@ pub struct JavaSpec {
     pub numa: Numa,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Whether the result has what pictures are made of; nothing else of it changes, and what was kept has none.
+    /// Whether the result has the data for pictures; nothing else of it changes, and kept results have none.
     pub pictures: bool,
 }
 
@@ -213,7 +214,7 @@ impl JavaSpec {
         }
     }
 
-    /// The machine of the run: what an instance has of the DRAM of a socket; one socket unless distance matters.
+    /// The machine of the run: an instance's part of the DRAM of a socket; one socket unless distance matters.
     fn own_machine(&self, by: &By) -> Machine {
         let mut m = self.machine.clone();
         if self.numa == Numa::Local {
@@ -237,7 +238,7 @@ impl JavaSpec {
         let core = &self.machine.core;
         let threads = self.instances.saturating_mul(self.recorded.busy);
         let cores = core.per_socket * self.sockets();
-        // One instance is what was recorded, however many threads that has.
+        // One instance is the recorded program, however many threads it has.
         if self.instances > 1 && threads > cores * core.threads {
             let room = cores * core.threads;
             return Err(Error::Java(format!(
@@ -253,7 +254,7 @@ impl JavaSpec {
     }
 }
 
-/// A run's pictures: pauses of all threads in one lane, and waits by what memory is for.
+/// A run's pictures: pauses of all threads in one lane, and waits by use of memory.
 fn seen_of(machine: &Machine, outcome: &Outcome, eye: &Eye) -> Seen {
     let mut seen = Seen::of(
         machine,

@@ -13,15 +13,15 @@ pub const OTHER: u64 = 2;
 /// Their names.
 pub const CLASSES: [&str; 3] = ["minor", "full", "other"];
 
-/// Owners of memory: uses by their codes and 1, and whatever has none.
+/// Number of owners of memory: uses by their codes and 1, and memory without a use.
 pub const OWNERS: usize = Use::ALL.len() + 1;
 
-/// The number of what memory is for.
+/// The number of a use of memory.
 pub fn owner(what: Option<Use>) -> u32 {
     what.map_or(0, |what| what as u32 + 1)
 }
 
-/// What the program's memory is for, as it goes on.
+/// Uses of the program's memory at the current point of the replay.
 #[derive(Clone, Default)]
 pub struct Live(Arc<Mutex<Ranges>>);
 

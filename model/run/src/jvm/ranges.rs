@@ -1,12 +1,12 @@
-//! What each address of a Java virtual machine is for.
+//! Uses of the memory of a Java virtual machine, by address.
 
 use std::collections::BTreeMap;
 use varve_trace::Use;
 
-/// Ranges of memory, none of which has a part of another: what comes later has what it names.
+/// Ranges of memory that do not overlap: a later one replaces earlier ones in its addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    /// By first address: end, and what it is for.
+    /// By first address: end, and use.
     all: BTreeMap<u64, (u64, Use)>,
 }
 
@@ -33,7 +33,7 @@ impl Ranges {
         self.all.insert(start, (end, what));
     }
 
-    /// What an address is for, if that was told.
+    /// The use of an address, if the machine reported it.
     pub fn at(&self, address: u64) -> Option<Use> {
         let (_, &(end, what)) = self.all.range(..=address).next_back()?;
         (address < end).then_some(what)

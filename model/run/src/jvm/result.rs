@@ -1,4 +1,4 @@
-//! What a Java program's run under one plan came to.
+//! Result of a Java program's run under one plan.
 
 use super::program::{CLASSES, FULL, MINOR, OTHER, owner};
 use super::{JavaSpec, PAGE, dram_bytes};
@@ -11,10 +11,10 @@ use varve_machine::model::Outcome;
 use varve_pages::InUse;
 use varve_trace::{Collector, Use};
 
-/// What one part of a virtual machine's memory was, and what was done to it.
+/// Size of one part of a virtual machine's memory, and the accesses to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UseOfMemory {
-    /// What it is for; the last one is all that is outside of what the machine tells of.
+    /// Its use; the last one is all memory that the machine does not report.
     pub name: String,
     /// Bytes of its pages in fast memory, when most pages were in use.
     pub fast_bytes: u64,
@@ -36,7 +36,7 @@ pub struct UseOfMemory {
 pub struct JavaResult {
     /// Plan as asked for.
     pub plan: String,
-    /// What all kinds of runs measure. Stalls are shares of the time of all threads while they lived.
+    /// Measurements that all kinds of runs have. Stalls are shares of the time of all threads while they lived.
     #[serde(flatten)]
     pub measured: Measured,
     /// Fast memory that an instance had, bytes.
@@ -74,7 +74,7 @@ pub struct JavaResult {
     /// Why the program ended early, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
-    /// What pictures are made of, if it was wanted.
+    /// Data for pictures, if they are wanted.
     #[serde(skip)]
     pub seen: Option<Box<Seen>>,
 }
@@ -101,7 +101,7 @@ impl Compared for JavaResult {
     }
 }
 
-/// What all kinds of runs measure is read as if it stood here.
+/// Fields of [`Measured`] are read as fields of the result.
 impl Deref for JavaResult {
     type Target = Measured;
 
@@ -176,7 +176,7 @@ impl JavaResult {
     }
 }
 
-/// What each part of the memory was, without those that there are none of.
+/// Size and accesses of each part of the memory, without parts that do not occur.
 fn memory(out: &Outcome, most: &InUse) -> Vec<UseOfMemory> {
     let uses = Use::ALL.into_iter().map(Some).chain([None]);
     let of = |what: Option<Use>| {

@@ -1,7 +1,8 @@
 //! Where the bytes of a recorded program are in a layout of our own: for each 16 bytes of its memory an address and an
 //! allocation site.
 
-/// Bytes that are told apart: allocators align to as much, but for the smallest objects.
+/// Bytes of a granule, the smallest unit with a place of its own: allocators align to as much, but for the smallest
+/// objects.
 pub const GRANULE: u64 = 16;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
@@ -12,13 +13,13 @@ const LEAF: usize = 1 << 18;
 const ROOTS: usize = 1 << 18;
 /// Bits of a site's number.
 const SITE_BITS: u32 = 19;
-/// Says that a page's entry is the number of a [`Fine`] page.
+/// Marks a page's entry as the number of a [`Fine`] page.
 const FINE: u64 = 1 << 63;
 
-/// The most sites that can be told apart.
+/// The most sites that the map can distinguish.
 pub const MOST_SITES: usize = 1 << SITE_BITS;
 
-/// Where a byte is, and whose it is.
+/// Where a byte is, and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Address in the new layout.
@@ -156,7 +157,7 @@ impl AddressMap {
     }
 }
 
-/// What is known nearest to a granule of which nothing is.
+/// The known granule nearest to an unknown one.
 #[cold]
 fn neighbour(page: &Fine, number: usize) -> Option<u64> {
     let known = |granule: &&u64| **granule != 0;

@@ -1,5 +1,5 @@
-//! Memory of one tier, given out as mimalloc does, which is the allocator that places objects live: objects of one size beside
-//! each other, large ones by pages. Its numbers are those of mimalloc 2 (`src/page-queue.c`, `src/segment.c`).
+//! Memory of one tier, allocated as mimalloc does, which is the allocator that places objects live: objects of one size
+//! beside each other, large ones by pages. Its numbers are those of mimalloc 2 (`src/page-queue.c`, `src/segment.c`).
 
 use super::address_map::PAGE;
 
@@ -52,14 +52,14 @@ pub struct Arena {
     next: u64,
     free_pages: Vec<u64>,
     classes: Vec<Class>,
-    /// Pages that ever held something: what is free of them is kept for others.
+    /// Pages that ever held something: the free parts of them are kept for other objects.
     pages: u64,
     /// The most of these there may be.
     most: u64,
 }
 
 impl Arena {
-    /// Addresses from `base` on, and at most so many pages.
+    /// Addresses from `base` on, and at most `most` pages.
     pub fn new(base: u64, most: u64) -> Arena {
         Arena {
             next: base,

@@ -10,8 +10,8 @@ use varve_pages::{Frames, Policy, Topology};
 use varve_sites::Counts;
 use varve_sites::knapsack::{self, Item};
 
-/// The colours of sites. Cold are those with the most bytes that together have at most the part `capacity` of all misses: an access
-/// that a cache serves wakes no DIMM. All else is hot, what nobody knows too.
+/// The colours of sites. Cold are those with the most bytes that together have at most the part `capacity` of all
+/// misses: an access that a cache serves wakes no DIMM. All others are hot, unknown ones too.
 pub fn colours(sites: &[Counts], capacity: f64) -> Quotas {
     let misses = |c: &Counts| c.misses.saturating_add(c.write_misses);
     let item = |c: &Counts| Item {
@@ -64,7 +64,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What is cold has few misses, and nothing that is left out would still fit.
+        /// Cold sites have few misses, and no site that is left out would still fit.
         #[test]
         fn cold_sites_are_as_many_bytes_as_their_misses_allow(
             all in prop::collection::vec((0u64..5000, 0u64..1000), 1..12), percent in 1u64..50

@@ -1,16 +1,15 @@
-//! Which call stacks are one allocation site: as many calls of a stack as it takes to tell hot memory from cold.
+//! Groups call stacks into allocation sites: by the fewest calls of a stack that distinguish hot memory from cold.
 
 use std::collections::HashMap;
 use varve_sites::Counts;
 use varve_sites::native::stale::{ByName, Found};
 use varve_sites::native::{Key, Profile};
 
-/// Memory of a group is alike if no part of it has more than so many times the misses per byte that all of it has, or so many
-/// times less.
+/// Memory of a group is alike if the misses per byte of each part are within this factor of the group's.
 const ALIKE: f64 = 4.0;
 /// A part that matters has at least this share of the group's bytes or misses.
 const MATTERS: f64 = 0.02;
-/// Calls that are looked at.
+/// Calls of a stack that are compared.
 const DEEPEST: usize = 16;
 
 /// Stacks of a run, as groups.
@@ -18,7 +17,7 @@ const DEEPEST: usize = 16;
 pub struct Groups {
     /// The group of each stack, by its number in the run.
     pub of: Vec<u32>,
-    /// What each group is.
+    /// The key of each group.
     pub keys: Vec<Key>,
 }
 
@@ -77,8 +76,8 @@ impl Groups {
         }
     }
 
-    /// Each stack is of that site of a profile that has most of its innermost calls. Groups have the numbers of the profile's sites;
-    /// what it does not know is one group more, the last.
+    /// Each stack is of that site of a profile that has most of its innermost calls. Groups have the numbers of the
+    /// profile's sites; unknown stacks are one group more, the last.
     pub fn by_profile(keys: &[Key], profile: &Profile) -> Groups {
         let sites: HashMap<&Key, u32> = (0..)
             .zip(&profile.sites)
@@ -105,8 +104,8 @@ impl Groups {
         Groups { of, keys }
     }
 
-    /// The same for a profile of another build: what is not found by address is looked for by the names of functions. Besides, how
-    /// many stacks may be of several sites; these are not known.
+    /// The same for a profile of another build: stacks that are not found by address are searched by the names of
+    /// functions. Also returns how many stacks may be of several sites; these are not known.
     pub fn by_name(keys: &[Key], profile: &Profile) -> (Groups, usize) {
         let mut groups = Groups::by_profile(keys, profile);
         let names = ByName::new(profile);
@@ -130,7 +129,7 @@ impl Groups {
         self.of.get(site as usize).copied().unwrap_or(site)
     }
 
-    /// What was counted, by group. A peak is the sum of peaks, which need not have been at one time.
+    /// The counts, by group. A peak is the sum of peaks, which need not have been at one time.
     pub fn sum(&self, counts: &[Counts]) -> Vec<Counts> {
         let mut sums = vec![Counts::default(); self.keys.len()];
         for (&group, counts) in self.of.iter().zip(counts) {
@@ -213,7 +212,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each stack is in a group whose calls it begins with, all are counted once, and no group could be made of others' stacks.
+        /// Each stack is in a group whose calls it begins with, all are counted once, and no group could be made of
+        /// stacks of others.
         #[test]
         fn groups_are_beginnings_of_stacks(
             stacks in prop::collection::hash_set(prop::collection::vec(0u64..3, 1..5), 1..20),

@@ -1,4 +1,4 @@
-//! What a profile knows of the memory of a run, and what is said where that is little; profiles of another build.
+//! The part of a run's memory that a profile knows, with notes if it is small; profiles of another build.
 
 use super::Groups;
 use crate::Error;
@@ -8,19 +8,21 @@ use varve_sites::native::{Key, Profile, stale};
 /// The part of its memory that a profile must know of a program, %.
 const LEAST: f64 = 50.0;
 
-/// A profile that plans go by.
+/// A profile for the decisions of plans.
 pub struct Known<'a> {
     /// The profile.
     pub profile: &'a Profile,
     /// Whether it is of another build, whose functions have other addresses.
     pub stale: bool,
-    /// What memory is of which it knows nothing.
+    /// Treatment of memory that it does not know, in words for notes.
     pub otherwise: &'a str,
 }
 
 impl Known<'_> {
-    /// The stacks of a run as sites of the profile, and what that knows of them; refused if it knows less than half of the memory.
-    /// What there is to say of that goes into `notes`. Peaks are as many times as large as the run's memory is larger than the profile's, which may be of another input.
+    /// The stacks of a run as sites of the profile, with their counts in it; refused if the profile knows less than
+    /// half of the memory.
+    /// Notes about that go into `notes`. Peaks are scaled by the ratio of the run's memory to the profile's, which may
+    /// be of another input.
     pub fn of(
         &self,
         keys: &[Key],

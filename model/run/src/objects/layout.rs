@@ -10,14 +10,14 @@ use std::ops::Range;
 use varve_access::{Kind, Op};
 use varve_trace::{Event, Listener};
 
-/// The number of the site that stands for all memory that no site was told of: code, small variables, stacks, the
+/// The number of the site that stands for all memory without a reported site: code, small variables, stacks, the
 /// allocator's own. Sites of the trace have their number there and 1.
 pub const REST: u32 = 0;
 
 /// Where the arena of fast memory begins, and that of slow memory.
 const FAST_BASE: u64 = 1 << 44;
 const SLOW_BASE: u64 = 1 << 45;
-/// What allocators keep right before an object.
+/// Bytes that allocators keep right before an object.
 const HEADER: u64 = 16;
 
 /// Is an address of a layout by site in fast memory?
@@ -29,7 +29,7 @@ pub fn is_fast(address: u64) -> bool {
 struct Object {
     bytes: u64,
     site: u32,
-    /// What the program had allocated when it was born, bytes.
+    /// Bytes that the program had allocated when it was born.
     born: u64,
     at: At,
 }
@@ -78,7 +78,7 @@ pub struct Layout {
     objects: HashMap<u64, Object>,
     tallies: Vec<Tally>,
     allocated: u64,
-    /// Memory that is nobody's object, by its first byte.
+    /// Memory that belongs to no object, by its first byte.
     regions: BTreeMap<u64, Region>,
     /// Pages that were placed when they were touched, and the group that each is of.
     touched: HashMap<u64, u32>,
@@ -111,8 +111,8 @@ impl Layout {
         }
     }
 
-    /// By site: each group of stacks has so much of fast memory, and all together `fast_pages`. What finds no room there is in slow
-    /// memory.
+    /// By site: each group of stacks has a quota of fast memory, and all together `fast_pages`. Objects that find no
+    /// room there are in slow memory.
     pub fn by_site(sites: &TraceSites, groups: Groups, quotas: Quotas, fast_pages: u64) -> Layout {
         let mut layout = Layout::as_it_was(sites);
         for region in layout.regions.values_mut() {
@@ -129,7 +129,7 @@ impl Layout {
         }
     }
 
-    /// What was counted, by number of the site.
+    /// The tallies, by number of the site.
     pub fn tallies(&self) -> &[Tally] {
         &self.tallies
     }
@@ -153,7 +153,7 @@ impl Layout {
             .unwrap_or_else(|| self.place_rest(address))
     }
 
-    /// The site that all memory is of that no stack was told of.
+    /// The site of all memory without a reported stack.
     fn rest(&self) -> u32 {
         self.groups.group(REST)
     }
@@ -266,16 +266,16 @@ impl Layout {
                 At::Small(to) => *to,
                 At::Pages(all) => all[0] + address % PAGE,
             };
-            // What begins a page leaves the one before alone.
+            // An object that begins a page has no header on the page before.
             if address % PAGE >= HEADER {
                 self.map.set_free_granule(address - HEADER, to, site);
             }
         }
     }
 
-    /// How many of the `size` bytes from address `from` on, which now is `addr`, are on its page or belong to what they begin with.
-    /// Fast code for strings reads behind the end of objects, as far as a page goes; here that may be another page, which nobody
-    /// has.
+    /// How many of the `size` bytes from address `from` on, which now is `addr`, are on its page or belong to the
+    /// object of the first. Fast code for strings reads past the end of objects, as far as a page goes; here that may
+    /// be another page, which no object has.
     fn within(&self, from: u64, size: u64, addr: u64) -> u16 {
         let left = PAGE - addr % PAGE;
         let is_last = |place: Place| place.address == addr + size - 1;
@@ -337,7 +337,7 @@ impl Layout {
         tally.mapped = true;
     }
 
-    /// An object is gone. Its bytes stay where they are until somebody else has them: allocators keep lists there.
+    /// An object is gone. Its bytes stay where they are until another object has them: allocators keep lists there.
     fn free(&mut self, address: u64) {
         let Some(object) = self.objects.remove(&address) else {
             return;
@@ -383,7 +383,8 @@ impl Layout {
     }
 }
 
-/// What a small object takes in an arena. Some allocators align small ones to 8 bytes; here they keep their place in a granule.
+/// Bytes of a small object in an arena. Some allocators align small ones to 8 bytes; here they keep their place in a
+/// granule.
 fn room(address: u64, bytes: u64) -> u64 {
     bytes + address % GRANULE
 }

@@ -54,7 +54,7 @@ pub enum Placed {
     Slow,
     /// Its pages, by a policy, `name:key=value,...`.
     Pages(String),
-    /// Its objects by groups of call stacks, with so much fast memory for each.
+    /// Its objects by groups of call stacks, with a quota of fast memory for each.
     Sites(Groups, Quotas),
     /// In turn on all DIMMs of a machine with one memory, as channel interleaving does.
     Spread,
@@ -69,23 +69,23 @@ pub struct ObjectSpec {
     pub machine: Machine,
     /// The recorded program.
     pub trace: PathBuf,
-    /// What has sites in it.
+    /// Sites of the program.
     pub sites: Arc<TraceSites>,
-    /// What the placement is called.
+    /// Name of the placement.
     pub plan: String,
     /// The placement.
     pub placed: Placed,
-    /// Fast memory, bytes; None: what the socket has.
+    /// Fast memory, bytes; `None`: that of the socket.
     pub budget: Option<u64>,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
     /// Whether waits and misses are counted by site.
     pub by_site: bool,
-    /// Whether the result has what pictures are made of; nothing else of it changes.
+    /// Whether the result has the data for pictures; nothing else of it changes.
     pub pictures: bool,
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObjectResult {
     /// Plan.
@@ -94,22 +94,22 @@ pub struct ObjectResult {
     pub budget_bytes: u64,
     /// The most bytes of pages in use at a time. The bytes in fast and in slow memory are of that time.
     pub most_bytes: u64,
-    /// What there is to say of runs of pages too.
+    /// Measurements that runs of pages have too.
     #[serde(flatten)]
     pub run: RunResult,
-    /// What the sites are called that matter most, with what is known of them and how much fast memory each may take.
+    /// The sites that matter most: their names, their counts, and the limit of fast memory of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placed: Vec<PlacedSite>,
     /// On a machine with one memory: energy of the processors by the machine's simple model, J; none if it has no data for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_j: Option<f64>,
-    /// What DIMMs did there; pages are those of the time at which there were most.
+    /// State of the DIMMs there; pages are those of the time at which there were most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trays: Option<TrayUse>,
     /// Power of each DIMM there over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power: Vec<PowerPoint>,
-    /// By number of the site, what was counted of each.
+    /// Counts of each site, by its number.
     #[serde(skip)]
     pub sites: Vec<SiteCounts>,
 }
@@ -121,15 +121,15 @@ pub struct PlacedSite {
     pub site: String,
     /// Fast memory that it may take, bytes; none where pages are placed, whichever sites they hold.
     pub fast_quota_bytes: Option<u64>,
-    /// What was counted of it in this very program.
+    /// Counts of it in this very program.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
-/// What a run shows of a site.
+/// Counts of a site in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SiteCounts {
-    /// What the program did.
+    /// The program's accesses and allocations.
     pub tally: Tally,
     /// Its misses, and the waits for them.
     pub waits: OwnerCounts,
@@ -139,7 +139,7 @@ impl Spec for ObjectSpec {
     type Result = ObjectResult;
     type End = ();
 
-    /// What sites are worth is no text, and a command is recorded anew each time.
+    /// Counts of sites have no text, and a command is recorded anew each time.
     fn identity(&self) -> Option<String> {
         None
     }
@@ -192,7 +192,8 @@ impl ObjectSpec {
         }
     }
 
-    /// The page policy of the run, if one decides: it looks as often as the run's fast memory is smaller than the machine's.
+    /// The page policy of the run, if one decides: it samples more often by the ratio of the machine's fast memory to
+    /// the run's.
     fn policy(&self) -> Option<String> {
         let Placed::Pages(policy) = &self.placed else {
             return None;
@@ -229,7 +230,7 @@ struct Pages {
     dimms: Option<DimmMap>,
 }
 
-/// Looks whether a machine can have objects on DIMMs of their own.
+/// Checks whether a machine can have objects on DIMMs of their own.
 ///
 /// # Errors
 /// It has slow memory, its channels are interleaved, it has fewer DIMMs than are to be hot, or nothing is known of its energy.
@@ -356,7 +357,7 @@ fn run_in_step(
         seen.add_code(&outcome, &program, 1);
         result.seen = Some(Box::new(seen));
     }
-    // Programs give back what they have before they end: what counts is what they had.
+    // Programs free their memory before they end: their peak counts.
     let most = placement.counting().map(Counting::most);
     let most = most.cloned().unwrap_or_default();
     result.measured.fast_bytes = most.fast() * PAGE;
@@ -379,10 +380,10 @@ fn run_in_step(
     }
     let layout = layout.get();
     let counted = layout.tallies().len().max(outcome.owners.len());
-    // Those that nobody touched are there too.
+    // Sites without an access are there too.
     let count = counted.max(spec.sites.keys.len());
     let seen = outcome.sampled.map_or(1.0, |s| s.times);
-    // Objects are told of all over the run, and accesses where it was seen.
+    // Objects are reported all over the run, and accesses in its windows only.
     let tally = |site: usize| {
         let tally = layout.tallies().get(site).copied().unwrap_or_default();
         Tally {
@@ -413,8 +414,8 @@ fn run_in_step(
     })
 }
 
-/// A recorded program whose objects are where a profile and quotas have them, for a pager that goes by [`is_fast`]. `fast` is what all
-/// of them may have of fast memory, bytes.
+/// A recorded program whose objects are where a profile and quotas have them, for a pager that goes by [`is_fast`].
+/// `fast` is the limit of fast memory of all objects, bytes.
 ///
 /// # Errors
 /// The trace cannot be read.
@@ -453,12 +454,13 @@ fn processors(machine: &Machine, outcome: &Outcome) -> Option<f64> {
     energy.ok().map(|cpu| cpu.total())
 }
 
-/// What each site is, as a replay showed it.
+/// The key of each site, from a replay.
 pub fn keys(sites: &TraceSites, result: &ObjectResult) -> Vec<Key> {
     sites.keys_of(result.sites.iter().map(|site| &site.tally))
 }
 
-/// What sites are worth, by two replays that counted by site: one with all in fast memory, one with all in slow memory.
+/// Costs and benefits of sites, by two replays that counted by site: one with all in fast memory, one with all in slow
+/// memory.
 pub fn truth(fast: &ObjectResult, slow: &ObjectResult) -> Vec<Counts> {
     let zero = SiteCounts::default();
     let each = fast.sites.iter().enumerate().map(|(site, in_fast)| {
@@ -467,7 +469,7 @@ pub fn truth(fast: &ObjectResult, slow: &ObjectResult) -> Vec<Counts> {
         Counts {
             objects: t.objects,
             bytes: t.bytes,
-            // Instructions are fetched too, and what missed was read.
+            // Instructions are fetched too, and misses are reads.
             reads: t.reads.max(w.misses),
             writes: t.writes.max(w.store_misses),
             peak_bytes: t.peak_bytes,
@@ -483,7 +485,7 @@ pub fn truth(fast: &ObjectResult, slow: &ObjectResult) -> Vec<Counts> {
     each.collect()
 }
 
-/// What all kinds of runs measure is read as if it stood here.
+/// Fields of [`Measured`] are read as fields of the result.
 impl Deref for ObjectResult {
     type Target = Measured;
 

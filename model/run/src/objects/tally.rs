@@ -1,6 +1,6 @@
-//! What was counted of each site.
+//! Counts of each site.
 
-/// What was counted of a site, of whatever a program did.
+/// Counts of a site: allocations and accesses of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Objects that were allocated.
@@ -19,14 +19,14 @@ pub struct Tally {
     pub reads: u64,
     /// Whether it maps memory itself: then its bytes are those of pages that were touched.
     pub mapped: bool,
-    /// Stores; what loads and stores counts for both.
+    /// Stores; accesses that load and store count for both.
     pub writes: u64,
     /// Bytes of its pages and objects in fast memory, in a layout by site.
     pub fast_bytes: u64,
 }
 
 impl Tally {
-    /// Bytes come to life.
+    /// Bytes are allocated.
     pub(super) fn grow(&mut self, bytes: u64) {
         self.live_bytes += bytes;
         self.peak_bytes = self.peak_bytes.max(self.live_bytes);

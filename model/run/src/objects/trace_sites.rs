@@ -1,4 +1,4 @@
-//! What has sites in a recorded program: call stacks, large static variables, stacks of threads, and the rest.
+//! Sites of a recorded program: call stacks, large static variables, stacks of threads, and the rest.
 
 use super::tally::Tally;
 use crate::Error;
@@ -12,7 +12,7 @@ use varve_trace::{CallSite, TraceReader};
 /// Sites by number, and where those are that are not allocated.
 #[derive(Clone, Debug, Default)]
 pub struct TraceSites {
-    /// What each site is: first all memory of which nothing else is known, then the trace's call stacks, then the others.
+    /// The key of each site: first all memory without a site of its own, then the trace's call stacks, then the others.
     pub keys: Vec<Key>,
     /// The files that the program consists of.
     pub modules: Vec<Module>,
@@ -68,7 +68,7 @@ impl TraceSites {
         self.ranges.push((range, number));
     }
 
-    /// What each site is, once it is known which call stacks mapped memory themselves.
+    /// The key of each site, once it is known which call stacks mapped memory themselves.
     pub fn keys_of<'a>(&self, tallies: impl Iterator<Item = &'a Tally>) -> Vec<Key> {
         let mut keys = self.keys.clone();
         for (key, tally) in keys.iter_mut().zip(tallies) {

@@ -1,21 +1,21 @@
-//! How much fast memory each run may take: what a user asks for, as runs of plans.
+//! How much fast memory each run may take: the user's budgets, as runs of plans.
 
 use super::Fast;
 
-/// The plan that has everything in fast memory. What a program takes is what it takes under this one, which has no limit.
+/// The plan that has everything in fast memory. A program's memory is measured under this one, which has no limit.
 pub const BASE: &str = "dram";
 
-/// Fast memory of plans for pages where none is said, % of what the program takes.
+/// Fast memory of plans for pages without a given budget, % of the program's memory.
 pub const SHARE: f64 = 25.0;
 
 /// When the fast memory of a plan is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limited {
-    /// Never: it takes what it takes.
+    /// Never: it takes fast memory without a limit.
     Never,
     /// Where a budget is asked for.
     Asked,
-    /// Also where none is: then it is [`SHARE`] of what the program takes.
+    /// Also where none is: then it is [`SHARE`] of the program's memory.
     Always,
 }
 
@@ -26,11 +26,11 @@ pub struct PlannedRun {
     pub plan: usize,
     /// That plan, as it was written.
     pub spec: String,
-    /// What it is called: its plan, and its share where there are several.
+    /// Its name: its plan, and its share where there are several.
     pub name: String,
-    /// Its share of what the program takes, %, if it has one.
+    /// Its share of the program's memory, %, if it has one.
     pub percent: Option<f64>,
-    /// Fast memory that it may take, bytes; none where it has no limit, or a share of what is not known yet.
+    /// Fast memory that it may take, bytes; `None` if it has no limit, or a share of memory that is not known yet.
     pub bytes: Option<u64>,
 }
 
@@ -97,7 +97,7 @@ impl Budgets {
         }
     }
 
-    /// What shares come to if the program takes `most_bytes`.
+    /// Sets the limits of shares for a program that takes `most_bytes`.
     pub fn set(&mut self, most_bytes: u64) {
         for run in &mut self.runs {
             if let Some(percent) = run.percent {

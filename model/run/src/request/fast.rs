@@ -10,7 +10,7 @@ use varve_spec::written;
 pub enum Fast {
     /// Bytes.
     Size(Bytes),
-    /// Parts of what the program takes with everything in fast memory, in %: one after the other.
+    /// Shares of the program's memory with everything in fast memory, in %: one after the other.
     Percent(Vec<f64>),
 }
 
@@ -21,7 +21,7 @@ impl FromStr for Fast {
         if !text.contains('%') {
             let size = text.parse().ok().filter(|bytes: &Bytes| bytes.0 > 0);
             return match size {
-                // Less than a page is nobody's limit.
+                // A limit below a page is useless, so the unit is probably missing.
                 Some(Bytes(bytes)) if bytes < 4096 && written::is_bare(text) => Err(format!(
                     "`{text}` has no unit: write {text}%, {text}MiB or {text}GiB"
                 )),

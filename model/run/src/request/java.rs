@@ -21,12 +21,12 @@ const SLOW: &str = "slow";
 pub struct JavaRequest {
     /// The machine. The instances have one socket of it.
     pub machine: Machine,
-    /// Plans (`None` are all that go with the collector), fast memory of an instance (`None`: a quarter of what it takes for page
-    /// policies, and what they ask for for others), and instances.
+    /// Plans (`None` are all that go with the collector), fast memory of an instance (`None`: a quarter of its memory
+    /// for page policies, and the plan's own need for others), and instances.
     pub options: Generations,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Whether results have what pictures are made of.
+    /// Whether results have the data for pictures.
     pub pictures: bool,
 }
 
@@ -41,10 +41,10 @@ impl JavaRequest {
         }
     }
 
-    /// What is wrong with the request, found out before a program is recorded for it.
+    /// Finds errors of the request before a program is recorded for it.
     ///
     /// # Errors
-    /// A machine without two memories, no instance, a plan that is unknown or that a recording cannot tell of.
+    /// A machine without two memories, no instance, a plan that is unknown or needs more than a recording has.
     pub fn check(&self) -> Result<(), Error> {
         if has_one_memory(&self.machine) || self.machine.dram_cache.is_some() {
             return Err(Error::NoSlowNode(self.machine.name.clone()));
@@ -124,7 +124,7 @@ impl JavaRequest {
     }
 }
 
-/// A plan that is there, and for others: it is said for whom.
+/// The error for a plan that exists, but for other programs: it names them.
 fn named_elsewhere(list: &str, e: Error) -> Error {
     let all = varve_spec::list(list);
     let native = |spec: &&String| PLANS.find(spec).is_err() && objects::PLANS.find(spec).is_ok();
@@ -141,7 +141,7 @@ fn named_elsewhere(list: &str, e: Error) -> Error {
 pub struct JavaRuns {
     /// Budgets of the runs after the first one.
     pub budgets: Budgets,
-    /// What there is to say of plans that are left out.
+    /// Notes about plans that are left out.
     pub notes: Vec<String>,
     asked: Vec<String>,
     /// The plans of all runs after the first.
@@ -207,7 +207,7 @@ impl Comparison for JavaRuns {
         Ok(self.budgets.runs.iter().map(spec).collect())
     }
 
-    /// By plan, and whose memory makes the difference.
+    /// Advice by plan, and the memory that makes the difference.
     fn advise(&self, came: &Outcomes<JavaResult>, size: Size) -> Advice {
         let Some(base) = came.base() else {
             return Advice::default();
@@ -222,7 +222,7 @@ impl Comparison for JavaRuns {
     }
 }
 
-/// What was recorded of a Java program; `what` names it where the trace is a file that no user knows.
+/// The recording of a Java program; `what` names it if the trace is a file that no user knows.
 ///
 /// # Errors
 /// No Java virtual machine runs in the trace, or nothing is known of its heap.

@@ -1,12 +1,12 @@
-//! What a user asks for, as the runs that answer it: which machine is meant, which policies and plans a list names, what holds
-//! where nothing is said. The command line and the Python package ask here, so that the same question has the same answer.
+//! User requests, as the runs that answer them: which machine is meant, which policies and plans a list names, which
+//! defaults apply. The command line and the Python package ask here, so that the same question has the same answer.
 //!
 //! | file | job |
 //! |---|---|
 //! | `pages` | a workload, a trace or a command under page policies |
 //! | `native` | a recorded native program under plans for its sites and pages |
 //! | `java` | a recorded Java virtual machine under plans for its generations and pages |
-//! | `options` | what a user may say, for the command line and Python |
+//! | `options` | the user's options, for the command line and Python |
 //! | `fast`, `budgets` | how much fast memory runs may have |
 //! | `so_far` | how far runs are |
 

@@ -20,7 +20,7 @@ use varve_sites::{AnyProfile, Counts};
 pub const NATIVE_MACHINE: &str = "cxl-spr";
 /// The plan with all in slow memory, which no budget changes.
 const SLOW: &str = "slow";
-/// Sites of which results tell.
+/// Limit of the sites in results.
 const SITES: usize = 50;
 
 /// A recorded native program on a modelled machine.
@@ -28,9 +28,11 @@ const SITES: usize = 50;
 pub struct NativeRequest {
     /// The machine. The program has one socket of it.
     pub machine: Machine,
-    /// Plans: `None` are all that go with the machine, and fast memory is a quarter of what the program takes where none is said.
+    /// Plans: `None` are all that go with the machine, and fast memory without a given size is a quarter of the
+    /// program's memory.
     pub plans: Plans,
-    /// The profile of another run that [`Plans::profile`] names, which plans by site go by; `None`: they go by this very run.
+    /// The profile of another run that [`Plans::profile`] names, for plans by site; `None`: they use the counts of this
+    /// very run.
     pub profile: Option<Profile>,
     /// Whether that profile is of another build of the program.
     pub stale: Stale,
@@ -38,12 +40,12 @@ pub struct NativeRequest {
     pub trays: Trays,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Whether results have what pictures are made of.
+    /// Whether results have the data for pictures.
     pub pictures: bool,
 }
 
 impl NativeRequest {
-    /// All plans with a quarter of what the program takes as fast memory, seed 1.
+    /// All plans with a quarter of the program's memory as fast memory, seed 1.
     pub fn new(machine: Machine) -> NativeRequest {
         NativeRequest {
             machine,
@@ -56,7 +58,7 @@ impl NativeRequest {
         }
     }
 
-    /// What is wrong with the request, found out before a program is recorded for it.
+    /// Finds errors of the request before a program is recorded for it.
     ///
     /// # Errors
     /// A machine that has no place for an object, a plan that is unknown or does not go with it, options that say nothing there.
@@ -121,7 +123,7 @@ impl NativeRequest {
         let sites = TraceSites::read(trace)?;
         if sites.keys.len() > MOST_SITES {
             return Err(Error::Asked(format!(
-                "{}: {} allocation sites, and at most {MOST_SITES} are told apart",
+                "{}: {} allocation sites, at most {MOST_SITES} can be distinguished",
                 trace.display(),
                 sites.keys.len()
             )));
@@ -178,13 +180,13 @@ pub fn native_profile(path: &Path) -> Result<Profile, Error> {
     }
 }
 
-/// A plan that is there, and for others: it is said for whom.
+/// The error for a plan that exists, but for other programs: it names them.
 fn named_elsewhere(list: &str, e: Error) -> Error {
     let all = varve_spec::list(list);
     let java = |spec: &&String| PLANS.find(spec).is_err() && jvm::PLANS.find(spec).is_ok();
     match all.iter().find(java) {
         Some(spec) => Error::Asked(format!(
-            "--plan {spec}: is for Java virtual machines, and none has told of its heap here: record one with `varve trace -o FILE -- java \
+            "--plan {spec}: is for Java virtual machines, and none has reported its heap here: record one with `varve trace -o FILE -- java \
              ...`"
         )),
         None => e,
@@ -195,21 +197,21 @@ fn named_elsewhere(list: &str, e: Error) -> Error {
 pub struct NativeRuns {
     /// Budgets of the runs after the first ones.
     pub budgets: Budgets,
-    /// What each stack of the program is; known from the first runs on.
+    /// The key of each stack of the program; known from the first runs on.
     pub keys: Vec<Key>,
-    /// What each is worth, by the first runs.
+    /// Cost and benefit of each, by the first runs.
     pub stacks: Vec<Counts>,
-    /// What there is to say of the profile.
+    /// Notes about the profile.
     pub notes: Vec<String>,
     list: Option<String>,
     /// The plans that were asked for.
     asked: Vec<String>,
-    /// Plans whose runs come first: budgets and the worth of sites depend on them.
+    /// Plans whose runs come first: budgets, and the costs and benefits of sites, depend on them.
     first: &'static [&'static str],
     /// The plans of all other runs.
     plans: Vec<Plan>,
     trays: TrayOptions,
-    /// What was asked for.
+    /// The request.
     pub request: NativeRequest,
     trace: PathBuf,
     sites: Arc<TraceSites>,
@@ -217,22 +219,22 @@ pub struct NativeRuns {
     own: Seen,
     /// Sites as plans know them: by the profile, if there is one.
     known: Seen,
-    /// By run after the first ones, the fast memory of each site; none of plans that do not go by sites.
+    /// By run after the first ones, the fast memory of each site; `None` for plans that do not place by sites.
     quotas: Vec<Option<Quotas>>,
 }
 
-/// Sites, and what is known of them.
+/// Sites, and their counts.
 #[derive(Clone, Default)]
 struct Seen {
     groups: Groups,
-    /// What plans go by.
+    /// Counts that plans decide by.
     counts: Vec<Counts>,
-    /// What this very run shows of them.
+    /// Counts of this very run.
     truth: Vec<Counts>,
 }
 
 impl NativeRuns {
-    /// The sites of this very run, and what each is worth; known from the first runs on.
+    /// The sites of this very run, with the cost and benefit of each; known from the first runs on.
     pub fn sites(&self) -> (&Groups, &[Counts]) {
         (&self.own.groups, &self.own.counts)
     }
@@ -267,21 +269,21 @@ impl NativeRuns {
         Some((&self.plans[run.plan], run))
     }
 
-    /// What the first runs show of sites.
+    /// Takes the counts of sites from the first runs.
     fn look(
         &mut self,
         dram: &ObjectResult,
         slow: Result<&ObjectResult, &Error>,
     ) -> Result<(), Error> {
         self.keys = objects::keys(&self.sites, dram);
-        // With one memory nothing is known of another one: what counts is who misses.
+        // With one memory nothing is known of another one: misses count.
         self.stacks = truth(dram, slow.unwrap_or(dram));
         if slow.is_err() {
             for counts in &mut self.stacks {
                 (counts.fast_ns, counts.slow_ns) = (0, 0);
             }
             self.notes.push(format!(
-                "Sites count by their misses: what they cost in slow memory is not known, since `{SLOW}` did not run."
+                "Sites count by their misses: their cost in slow memory is unknown, since `{SLOW}` did not run."
             ));
         }
         let groups = Groups::by_heat(&self.keys, &self.stacks);
@@ -311,7 +313,7 @@ impl NativeRuns {
         Ok(())
     }
 
-    /// Where a plan has the sites: what is placed, and the fast memory of each.
+    /// The placement of the sites by a plan, and the fast memory of each.
     fn placed(&self, plan: &Plan, budget: u64) -> (Placed, Option<Quotas>) {
         match &plan.by {
             By::Fast => (Placed::Fast, None),
@@ -410,7 +412,7 @@ impl Comparison for NativeRuns {
                 (Some(quotas), _) => Some(quotas.bytes.get(site).copied().unwrap_or(0).min(peak)),
                 (None, Some(&SLOW)) => Some(0),
                 (None, Some(_)) => Some(peak),
-                // Whose pages a policy moves where, no site knows.
+                // Under a page policy, sites have no tier.
                 (None, None) => None,
             }
         };

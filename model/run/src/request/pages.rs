@@ -26,14 +26,14 @@ pub struct PagesRequest {
     pub page_bytes: Option<u64>,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Whether results have what pictures are made of.
+    /// Whether results have the data for pictures.
     pub pictures: bool,
-    /// How much memory the trace touches, where somebody has looked already.
+    /// How much memory the trace touches, if the caller has scanned it already.
     pub footprint: Option<Footprint>,
 }
 
 impl PagesRequest {
-    /// All policies, with seed 1 and whatever suits the work.
+    /// All policies, with seed 1 and the defaults of the work.
     pub fn new(machine: Machine, work: Work) -> PagesRequest {
         PagesRequest {
             machine,
@@ -46,12 +46,12 @@ impl PagesRequest {
         }
     }
 
-    /// Does the scale depend on what is in a trace?
+    /// Does the scale depend on the contents of a trace?
     pub fn looks_into_trace(&self) -> bool {
         matches!(self.work, Work::Trace(_)) && self.options.scale.is_none()
     }
 
-    /// What is run, under no policy yet; and how many accesses it makes, if that is known.
+    /// The workload, under no policy yet; and the number of its accesses, if that is known.
     ///
     /// # Errors
     /// A scale that cannot be, a trace that cannot be read.
@@ -98,7 +98,8 @@ impl PagesRequest {
         })
     }
 
-    /// Scale and page size: what was asked for, or what suits the work; and how much memory it touches, if that is known.
+    /// Scale and page size: those that were asked for, or the defaults of the work; and how much memory it touches, if
+    /// that is known.
     fn sizes(&self) -> Result<(u32, u64, Option<Footprint>), Error> {
         let page = |default: u64| self.page_bytes.unwrap_or(default);
         match (&self.work, self.options.scale) {

@@ -1,7 +1,7 @@
-//! What is known of runs that have not ended: how long one took beside the first, for as many accesses.
+//! Progress of runs that have not ended: the time of each relative to the first, for as many accesses.
 //!
-//! The same program makes about the same accesses under each plan; what its collector adds differs by little. So this is near the
-//! ratio of whole runs long before there is one, and it is shown, not kept.
+//! The same program makes about the same accesses under each plan; those of its collector differ by little. So this is
+//! near the ratio of whole runs long before there is one, and it is shown, not kept.
 
 /// Accesses between two points that are remembered.
 const STEP: u64 = 1_000_000;
@@ -9,7 +9,7 @@ const STEP: u64 = 1_000_000;
 /// Runs beside the first of them.
 pub struct SoFar {
     runs: Vec<Run>,
-    /// Accesses of a whole run, as far as somebody knows; 0 if nobody does.
+    /// Accesses of a whole run; 0 if unknown.
     whole: u64,
 }
 
@@ -22,7 +22,7 @@ struct Run {
 }
 
 impl SoFar {
-    /// So many runs, of which none has begun.
+    /// For `runs` runs, of which none has begun.
     pub fn new(runs: usize) -> SoFar {
         SoFar {
             runs: (0..runs).map(|_| Run::default()).collect(),
@@ -38,7 +38,7 @@ impl SoFar {
         }
     }
 
-    /// A run has made so many accesses in so many ns.
+    /// A run has made `accesses` accesses in `ns` ns.
     pub fn note(&mut self, run: usize, accesses: u64, ns: u64) {
         let run = &mut self.runs[run];
         run.now = (accesses, ns);
@@ -87,7 +87,7 @@ impl SoFar {
         self.runs[run].now.1
     }
 
-    /// The time of a run over that of the first, for as many accesses as both have made; nothing before that says much.
+    /// The time of a run over that of the first, for the accesses that both have made; `None` while these are few.
     pub fn beside_first(&self, run: usize) -> Option<f64> {
         let (first, run) = (self.runs.first()?, self.runs.get(run)?);
         let accesses = first.now.0.min(run.now.0);
@@ -96,7 +96,7 @@ impl SoFar {
 }
 
 impl Run {
-    /// The time that so many accesses took, no more than there were, ns.
+    /// The time of the first `accesses` accesses, at most those made so far, ns.
     fn ns_of(&self, accesses: u64) -> f64 {
         let after = self.points.partition_point(|p| p.0 < accesses);
         let from = after.checked_sub(1).map_or((0, 0), |i| self.points[i]);
@@ -114,7 +114,7 @@ mod tests {
     fn the_share_that_is_done_is_known_from_a_run_that_has_ended() {
         let mut runs = SoFar::new(4);
         runs.note(0, 500, 10);
-        assert_eq!(runs.share(None), 0.0, "nobody knows how long a run is");
+        assert_eq!(runs.share(None), 0.0, "the length of a run is unknown");
         assert_eq!(runs.share(Some(40)), 0.25 / 4.0);
         runs.note(0, 1000, 20);
         runs.end(0);
@@ -143,7 +143,7 @@ mod tests {
         runs.note(1, 10_000_000, 60_000_000);
         let at = runs.beside_first(1).unwrap();
         assert!((at - 3.0).abs() < 1e-9, "{at}");
-        // The one that is ahead is looked at where it was.
+        // The one that is ahead is compared at the same number of accesses.
         runs.note(1, 40_000_000, 240_000_000);
         let at = runs.beside_first(1).unwrap();
         assert!((at - 2.0).abs() < 1e-9, "{at}");

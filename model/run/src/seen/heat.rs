@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-/// Ranges that are told apart at most; when there are more, neighbours become one.
+/// Limit of the ranges; when there are more, neighbours become one.
 const MOST_RANGES: usize = 512;
 /// Intervals.
 const INTERVALS: usize = 256;
@@ -11,10 +11,10 @@ const INTERVALS: usize = 256;
 const FIRST_NS: u64 = 1_000;
 /// The finest range, as a power of two of bytes: a page of the processor.
 const FINEST: u32 = 12;
-/// Ranges that are found without a look into the table.
+/// Ranges that are found without a lookup in the table.
 const RECENT: usize = 64;
 
-/// What a range was in one interval.
+/// Accesses to a range in one interval, and its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeatCell {
     /// Accesses to it.
@@ -32,7 +32,7 @@ pub struct HeatRange {
     pub begin: u64,
     /// Behind its last one.
     pub end: u64,
-    /// What it was in each interval.
+    /// One cell for each interval.
     pub cells: Vec<HeatCell>,
 }
 
@@ -47,7 +47,7 @@ pub struct Heat {
     pub tiers: bool,
 }
 
-/// What is counted in an interval: accesses; bytes that came to fast and to slow memory, less those that went.
+/// Counts of an interval: accesses; bytes that came to fast and to slow memory, less those that went.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
     accesses: u64,
@@ -80,7 +80,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// For pages of so many bytes.
+    /// For pages of `page_bytes` bytes.
     pub fn new(page_bytes: u64) -> Grid {
         Grid {
             shift: page_bytes.max(1).ilog2().max(FINEST),
@@ -97,7 +97,7 @@ impl Grid {
         self.bin(now, address).accesses += 1;
     }
 
-    /// So many bytes more, or less, are in fast or in slow memory from a time on.
+    /// `bytes` bytes more, or less, are in fast or in slow memory from `now` on.
     pub fn place(&mut self, now: u64, address: u64, fast: bool, bytes: i64) {
         let bin = self.bin(now, address);
         match fast {
@@ -188,7 +188,7 @@ impl Grid {
         *self = coarse;
     }
 
-    /// What it came to, of a run that ended at a time. Times grow by the factor.
+    /// The heat of a run that ended at `end`. Times grow by the factor.
     pub fn heat(&self, end: u64, factor: u64, tiers: bool) -> Heat {
         let intervals = ((end / self.width) as usize + 1).min(INTERVALS);
         let mut order: Vec<usize> = (0..self.numbers.len()).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use varve_machine::model::{self, Journal, MoveKind, Outcome, SocketCounts};
 use varve_machine::{Machine, energy};
 
-/// Lanes of requests at most: more are not looked at beside each other.
+/// Limit of the lanes of requests: more cannot be compared side by side.
 const MOST_LANES: usize = 64;
 /// Bytes of a line.
 const LINE: u64 = 64;
@@ -12,7 +12,7 @@ const LINE: u64 = 64;
 /// One or more things that took time, right one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneSpan {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// When the first one began, ns.
     pub begin_ns: u64,
@@ -25,13 +25,13 @@ pub struct LaneSpan {
 /// Spans that follow one another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lane {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// In the order of time.
     pub spans: Vec<LaneSpan>,
 }
 
-/// What a rate is of.
+/// Quantity of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateKind {
     /// Bytes per second.
@@ -47,15 +47,15 @@ pub enum RateKind {
 /// A rate over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What it is of.
+    /// Its quantity.
     pub kind: RateKind,
     /// The end of each interval, ns, and the mean in it.
     pub points: Vec<(u64, f64)>,
 }
 
-/// What happened when. The names of requests come from `classes`.
+/// Phases, requests and moves with their times. The names of requests come from `classes`.
 pub fn of(outcome: &Outcome, classes: &[String], factor: u64) -> Vec<Lane> {
     let mut lanes = vec![phases(outcome, factor)];
     let mut requests: BTreeMap<(u32, u32), Vec<LaneSpan>> = BTreeMap::new();
@@ -128,7 +128,7 @@ fn phases(outcome: &Outcome, factor: u64) -> Lane {
     }
 }
 
-/// Rates between the points of the journal. What is never more than nothing is left out.
+/// Rates between the points of the journal. A rate that is always zero is left out.
 pub fn rates(machine: &Machine, outcome: &Outcome, factor: u64) -> Vec<Rate> {
     let journal = &outcome.journal;
     let memory = |name, count: fn(&SocketCounts) -> u64| Rate {

@@ -1,5 +1,5 @@
-//! What a run on the model shows besides its result, for those who draw it: what happened when, rates over time, and which memory was
-//! used when. A run that is looked at comes to the same result.
+//! Data of a run on the model besides its result, for drawing: events with their times, rates over time, and accesses
+//! to memory over time. An observed run has the same result.
 
 mod heat;
 mod lanes;
@@ -21,13 +21,13 @@ use watch::{SeenPager, SeenProgram};
 pub struct Seen {
     /// How long the run was, all phases, ns.
     pub end_ns: u64,
-    /// What happened when.
+    /// Events with their times.
     pub lanes: Vec<Lane>,
     /// Rates over time.
     pub rates: Vec<Rate>,
     /// Memory over time.
     pub heat: Heat,
-    /// Whose memory threads waited for, where that is known.
+    /// Owners of the memory that threads waited for, where they are known.
     pub waits: Vec<Wait>,
     /// Which code threads waited in, where that is known.
     pub code: Vec<Wait>,
@@ -36,7 +36,7 @@ pub struct Seen {
 /// How long threads waited for a part of the memory, or in a part of the code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
-    /// What it is, from what it is a part of inwards.
+    /// Its name, from the outermost part inwards.
     pub of: Vec<String>,
     /// Time of all threads, ns.
     pub ns: u64,
@@ -51,7 +51,7 @@ impl Seen {
         factor: u64,
         eye: &Eye,
     ) -> Seen {
-        // Pictures show what ran, of a run in windows too.
+        // Pictures show the simulated part, of a run in windows too.
         let ran_ns = outcome.sampled.map_or(outcome.ns, |s| s.ran_ns);
         Seen {
             end_ns: ran_ns * factor,
@@ -65,7 +65,7 @@ impl Seen {
 
     /// Adds which code of a program threads waited in, as the model counted it.
     pub(crate) fn add_code(&mut self, outcome: &Outcome, program: &dyn Program, factor: u64) {
-        // Number 0 is what nothing is known of. Where there is nothing else, that says nothing.
+        // Number 0 stands for unknown code. If there is no other, there is nothing to show.
         if outcome.code.len() <= 1 {
             return;
         }
@@ -82,10 +82,10 @@ impl Seen {
     }
 }
 
-/// A run on the model that is looked at if somebody wants to see it. Owners are told apart where there are any.
+/// A run on the model, observed if the caller wants pictures. Waits are counted by owner where there are owners.
 ///
 /// # Errors
-/// What goes wrong on the model.
+/// Errors of the run on the model.
 pub fn run(
     machine: &Machine,
     pager: &mut dyn Pager,
@@ -117,7 +117,7 @@ pub fn run(
     run(&mut SeenPager::new(pager, eye), &mut seen, &options, watch)
 }
 
-/// Memory by the names that a program has for its ranges; what has none is number 0.
+/// Memory by the names that a program has for its ranges; unnamed memory is number 0.
 pub(crate) struct Named {
     names: Vec<String>,
     /// By first address: behind the last one, and the number.
@@ -136,7 +136,7 @@ impl Named {
         }
     }
 
-    /// What was waited for, as the model counted it.
+    /// Waits by owner, as the model counted them.
     pub(crate) fn waits(&self, counts: &[OwnerCounts], factor: u64) -> Vec<Wait> {
         let name = |number: usize| match number.checked_sub(1).and_then(|at| self.names.get(at)) {
             Some(name) => name.split('.').map(String::from).collect(),

@@ -1,5 +1,5 @@
-//! Who looks: a program whose accesses are counted, and a pager whose decisions are. Both do as ever. Where nobody looks, neither is
-//! there.
+//! Observers: a program whose accesses are counted, and a pager whose decisions are. Both behave as without
+//! observation, and an unobserved run has neither.
 
 use super::heat::{Grid, Heat};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use varve_access::{Daemons, Fault, Move, Op, OutOfFrames, Pager, Program, Region
 use varve_machine::model::ADDRESS_BITS;
 use varve_pages::Topology;
 
-/// What is shared by those who look at one run; nothing if nobody does.
+/// State that the observers of one run share; empty if the run is not observed.
 #[derive(Clone, Default)]
 pub struct Eye(Option<Arc<Mutex<Seeing>>>);
 
@@ -16,7 +16,7 @@ struct Seeing {
     /// First frame of each node, and whether it is fast.
     nodes: Vec<(u32, bool)>,
     page_bytes: u64,
-    /// The last time that the pager heard of, ns.
+    /// The time of the pager's last notification, ns.
     now: u64,
 }
 
@@ -30,7 +30,7 @@ impl Seeing {
 }
 
 impl Eye {
-    /// Looks at a run on such frames, if somebody wants to see it.
+    /// Observes a run on such frames, if that is wanted.
     pub fn new(wanted: bool, topology: &Topology) -> Eye {
         let seeing = || {
             let mut first = 0;
@@ -49,12 +49,12 @@ impl Eye {
         Eye(wanted.then(|| Arc::new(Mutex::new(seeing()))))
     }
 
-    /// Does anybody look?
+    /// Is the run observed?
     pub fn looks(&self) -> bool {
         self.0.is_some()
     }
 
-    /// What was seen of memory, by a time.
+    /// Accesses to memory and its places, until a time.
     pub fn heat(&self, end: u64, factor: u64) -> Heat {
         self.see(|seeing| {
             let fast = seeing.nodes.iter().filter(|(_, fast)| *fast).count();
@@ -75,7 +75,7 @@ impl Eye {
 /// A program whose accesses are counted, at the time at which the model asks for them: right before they run.
 pub struct SeenProgram<'a> {
     program: &'a mut dyn Program,
-    /// What addresses of it begin with.
+    /// Upper bits of its addresses.
     tag: u64,
     eye: Eye,
 }

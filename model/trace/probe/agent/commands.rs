@@ -5,7 +5,7 @@
 
 use super::jvm::{Handle, Jni};
 
-/// What runs commands. Both references live on, and every thread of the machine may use them.
+/// Runs commands. Both references stay valid, and every thread of the machine may use them.
 #[derive(Clone, Copy)]
 pub struct Commands {
     /// An object of the class with the method.
@@ -17,7 +17,7 @@ impl Commands {
     /// Finds the method.
     ///
     /// # Errors
-    /// What the machine lacks.
+    /// The class, method or memory that the machine lacks.
     pub fn find(jni: Jni) -> Result<Commands, &'static str> {
         const MISSING: &str =
             "its image has no module jdk.management (jlink --add-modules jdk.management)";
@@ -35,7 +35,7 @@ impl Commands {
         Ok(Commands { object, execute })
     }
 
-    /// What the machine says to a command.
+    /// Output of a command; `None` if it failed.
     pub fn ask(&self, jni: Jni, command: &str) -> Option<String> {
         let words = jni.string(command)?;
         let answer = jni.call(self.object, self.execute, &[words]);

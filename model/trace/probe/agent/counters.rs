@@ -8,16 +8,16 @@
 
 use core::sync::atomic::{AtomicI64, AtomicU8, Ordering::Relaxed};
 
-/// The counters; none if the machine was told to keep none (`-XX:-UsePerfData`).
+/// The counters; none if the machine keeps none (`-XX:-UsePerfData`).
 #[derive(Clone, Copy)]
 pub struct Counters {
     /// Collections of the young generation.
     young: &'static AtomicI64,
     /// Collections of everything.
     full: &'static AtomicI64,
-    /// What is reserved for metaspace, bytes.
+    /// Memory reserved for metaspace, bytes.
     metaspace: Option<&'static AtomicI64>,
-    /// What is known of allocation in generations with places of their own.
+    /// Counters of allocation, for generations with places of their own.
     pub allocation: Option<Allocation>,
 }
 
@@ -53,7 +53,7 @@ impl Counters {
         [self.young.load(Relaxed), self.full.load(Relaxed)]
     }
 
-    /// What is reserved for metaspace, bytes.
+    /// Memory reserved for metaspace, bytes.
     pub fn metaspace(&self) -> i64 {
         self.metaspace.map_or(0, |bytes| bytes.load(Relaxed))
     }
@@ -65,7 +65,7 @@ pub fn memory(maps: &str) -> Option<&'static [u8]> {
     let (start, end) = line.split_once(' ')?.0.split_once('-')?;
     let start = u64::from_str_radix(start, 16).ok()?;
     let bytes = u64::from_str_radix(end, 16).ok()?.checked_sub(start)?;
-    // SAFETY: mapped for reading as long as the machine lives; counters change in it, which only atomics look at.
+    // SAFETY: mapped for reading as long as the machine lives; counters change in it, which only atomics read.
     Some(unsafe { core::slice::from_raw_parts(start as *const u8, bytes as usize) })
 }
 
@@ -95,8 +95,9 @@ impl Allocation {
         bytes(self.old_capacity)
     }
 
-    /// Bytes born in a space of `eden` bytes until the collection that has just ended. It began when the space was full, or else
-    /// somebody asked for it: then it is what threads took for themselves, which misses large arrays.
+    /// Bytes born in a space of `eden` bytes until the collection that has just ended. A full space began it, or else
+    /// an explicit request: then the result is the size of the threads' allocation buffers, which large arrays do not
+    /// use.
     pub fn born(&self, eden: u64) -> u64 {
         let cause = self.cause.iter().map(|letter| letter.load(Relaxed));
         match cause.eq(CAUSE.iter().copied().chain([0])) {

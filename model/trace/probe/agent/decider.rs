@@ -1,5 +1,5 @@
-//! Asks where the old generation is to be, again and again, and moves it there. Who answers is outside of this process, at a socket:
-//! `-agentpath:AGENT=...;decide=SOCKET`.
+//! Asks again and again on which nodes the old generation is to be, and moves it there. The answers come from another
+//! process, at a socket: `-agentpath:AGENT=...;decide=SOCKET`.
 //!
 //! ```text
 //! agent    machine PID                                                    once
@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader, Result, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-/// The way to whoever decides; used by the agent's thread alone.
+/// The connection to the deciding process; used by the agent's thread alone.
 pub struct Decider {
     out: UnixStream,
     answers: BufReader<UnixStream>,
@@ -23,7 +23,7 @@ pub struct Decider {
 }
 
 impl Decider {
-    /// Nobody, if nobody is to be asked or answers: then all stays where it is.
+    /// `None` if no socket is given or no process listens there: then no memory moves.
     pub fn of(places: &Places) -> Option<Decider> {
         let mut out = UnixStream::connect(places.decide.as_ref()?).ok()?;
         writeln!(out, "machine {}", std::process::id()).ok()?;
@@ -35,11 +35,11 @@ impl Decider {
         })
     }
 
-    /// Tells how far the program has come, and moves the old generation if that is the answer. `old_end` are the bytes of it
-    /// that may be in use.
+    /// Reports the program's progress, and moves the old generation if the answer is a move. At most `old_bytes` bytes
+    /// of each of its ranges are in use.
     ///
     /// # Errors
-    /// Nobody listens any more.
+    /// The deciding process has closed the socket.
     pub fn step(&mut self, places: &Places, old_bytes: u64) -> Result<()> {
         let now = (progress(), reports::sums());
         if self.told == Some(now) {

@@ -1,6 +1,6 @@
-//! Where a HotSpot virtual machine has its heap, read from what its own diagnostic commands say.
+//! Where a HotSpot virtual machine has its heap, from the output of its own diagnostic commands.
 //!
-//! The commands' words differ between versions, so only what all have in common is looked for: a line with a generation's
+//! The output of the commands differs between versions, so only the common part is parsed: a line with a generation's
 //! name has its bounds in brackets, `[first, end of what is committed, end of what is reserved)`.
 
 use super::codes::{Collector, Use};
@@ -8,7 +8,7 @@ use super::codes::{Collector, Use};
 /// A range of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// What it is for.
+    /// Its use.
     pub what: Use,
     /// Its first address.
     pub start: u64,
@@ -37,13 +37,13 @@ fn bounds(line: &str) -> Option<(u64, u64, u64)> {
     Some((first, second, last))
 }
 
-/// What `GC.heap_info` says: the collector, and the ranges of its heap, the larger before those inside. A heap that has no
-/// bounds there (that of ZGC) has no range.
+/// Parses the output of `GC.heap_info`: the collector, and the ranges of its heap, the larger before those inside. A
+/// heap without bounds there (that of ZGC) has no range.
 pub fn heap(text: &str) -> (Collector, Vec<Range>) {
     let (mut collector, mut ranges) = (Collector::Other, Vec::new());
     for line in text.lines().map(str::trim_start) {
         let found = bounds(line);
-        // A generation's range is what is reserved for it; a space's what it has now.
+        // A generation's range is its reserved memory; a space's its current one.
         let range = |what| found.and_then(|(start, _, end)| Range::new(what, start, end));
         let starts = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
         if starts(&["def new generation", "DefNew"]) {
@@ -68,7 +68,7 @@ pub fn heap(text: &str) -> (Collector, Vec<Range>) {
     (collector, ranges)
 }
 
-/// What `Compiler.codecache` says: the code heaps, all that is reserved for them.
+/// Parses the output of `Compiler.codecache`: the code heaps, with all memory reserved for them.
 pub fn code(text: &str) -> Vec<Range> {
     let lines = text.lines().map(str::trim_start);
     let lines = lines.filter(|line| line.starts_with("bounds ["));
@@ -79,7 +79,7 @@ pub fn code(text: &str) -> Vec<Range> {
     lines.filter_map(range).collect()
 }
 
-/// What `VM.metaspace vslist` says: the nodes of both lists, as they are reserved.
+/// Parses the output of `VM.metaspace vslist`: the nodes of both lists, as they are reserved.
 pub fn metaspace(text: &str) -> Vec<Range> {
     let range = |line: &str| {
         let (base, rest) = line.split_once("base 0x")?.1.split_once(": reserved=")?;
@@ -116,7 +116,7 @@ pub fn archive(maps: &str) -> Vec<Range> {
     archived.filter_map(range).collect()
 }
 
-/// The heap of ZGC, from `/proc/self/maps`: what it has mapped of its file, and what it has reserved right behind. Without
+/// The heap of ZGC, from `/proc/self/maps`: the mapped parts of its file, and the reservation right behind. Without
 /// generations it maps its heap three times; then each is a range.
 pub fn z_heap(maps: &str) -> Vec<Range> {
     let mut ranges: Vec<Range> = Vec::new();

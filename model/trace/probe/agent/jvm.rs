@@ -77,7 +77,7 @@ pub const COLLECTION_FINISH: c_int = 82;
 pub const ALLOCATION_SAMPLE: c_int = 86;
 /// The table of callbacks begins with that of this event.
 const FIRST_EVENT: c_int = 50;
-/// As many as the table had in JDK 11: the sample of an allocation is the last one.
+/// Entries of the table in JDK 11: the sample of an allocation is the last one.
 const EVENTS: usize = 37;
 
 /// Capabilities, by their numbers among 128 bits.
@@ -134,7 +134,7 @@ impl Jvmti {
         call!(self.0, 141, (*const u64) -> c_int, (capabilities.as_ptr())) == 0
     }
 
-    /// Gives capabilities back, so that others may have them.
+    /// Relinquishes capabilities, so that others may have them.
     pub fn give_up(self, given: &[u32]) {
         let capabilities = set(given);
         // RelinquishCapabilities
@@ -153,7 +153,7 @@ impl Jvmti {
         asked.all(|(number, _)| self.notify_of(FIRST_EVENT + number as c_int, true))
     }
 
-    /// Whether an event is told of, on all threads. `false` if the machine refuses.
+    /// Enables an event on all threads, or disables it. `false` if the machine refuses.
     pub fn notify_of(self, event: c_int, told: bool) -> bool {
         // SetEventNotificationMode, which is variadic
         // SAFETY: types of the specification; null is for all threads.
@@ -169,7 +169,7 @@ impl Jvmti {
         call!(self.0, 155, (c_int) -> c_int, (bytes)) == 0
     }
 
-    /// The frames of the thread that asks, innermost first: as many as there is room for. Gives their number.
+    /// The frames of the current thread, innermost first, at most `room.len()`. Returns their number.
     pub fn stack(self, room: &mut [Frame]) -> usize {
         let mut count: c_int = 0;
         // GetStackTrace: null is the current thread
@@ -225,7 +225,7 @@ impl Jvmti {
         if error != 0 || table.is_null() {
             return Vec::new();
         }
-        // SAFETY: as many entries as stated, ours until they are given back.
+        // SAFETY: as many entries as stated, ours until they are freed.
         let lines = unsafe { core::slice::from_raw_parts(table, count.max(0) as usize) }.to_vec();
         self.give_back(table.cast());
         lines
@@ -236,7 +236,7 @@ impl Jvmti {
         if error != 0 || text.is_null() {
             return None;
         }
-        // SAFETY: the machine gives a string that ends in a zero byte, which is ours until it is given back.
+        // SAFETY: the machine gives a string that ends in a zero byte, which is ours until it is freed.
         let owned = unsafe { CStr::from_ptr(text) }
             .to_string_lossy()
             .into_owned();
@@ -268,7 +268,7 @@ impl Jvmti {
         call!(self.0, 33, (Handle) -> c_int, (monitor));
     }
 
-    /// Waits until somebody notifies, or for so many ms; the thread is in the monitor.
+    /// Waits for a notification, or for `ms` ms; the thread is in the monitor.
     pub fn wait(self, monitor: Handle, ms: i64) {
         // RawMonitorWait
         call!(self.0, 34, (Handle, i64) -> c_int, (monitor, ms));
@@ -368,7 +368,7 @@ impl Jni {
         self.unless_thrown(weak)
     }
 
-    /// Gives back a weak reference.
+    /// Deletes a weak reference.
     pub fn forget_weak(self, weak: Handle) {
         // DeleteWeakGlobalRef
         call!(self.0, 227, (Handle) -> (), (weak));
@@ -395,7 +395,7 @@ impl Jni {
         if chars.is_null() {
             return None;
         }
-        // SAFETY: a string that ends in a zero byte, until it is given back.
+        // SAFETY: a string that ends in a zero byte, until it is freed.
         let text = unsafe { CStr::from_ptr(chars) }
             .to_string_lossy()
             .into_owned();
@@ -404,7 +404,7 @@ impl Jni {
         Some(text)
     }
 
-    /// Gives back a reference of this call.
+    /// Deletes a reference of this call.
     pub fn forget(self, object: Handle) {
         // DeleteLocalRef
         call!(self.0, 23, (Handle) -> (), (object));

@@ -1,15 +1,16 @@
-//! An agent inside a Java virtual machine (JVMTI, given by `-agentpath`): tells where the heap's generations, metaspace and
-//! compiled code are, each change of that, and when the program stands still for a collection.
+//! An agent inside a Java virtual machine (JVMTI, given by `-agentpath`). It reports where the heap's generations,
+//! metaspace and compiled code are, each change of these places, and each pause of the program for a collection.
 //!
 //! ```text
 //! machine has started     asks it by its own diagnostic commands, before the program's first class
 //! a collection begins     a mark, by the machine's own thread
-//! a collection ends       a mark with what was collected, from the machine's counters; wakes the agent's thread
-//! the agent's thread      asks again, since the machine's thread may not, and tells what has changed
+//! a collection ends       a mark with the kind of collection, from the machine's counters; wakes the agent's thread
+//! the agent's thread      asks again, since the machine's thread may not, and reports changes
 //! ```
 //!
-//! Where memory is to be on nodes of this machine, it also binds what it finds (`place.rs`), and writes at the end where it was. Where
-//! somebody decides again and again, it tells how far the program has come, and moves the old generation (`decider.rs`).
+//! Where memory is to be on nodes of this machine, it also binds the ranges that it finds (`place.rs`), and at the end
+//! writes where they were. With a deciding process it also reports the program's progress, and moves the old generation
+//! (`decider.rs`).
 
 #[allow(
     dead_code,
@@ -50,16 +51,16 @@ unsafe extern "C" {
     fn _exit(code: c_int) -> !;
 }
 
-/// Says something to whoever traces the process.
+/// Reports something to the process that traces this one.
 fn tell(call: i64, words: [u64; 3]) {
     // SAFETY: the kernel does not know such numbers.
     unsafe { syscall(call, words[0], words[1], words[2]) };
 }
 
-/// What the agent knows of its machine.
+/// The agent's state of its machine.
 struct Agent {
     jvmti: Jvmti,
-    /// What the agent's thread waits at.
+    /// Monitor that the agent's thread waits at.
     monitor: Handle,
     counters: Option<Counters>,
     collector: Collector,
@@ -75,11 +76,11 @@ unsafe impl Sync for Agent {}
 
 static JVMTI: OnceLock<SendTable> = OnceLock::new();
 static AGENT: OnceLock<Agent> = OnceLock::new();
-/// What was told last.
+/// Ranges reported last.
 static TOLD: Mutex<Vec<Range>> = Mutex::new(Vec::new());
-/// A collection has ended since the agent's thread has looked.
+/// A collection has ended since the agent's thread last scanned the heap.
 static COLLECTED: AtomicBool = AtomicBool::new(false);
-/// Collections that were told of.
+/// Reported collections.
 static COUNTED: [AtomicI64; 2] = [const { AtomicI64::new(0) }; 2];
 /// When the agent was loaded.
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -90,7 +91,7 @@ static PAUSED: AtomicU64 = AtomicU64::new(0);
 static LONGEST: AtomicU64 = AtomicU64::new(0);
 /// Ranges that could not be bound, and why the last one could not.
 static REFUSED: Mutex<(u32, String)> = Mutex::new((0, String::new()));
-/// What was reserved for metaspace when the agent looked.
+/// Memory reserved for metaspace when the agent last asked, bytes.
 static METASPACE: AtomicI64 = AtomicI64::new(0);
 
 struct SendTable(Jvmti);
@@ -99,7 +100,7 @@ unsafe impl Send for SendTable {}
 // SAFETY: as above.
 unsafe impl Sync for SendTable {}
 
-/// How long the agent's thread waits for a collection, ms, before it looks whether metaspace has grown.
+/// How long the agent's thread waits for a collection, ms, before it checks whether metaspace has grown.
 const LOOK_EVERY_MS: i64 = 1000;
 
 fn say(line: &str) {
@@ -139,7 +140,7 @@ pub unsafe extern "C" fn Agent_OnLoad(
     }
     let _ = JVMTI.set(SendTable(jvmti));
     if !jvmti.listen(&callbacks) {
-        say("this Java virtual machine tells no agent of its collections; its heap is not known");
+        say("this Java virtual machine notifies no agent of its collections; its heap is not known");
     }
     0
 }
@@ -209,7 +210,7 @@ fn start(jni: Jni) -> Result<(), &'static str> {
     let counts = agent.collector.has_generations() || agent.collector == Collector::G1;
     if agent.counters.is_none() && counts {
         say(
-            "this Java virtual machine keeps no counters (-XX:-UsePerfData), by which minor and full collections are told apart",
+            "this Java virtual machine keeps no counters (-XX:-UsePerfData), which distinguish minor from full collections",
         );
     }
     agent.look(jni, true);
@@ -233,7 +234,7 @@ impl Agent {
         counters.allocation
     }
 
-    /// Looks where everything is, and tells what was somewhere else when it was told last.
+    /// Finds the place of everything, and reports each range that has changed since the last report.
     fn look(&self, jni: Jni, first: bool) {
         let mut ranges = Vec::new();
         let reserved = self.counters.map_or(0, |counters| counters.metaspace());
@@ -259,7 +260,7 @@ impl Agent {
         }
         let Ok(mut told) = TOLD.lock() else { return };
         let young = |range: &Range| matches!(range.what, Use::Young | Use::Eden | Use::Survivor);
-        // Spaces lie inside their generation: if one has moved, all are told of.
+        // Spaces lie inside their generation: if one has moved, all are reported.
         let moved = ranges
             .iter()
             .any(|range| young(range) && !told.contains(range));
@@ -346,7 +347,7 @@ extern "C" fn on_resume(_: Table) {
     agent.jvmti.exit(agent.monitor);
 }
 
-/// The machine is about to end: a line of JSON says what it was, and where its memory is.
+/// The machine is about to end: writes a line of JSON with its version and the places of its memory.
 extern "C" fn on_end(_: Table, _: Table) {
     let (Some(agent), Some(places)) = (AGENT.get(), place::places()) else {
         return;
@@ -394,6 +395,6 @@ extern "C" fn on_end(_: Table, _: Table) {
         .append(true)
         .create(true)
         .open(file);
-    // Whoever asked for the report sees that it is missing.
+    // The reader of the report finds out that it is missing.
     let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
 }

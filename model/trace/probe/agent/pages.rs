@@ -19,7 +19,7 @@ pub const PAGE: u64 = 4096;
 
 /// Nodes that a set has room for.
 const NODES: usize = 1024;
-/// Pages of a range that are looked at, at most.
+/// Limit of the pages of a range that are scanned.
 const LOOKED_AT: u64 = 1 << 20;
 /// Pages that the kernel is asked about at a time: a multiple of a large page's 512.
 const BATCH: u64 = 4096;
@@ -33,7 +33,7 @@ pub struct Nodes([u64; NODES / 64]);
 impl Nodes {
     pub const NONE: Nodes = Nodes([0; NODES / 64]);
 
-    /// Nodes such as `0+2`; what is none is left out.
+    /// Nodes such as `0+2`; a part that is no node is left out.
     pub fn parse(text: &str) -> Nodes {
         let mut nodes = Nodes::NONE;
         let numbers = text.split('+').filter_map(|node| node.parse().ok());
@@ -58,7 +58,8 @@ impl Nodes {
         let mode = if one { PREFERRED } else { PREFERRED_MANY };
         let first = start / PAGE * PAGE;
         let bytes = (start + bytes).next_multiple_of(PAGE) - first;
-        // SAFETY: the call changes where pages are and no byte of them; the kernel looks at one bit less than it is told of.
+        // SAFETY: the call changes where pages are and no byte of them; the kernel reads one bit less than the given
+        // number.
         let result = unsafe {
             syscall(
                 SYS_MBIND,
@@ -94,11 +95,11 @@ fn move_pages(pages: &[u64], to: Option<&[c_int]>) -> Option<Vec<c_int>> {
             MOVE,
         )
     };
-    // More than 0: so many were not moved.
+    // More than 0: the number of pages that were not moved.
     (asked >= 0).then_some(status)
 }
 
-/// Bytes of a range that are in memory, by node, as the kernel says. Of a very large one some pages stand for all.
+/// Bytes of a range that are in memory, by node, from the kernel. Of a very large one some pages stand for all.
 pub fn positions(range: &Range) -> BTreeMap<i32, u64> {
     let mut found = BTreeMap::new();
     let first = range.start.next_multiple_of(PAGE);
@@ -122,7 +123,7 @@ pub fn positions(range: &Range) -> BTreeMap<i32, u64> {
     }
 }
 
-/// What a move has done.
+/// Result of a move.
 #[derive(Clone, Copy, Default)]
 pub struct Moved {
     /// Bytes that are where they were to go, and were not before.
@@ -131,8 +132,8 @@ pub struct Moved {
     pub elsewhere: u64,
 }
 
-/// Moves what is in memory of a range to some nodes, while the program runs. Nothing is asked about large pages: a page of one moves
-/// all of it. Several nodes get their parts by turns, as long as they have room.
+/// Moves the pages of a range that are in memory to some nodes, while the program runs. Large pages need no check: a
+/// page of one moves all of it. Several nodes get their parts by turns, as long as they have room.
 pub fn move_to(start: u64, end: u64, nodes: &Nodes, moved: &mut Moved) {
     let nodes = nodes.list();
     let mut is_full = nodes.is_empty();
@@ -157,8 +158,8 @@ pub fn move_to(start: u64, end: u64, nodes: &Nodes, moved: &mut Moved) {
             if !keep_others(&mut pages, &nodes) {
                 return;
             }
-            // The kernel ends at the first page that it finds no room for; what it did until then may have made some. If not, other
-            // nodes may have room for the rest.
+            // The kernel ends at the first page that it finds no room for; its moves until then may have made some. If
+            // not, other nodes may have room for the rest.
             if let Some(full) = pages.first().map(to)
                 && pages.len() == before
             {

@@ -1,8 +1,8 @@
-//! Puts the memory of a virtual machine on nodes, where the agent was told to: `-agentpath:AGENT=young=0;old=1;report=FILE`.
+//! Puts the memory of a virtual machine on the nodes of its options: `-agentpath:AGENT=young=0;old=1;report=FILE`.
 //!
-//! A range is bound as it is reserved, and what is there is moved. A heap that grows maps its new part over what it had reserved,
-//! which the kernel takes for new memory without a policy. So the agent is preloaded too, and interposes the mapping call: what is
-//! mapped inside of a bound range is bound before anybody can touch it.
+//! A range is bound as it is reserved, and the pages in it are moved. A heap that grows maps its new part over its
+//! reservation, which the kernel takes for new memory without a policy. So the agent is preloaded too, and interposes
+//! the mapping call: a mapping inside a bound range is bound before any thread can touch it.
 
 use super::codes::Use;
 use super::heap::Range;
@@ -27,7 +27,7 @@ pub struct Places {
     nodes: [Mutex<Nodes>; Use::ALL.len()],
     /// The file of the report.
     pub report: Option<String>,
-    /// The socket of whoever decides where the old generation is.
+    /// The socket of the process that decides where the old generation is.
     pub decide: Option<String>,
     /// A machine whose generations cannot be placed does not run.
     pub must: bool,
@@ -43,7 +43,7 @@ struct Bound {
     what: Use,
 }
 
-/// No memory is asked for while it is locked: whoever asks might map some.
+/// No memory may be allocated while it is locked: the allocator might map some.
 static BOUND: Mutex<([Option<Bound>; MOST], usize)> = Mutex::new(([None; MOST], 0));
 
 /// The places, if any were given.
@@ -51,7 +51,7 @@ pub fn places() -> Option<&'static Places> {
     PLACES.get()
 }
 
-/// Reads what the agent was given.
+/// Reads the agent's options.
 pub fn begin(options: &str) {
     let mut places = Places {
         nodes: [const { Mutex::new(Nodes::NONE) }; Use::ALL.len()],
@@ -94,16 +94,16 @@ impl Places {
         !self.of(Use::Old).is_empty() && self.of(Use::Heap).is_empty()
     }
 
-    /// From now on the old generation is on these nodes: what comes is bound, and what is there moves. Of each of its ranges at most
-    /// `bytes` are in memory.
+    /// From now on the old generation is on these nodes: new memory is bound, and existing pages move. Of each of its
+    /// ranges at most `bytes` are in memory.
     pub fn move_old(&self, nodes: Nodes, bytes: u64) -> Moved {
         *self.lock(Use::Old) = nodes;
         let bound = *BOUND.lock().unwrap_or_else(PoisonError::into_inner);
         let mut moved = Moved::default();
         let old = bound.0.iter().take(bound.1).flatten();
         for range in old.filter(|range| range.what == Use::Old) {
-            // The policy of the whole range changes at once, so that the kernel splits neither it nor a large page in it. What
-            // cannot be bound is seen in what is elsewhere.
+            // The policy of the whole range changes at once, so that the kernel splits neither it nor a large page in
+            // it. Pages that cannot be bound show in the count of those elsewhere.
             let _ = nodes.prefer(range.start, range.end - range.start, 0);
             let end = range.end.min(range.start.saturating_add(bytes));
             move_to(range.start, end, &nodes, &mut moved);
@@ -111,7 +111,7 @@ impl Places {
         moved
     }
 
-    /// Binds a range, and moves what is there.
+    /// Binds a range, and moves its pages.
     pub fn bind(&self, range: &Range) -> Result<(), std::io::Error> {
         let nodes = self.of(range.what);
         if nodes.is_empty() {
@@ -137,7 +137,7 @@ impl Places {
     }
 }
 
-/// Something was mapped: what of it is in a bound range is bound.
+/// Memory was mapped: binds the part of it that is in a bound range.
 fn mapped(start: u64, bytes: u64) {
     let Some(places) = PLACES.get() else { return };
     let end = start + bytes;
@@ -145,7 +145,7 @@ fn mapped(start: u64, bytes: u64) {
     for range in bound.0.iter().take(bound.1).flatten() {
         let (from, to) = (range.start.max(start), range.end.min(end));
         if from < to {
-            // What cannot be bound is seen in the report.
+            // The report shows pages that could not be bound.
             let _ = places.of(range.what).prefer(from, to - from, 0);
         }
     }

@@ -1,8 +1,9 @@
-//! How far the program has come: what it allocated, and for how long it ran.
+//! How far the program has come: its allocation, and for how long it ran.
 //!
-//! Known when a collection has ended. With generations that have places of their own, a collection begins when the space of new
-//! objects is full; then that space is what was allocated since the last one. Objects that went straight to the old generation
-//! are added where the machine's counters tell of them between collections (JDK 17 does, JDK 25 does not).
+//! Known when a collection has ended. With generations that have places of their own, a collection begins when the
+//! space of new objects is full; then that space is what was allocated since the last one. Objects that went straight
+//! to the old generation are added if the machine's counters change between collections (those of JDK 17 do, those of
+//! JDK 25 do not).
 
 use super::counters::Allocation;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What the program itself reports of its intervals, through `varve.Varve` of `programs/api`: in a file that both have mapped.
+//! Intervals that the program itself reports, through `varve.Varve` of `programs/api`: in a file that both have mapped.
 //!
 //! ```text
 //! three words of 8 bytes:   intervals that were begun to be written   their time, ns   intervals that were written
@@ -47,7 +47,7 @@ fn map(path: &str) -> Option<&'static [AtomicU64; 3]> {
             0 as c_long,
         )
     };
-    // SAFETY: mapped as long as the process lives, and aligned to a page; what changes in it only atomics look at.
+    // SAFETY: mapped as long as the process lives, and aligned to a page; only atomics read the changing words.
     (at > 0).then(|| unsafe { &*(at as *const [AtomicU64; 3]) })
 }
 

@@ -10,7 +10,7 @@ pub enum Block {}
 /// An instruction of a block; QEMU's.
 pub enum Insn {}
 
-/// What QEMU says about itself when it loads the plugin.
+/// QEMU's description of itself when it loads the plugin.
 #[repr(C)]
 pub struct Info {
     pub target: *const c_char,

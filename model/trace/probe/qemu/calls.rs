@@ -48,7 +48,7 @@ pub extern "C" fn on_call(
         }
         CALL_MACHINE => shared().put(slot, EVENT_MACHINE, &[a, b]),
         CALL_HEAP_RANGE => shared().put(slot, EVENT_HEAP_RANGE, &[b, c, a]),
-        // a pause of which nothing is heard is none, and one that is half heard is whole or none
+        // a pause that begins in quiet is not recorded; if its begin was recorded, so is its end
         CALL_PAUSE if !is_quiet() => {
             PAUSE_TOLD.store(true, SeqCst);
             shared().put(slot, EVENT_PAUSE, &[]);
@@ -74,23 +74,23 @@ pub extern "C" fn on_call(
 
 /// Memory can be read.
 const PROT_READ: u64 = 1;
-/// A mapping takes the place of what is there.
+/// A mapping replaces those in its place.
 const MAP_FIXED: u64 = 0x10;
 
-/// A pause was told, and its end was not yet.
+/// The beginning of a pause was reported, and its end was not yet.
 static PAUSE_TOLD: AtomicBool = AtomicBool::new(false);
 
-/// Where a program that is recorded between marks looks for a file: accesses are recorded from the first one on, up to the second. In
-/// every language that is one call, and where nobody records there is no such file.
+/// A program marks the part to record by checking for files: accesses are recorded from the first file on, up to the
+/// second. In every language that is one call, and outside of a recording there is no such file.
 const BEGIN: &[u8] = b"/varve/record/begin\0";
 const END: &[u8] = b"/varve/record/end\0";
 
-/// A thread of the program looks whether there is a file. If that is a mark, it holds for this thread at once.
+/// A thread of the program checks whether a file exists. If that is a mark, it holds for this thread at once.
 fn mark(number: c_uint, path: u64) {
     let mut begin = [0; BEGIN.len()];
     let got = follow::guest(path, &mut begin);
     let quiet = &shared().header().quiet;
-    // the shorter one may be at the end of what can be read
+    // the shorter one may be at the end of readable memory
     if begin[..got].starts_with(END) {
         quiet.store(1, Release);
     } else if got == begin.len() && begin == *BEGIN {
@@ -101,7 +101,7 @@ fn mark(number: c_uint, path: u64) {
 
 pub extern "C" fn on_return(_: Id, number: c_uint, call: i64, result: i64) {
     if matches!(call, CLONE | FORK | VFORK | CLONE3) {
-        // a child that nobody follows stays so, and so do its children
+        // a child that is not followed stays so, and so do its children
         if result == 0 && !is_deaf(number) && follow::is_child() {
             begin_child(number);
         }
@@ -185,7 +185,7 @@ fn write_stack(shared: &Shared, start: u64, bytes: u64) {
     shared.add_modules(line.as_bytes());
 }
 
-/// The stack that this address is in, when nobody has told of it: that of the first thread. Gives its range.
+/// The stack that this address is in, if no other call has reported it: that of the first thread. Returns its range.
 pub fn write_stack_at(shared: &Shared, address: u64) -> Option<(u64, u64)> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let range = |line: &str| {

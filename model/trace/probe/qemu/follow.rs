@@ -57,7 +57,8 @@ pub fn is_child() -> bool {
     PID.swap(now, Relaxed) != now
 }
 
-/// Bytes of the guest's memory, as many as can be read. Its addresses are ours, which is checked when a program begins.
+/// Reads at most `into.len()` bytes of the guest's memory, fewer where it is not readable. Its addresses are ours,
+/// which is checked when a program begins.
 pub fn guest(at: u64, into: &mut [u8]) -> usize {
     #[repr(C)]
     struct Range {
@@ -82,7 +83,7 @@ pub fn guest(at: u64, into: &mut [u8]) -> usize {
         start: at as *mut u8,
         bytes: into.len(),
     };
-    // SAFETY: the kernel writes into `into` only, and refuses what cannot be read.
+    // SAFETY: the kernel writes into `into` only, and refuses unreadable memory.
     let got = unsafe { process_vm_readv(std::process::id() as c_int, &to, 1, &from, 1, 0) };
     usize::try_from(got).unwrap_or(0)
 }
@@ -134,7 +135,7 @@ fn texts(at: u64) -> Option<Vec<CString>> {
     Some(all)
 }
 
-/// What an exec starts.
+/// The program that an exec starts.
 enum Found {
     /// A program that QEMU runs, with the words that come before the second of the program's own.
     Program(PathBuf, Vec<CString>),
@@ -144,7 +145,7 @@ enum Found {
     Other,
 }
 
-/// Looks through scripts to the program behind a path.
+/// Follows scripts to the program behind a path.
 fn find(path: &Path) -> Found {
     let mut words: Vec<CString> = Vec::new();
     let mut program = path.to_path_buf();
@@ -218,7 +219,7 @@ pub fn exec_at(slot: usize, folder: i32, path: u64, args: u64, environment: u64,
     let path = Path::new(std::ffi::OsStr::from_bytes(path.as_bytes()));
     let opened = PathBuf::from(format!("/proc/self/fd/{folder}"));
     if path.as_os_str().is_empty() && flags & NO_PATH != 0 {
-        // the link is gone after exec, what it names is not
+        // the link is gone after exec, its target is not
         let file = std::fs::read_link(&opened).unwrap_or(opened);
         start(slot, &file, args, environment);
     } else if folder == CURRENT || path.is_absolute() {

@@ -36,7 +36,7 @@ pub static qemu_plugin_version: c_int = 1;
 /// QEMU numbers threads from 0 and reuses the numbers of the newest ones.
 const VCPUS: usize = 1024;
 
-/// What the plugin knows about one thread of the guest, besides its slot.
+/// The plugin's state of one thread of the guest, besides its slot.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Vcpu {
@@ -50,13 +50,13 @@ struct Vcpu {
     known: bool,
     number: usize,
     args: [u64; 6],
-    /// Instructions while it was unheard, which nobody else knows of yet.
+    /// Instructions while it was unheard, not yet added to the shared count.
     skipped: u64,
-    /// What it touched meanwhile; null until there is something.
+    /// Lines that it touched meanwhile; null until there is one.
     lines: *mut Lines,
 }
 
-/// As many instructions of a thread are told at once.
+/// Instructions of a thread that are reported at a time.
 const SKIPPED: u64 = 1 << 14;
 
 /// Where threads that are not recorded write: the same run, over and over.
@@ -94,12 +94,12 @@ static mut SHARED: Shared = Shared { base: null_mut() };
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// Nothing is recorded any more: a forked child found no place.
 static DEAF_FOREVER: AtomicBool = AtomicBool::new(false);
-/// The process was another program before; its first thread says so.
+/// The process was another program before; its first thread reports that.
 static REPLACED: AtomicBool = AtomicBool::new(false);
 static MODULES_WRITTEN: AtomicBool = AtomicBool::new(false);
 /// Words of QEMU's command line before the program; 0 when other programs are not to be followed.
 static WORDS: AtomicU32 = AtomicU32::new(0);
-/// The program says when it is recorded.
+/// The program marks when it is recorded.
 static MARKED: AtomicBool = AtomicBool::new(false);
 /// Parts of the run may be left out.
 static PARTS: AtomicBool = AtomicBool::new(false);
@@ -164,8 +164,8 @@ fn is_quiet_for(number: c_uint) -> bool {
     shared().is_quiet(unsafe { (*vcpu(number)).number })
 }
 
-/// A thread whose events are recorded is heard, or not, as the program has said last. Threads come here when their next run
-/// begins, or at their next system call.
+/// Starts or stops recording the accesses of a thread with recorded events, if it has become quiet or the quiet has ended
+/// for it. Threads come here when their next run begins, or at their next system call.
 fn settle(number: c_uint) {
     if is_deaf(number) {
         return;
@@ -196,7 +196,8 @@ fn settle(number: c_uint) {
     }
 }
 
-/// A thread that is unheard begins a run at a site by touching an address. `false` when it is heard from here on.
+/// A thread whose accesses are not recorded begins a run at a site by touching an address. `false` when they are
+/// recorded from here on.
 #[inline(always)]
 fn unheard(number: c_uint, site: u64, address: u64, store: bool) -> bool {
     if !is_quiet() {
@@ -223,7 +224,7 @@ fn unheard(number: c_uint, site: u64, address: u64, store: bool) -> bool {
 /// A thread that is unheard touches an address.
 #[inline(never)]
 fn touch(number: c_uint, address: u64, store: bool) {
-    // SAFETY: the entry is in the table, and its thread's; what it points to is never freed, and nobody else's.
+    // SAFETY: the entry is in the table, and its thread's; the lines are never freed, and only this thread uses them.
     unsafe {
         let vcpu = vcpu(number);
         if (*vcpu).lines.is_null() {
@@ -295,8 +296,8 @@ fn tell_skipped(number: c_uint) {
 
 fn rewind_deaf() {
     // SAFETY: threads that are not recorded may race here. Whatever they store, the cursor stays inside NOWHERE: every
-    // run begins with a comparison with the limit, which is before its start and never moves, so that it comes here, and the
-    // room behind it is enough for a run of every thread. The two words before the start may be looked at.
+    // run begins with a comparison with the limit, which is before its start and never moves, so that it comes here,
+    // and the room behind it is enough for a run of every thread. The two words before the start may be read.
     unsafe {
         DEAF.start = addr_of_mut!(NOWHERE).cast::<u64>().add(2);
         DEAF.cursor = DEAF.start;
@@ -339,8 +340,8 @@ fn chunk_full(number: c_uint, site: u64) {
 const LOADS: u32 = 1 << 16;
 const STORES: u32 = 1 << 17;
 
-// What QEMU is to call for the first access of a run, and for its other leaders. Where all of a run is recorded, they do not
-// ask whether this is a part of it that is (`PARTS`).
+// Callbacks of QEMU for the first access of a run, and for its other leaders. If all of a run is recorded, they do not
+// ask whether this is a recorded part of it (`PARTS`).
 //
 // The data of the first is the head of the run but for the instructions before it. Vectors have their bytes above.
 
@@ -420,7 +421,7 @@ fn next<const PARTS: bool>(number: c_uint, info: u32, addr: u64) {
 /// The head of a run has room for fewer instructions.
 const MOST_PENDING: u64 = 1 << 16;
 
-/// The thread has run so many blocks without an access that they do not fit into the head of a run.
+/// The thread has run more blocks without an access than the head of a run can count.
 #[cold]
 #[inline(never)]
 fn tell_pending(number: c_uint) {
@@ -465,7 +466,7 @@ extern "C" fn on_next_of<const PARTS: bool, const WHICH: u32>(
     }
 }
 
-/// Is this the first piece of a vector access? QEMU makes as many as it likes.
+/// Is this the first piece of a vector access? QEMU splits it into any number of pieces.
 #[inline(always)]
 unsafe fn first_piece(slot: *mut Slot, info: u32, addr: u64, data: u64) -> bool {
     // SAFETY: the slot is this thread's.
@@ -511,7 +512,7 @@ extern "C" fn on_single(number: c_uint, info: u32, addr: u64, site: *mut c_void)
     // SAFETY: the slot is this thread's and has room for a run.
     unsafe {
         let mut slot = *slot(number);
-        // what belongs to one instruction stays in one chunk, where the recorder puts it together
+        // the accesses of one instruction stay in one chunk, where the recorder puts them together
         let over = (*slot).cursor.offset_from((*slot).limit);
         let same = over > 0
             && over < MARGIN as isize / 2
@@ -523,7 +524,7 @@ extern "C" fn on_single(number: c_uint, info: u32, addr: u64, site: *mut c_void)
             tell_pending(number);
         }
         if slot == addr_of_mut!(DEAF) {
-            // what follows in the same instruction is not counted again
+            // later accesses of the same instruction are not counted again
             (*slot).cursor = (*slot).start.add(2);
             (*slot).start.write(site as u64);
             return touch(number, addr, info & STORES != 0);
@@ -597,7 +598,7 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
         }
         let mut accesses = false;
         let mut asked = Vec::with_capacity(count);
-        // where the run that goes on now begins, and where what it counts does
+        // where the current run begins, and where its count does
         let (mut begins, mut counted) = (None, 0);
         for index in 0..count {
             let insn = qemu_plugin_tb_get_insn(block, index);
@@ -607,8 +608,8 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
             );
             let pc = qemu_plugin_insn_vaddr(insn);
             let mut shape = decode::decode(bytes);
-            // QEMU 7.2 ends a block before an instruction that goes on in the next page, but still lists what it has read
-            // of it: such a one must not be believed in before it runs
+            // QEMU 7.2 ends a block before an instruction that continues in the next page, but still lists the bytes
+            // that it has read: such an instruction must not be trusted before it runs
             if index + 1 == count && pc & 0xfff > 0x1000 - decode::LONGEST_INSTRUCTION {
                 shape = shape.unknown();
             }
@@ -682,7 +683,7 @@ fn leaders<'a>(accesses: impl Iterator<Item = &'a SiteAccess>) -> usize {
     seen
 }
 
-/// Notes how many instructions a run stands for that begins at a site.
+/// Records how many instructions a run stands for that begins at a site.
 fn lengthen(site: usize, instructions: usize) {
     // SAFETY: the site is in the table; its block is not translated by two threads, and does not run yet.
     unsafe { *addr_of_mut!(LENGTHS).cast::<u16>().add(site % SITES) = instructions as u16 };
@@ -741,7 +742,7 @@ fn begin_thread(number: c_uint) {
     let Some(taken) = shared().take_slot() else {
         return make_deaf(number);
     };
-    // SAFETY: the entry is nobody's but ours.
+    // SAFETY: only this thread uses the entry.
     unsafe {
         (*vcpu(number)).number = taken;
         let slot_of = shared().slot(taken);
@@ -857,7 +858,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     ASK_ALL.store(value(b"ask=all").is_some(), Relaxed);
     MARKED.store(value(b"marked=yes").is_some(), Relaxed);
     PARTS.store(value(b"parts=yes").is_some(), Relaxed);
-    // SAFETY: no callback is registered yet, so nobody reads it.
+    // SAFETY: no callback is registered yet, so no thread reads it.
     unsafe { SHARED = shared };
     rewind_deaf();
     (0..VCPUS).for_each(|number| make_deaf(number as c_uint));

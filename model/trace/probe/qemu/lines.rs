@@ -1,11 +1,11 @@
-//! Lines that a thread touches while it is not recorded, so that caches are as they would be when it is recorded again. A small
-//! direct-mapped filter takes out what is touched over and over; of the rest, the latest are kept.
+//! Lines that a thread touches while it is not recorded, so that caches are as they would be when it is recorded again.
+//! A small direct-mapped filter drops lines that are touched over and over; of the others, the latest are kept.
 
 use crate::ring::{EVENT_TOUCHED, Shared};
 
 /// Lines of the filter: fewer than a second level holds.
 const FILTER: usize = 4096;
-/// Lines that are kept: as many as 128 MiB of a last level. Older ones have been pushed out of most.
+/// Lines that are kept: 128 MiB of a last level. Most caches have evicted older ones.
 const KEPT: usize = 1 << 21;
 /// Words of an event.
 const WORDS: usize = 48;
@@ -14,7 +14,7 @@ const WORDS: usize = 48;
 pub struct Lines {
     filter: [u64; FILTER],
     kept: [u64; KEPT],
-    /// Lines that came since they were told last.
+    /// Lines since the last report.
     count: usize,
 }
 
@@ -30,7 +30,7 @@ impl Lines {
     pub fn note(&mut self, address: u64, store: bool) {
         let line = address & !63 | u64::from(store);
         let entry = &mut self.filter[(address >> 6) as usize % FILTER];
-        // a line that was stored to is not told again when it is read
+        // a line that was stored to is not reported again when it is read
         if *entry == line || *entry == line | 1 {
             return;
         }
@@ -39,7 +39,7 @@ impl Lines {
         self.count += 1;
     }
 
-    /// The thread is recorded again in this slot: tells what it touched meanwhile, the oldest first.
+    /// The thread is recorded again in this slot: reports the lines that it touched meanwhile, the oldest first.
     pub fn tell(&mut self, shared: Shared, slot: usize) {
         let mut at = self.count.saturating_sub(KEPT);
         while at < self.count {

@@ -12,7 +12,7 @@ struct Value {
     offset: i64,
 }
 
-/// What two addresses at a fixed distance from each other have in common.
+/// The common part of two addresses at a fixed distance from each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Group {
     base: u32,
@@ -58,7 +58,7 @@ impl Plan {
         }
     }
 
-    /// What the site of the next instruction, at `pc` and of `length` bytes, says about its accesses.
+    /// The accesses of the site of the next instruction, at `pc` and of `length` bytes.
     pub fn next(&mut self, insn: &Insn, pc: u64, length: usize) -> [SiteAccess; 2] {
         let mut sites = [SiteAccess::default(); 2];
         if insn.unknown || self.ask_all {
@@ -104,7 +104,7 @@ impl Plan {
             }
         }
         let source = if self.leaders.is_empty() { FIRST } else { NEXT };
-        // an address of 32 bits wraps, so it leads nobody: its group is one that nothing else has
+        // an address of 32 bits wraps, so it leads no group: its own is one that no other access has
         let group = if access.place.narrow || access.place.relative {
             self.alone()
         } else {

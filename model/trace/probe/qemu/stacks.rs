@@ -1,4 +1,5 @@
-//! Who asked for memory: the guest's stack, walked by tables that the recorder makes of each file when it is first met.
+//! Callers of allocations: the guest's stack, walked by tables that the recorder makes of each file when it is first
+//! met.
 
 use crate::follow::guest;
 use crate::walk::{Frame, Rule, open, rule_at, walk};
@@ -38,21 +39,22 @@ struct Table {
     bytes: usize,
 }
 
-/// What the process knows. Threads look at it for the length of a walk.
+/// State of the process. Threads hold it for the length of a walk.
 struct State {
     /// Where the recorder listens.
     tables: Option<PathBuf>,
     /// Addresses of the guest are those of this process.
     sees: bool,
-    /// What was mapped last comes last.
+    /// Mappings, the latest last.
     mapped: Vec<Mapped>,
-    /// Numbers of the stacks that each slot has told.
+    /// Numbers of the stacks that each slot has reported.
     told: Vec<HashSet<u64>>,
-    /// The first thread's stack has been told.
+    /// The first thread's stack has been reported.
     has_first_stack: bool,
-    /// What was mapped for stacks of threads.
+    /// Mappings for stacks of threads.
     for_stacks: Vec<(u64, u64)>,
-    /// What of it can be read as it is: from each address up to the end of its range. Everything else is read by a call.
+    /// Parts of them that are known to be readable: from each address up to the end of its range. All other memory is
+    /// read by a call.
     stacks: Vec<(u64, u64)>,
     /// Rules that were looked up, by return address.
     rules: Vec<(u64, Option<Rule>)>,
@@ -91,8 +93,8 @@ pub fn see(sees: bool) {
     state().sees = sees;
 }
 
-/// A forked child has one thread, and perhaps a lock that another thread of its parent held: all begins anew but what
-/// never changes. What the parent had is left where it is.
+/// A forked child has one thread, and perhaps a lock that another thread of its parent held: all begins anew but
+/// constants. The parent's state is left where it is.
 pub fn begin_child() {
     // SAFETY: there is one thread, which holds no lock. The fields that are read were written before other threads began.
     unsafe {
@@ -113,7 +115,7 @@ pub fn begin_child() {
     }
 }
 
-/// A thread begins in a slot: it has told nothing.
+/// A thread begins in a slot: it has reported nothing.
 pub fn begin_thread(slot: usize) {
     let mut state = state();
     if state.told.len() <= slot {
@@ -172,7 +174,7 @@ pub fn can_read(start: u64, bytes: u64) {
     }
 }
 
-/// What is in this range is about to change.
+/// The contents of this range are about to change.
 pub fn forget_stacks(start: u64, bytes: u64) {
     cannot_read(start, bytes);
     let end = start.saturating_add(bytes);
@@ -189,8 +191,8 @@ fn is_outside(start: u64, end: u64) -> impl Fn(&(u64, u64)) -> bool {
     move |range| range.1 <= start || end <= range.0
 }
 
-/// Tells the stack of a call, unless the thread has told it before: the return address, where it is, and rbp. Gives its
-/// number.
+/// Reports the stack of a call, unless the thread has reported it before: the return address, where it is, and rbp.
+/// Returns its number.
 pub fn tell(slot: usize, [back, place, fp]: [u64; 3]) -> u64 {
     let mut state = state();
     let mut stack = [0usize; STACK];
@@ -306,7 +308,7 @@ impl Table {
     }
 
     fn parts(&self) -> Option<(u64, &[walk::Segment], &[walk::Row])> {
-        // SAFETY: the words have at least so many bytes.
+        // SAFETY: the words have at least `bytes` bytes.
         open(unsafe { core::slice::from_raw_parts(self.words.as_ptr().cast(), self.bytes) })
     }
 }

@@ -1,4 +1,4 @@
-//! Who called the allocator: what the plugin needs to walk the stack, as it was when the program called.
+//! Callers of the allocator: the words that the plugin needs to walk the stack as it was when the program called.
 
 /// Where a function of the allocator was called from. Two words, as its arguments are passed.
 #[derive(Clone, Copy)]

@@ -47,7 +47,7 @@ pub extern "C" fn on_load(_: c_int, _: *mut *mut c_char, environment: *mut *mut 
 /// Closes the gap at `place` in a list of pointers that ends with null.
 ///
 /// # Safety
-/// `place` is inside such a list, which nobody else uses.
+/// `place` is inside such a list, which no other thread uses.
 unsafe fn remove(mut place: *mut *mut u8) {
     // SAFETY: the loop ends at the null pointer.
     unsafe {

@@ -1,4 +1,4 @@
-//! Preloaded into an unmodified program under QEMU: tells the plugin about every allocation and who asked for it.
+//! Preloaded into an unmodified program under QEMU: reports every allocation and its callers to the plugin.
 //!
 //! The allocator stays the program's own; each function calls the next one of its name and then makes a system call
 //! with a number of our own, which the plugin sees and which the kernel refuses without effect. Needs nothing but
@@ -54,7 +54,7 @@ fn told(pointer: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
     pointer
 }
 
-/// Memory for what `dlsym` itself allocates while the next function is being looked up; it is never freed.
+/// Memory for allocations of `dlsym` itself while the next function is being looked up; it is never freed.
 static mut EARLY: [u128; 4096] = [0; 4096];
 static EARLY_USED: AtomicUsize = AtomicUsize::new(0);
 
@@ -92,7 +92,7 @@ impl Next {
         }
     }
 
-    /// The function; `None` while `dlsym` is looking for it (and allocates).
+    /// The function; `None` while `dlsym` searches for it (and allocates).
     fn get(&self) -> Option<*mut c_void> {
         let known = self.function.load(Acquire);
         if known > LOOKING {
@@ -252,7 +252,7 @@ extern "C" fn on_reallocarray(
     }
 }
 
-/// What `realloc` did: the old block is gone unless it failed.
+/// Reports a `realloc`: the old block is gone unless it failed.
 fn retold(old: *mut c_void, new: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
     if !old.is_null() && (!new.is_null() || bytes == 0) {
         tell_free(old);

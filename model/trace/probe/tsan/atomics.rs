@@ -95,7 +95,7 @@ atomics!(u64, AtomicU64, 8: __tsan_atomic64_load __tsan_atomic64_store __tsan_at
 struct Wide(*mut u128);
 
 impl Wide {
-    /// Puts `value` where `expected` was; returns what was there.
+    /// Puts `value` where `expected` was; returns the old value.
     fn compare_exchange(&self, expected: u128, value: u128) -> u128 {
         // SAFETY: the program's own atomic object, aligned to 16 bytes.
         unsafe { arch::compare_exchange(self.0, expected, value) }

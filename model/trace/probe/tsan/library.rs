@@ -30,13 +30,13 @@ macro_rules! wrap {
 
 /// Bytes up to and with the final zero, but at most `most`.
 fn length(text: *const c_char, most: usize) -> usize {
-    // SAFETY: the program says that a string is here, as long as `most` at most; read byte by byte to its end.
+    // SAFETY: the program guarantees a string here, of at most `most` bytes; read byte by byte to its end.
     (0..most)
         .find(|&at| unsafe { text.add(at).read() } == 0)
         .map_or(most, |zero| zero + 1)
 }
 
-/// Bytes that a comparison of two strings looks at.
+/// Bytes that a comparison of two strings reads.
 fn common(a: *const c_char, b: *const c_char, most: usize) -> usize {
     for at in 0..most {
         // SAFETY: both strings reach at least as far as they are equal and not ended.
@@ -392,7 +392,7 @@ pub unsafe extern "C" fn __tsan_memset(to: *mut c_void, value: c_int, bytes: usi
     unsafe { __wrap_memset(to, value, bytes) }
 }
 
-// C programs have no C++ allocator: these may stay undefined, since nobody calls their wrappers then.
+// C programs have no C++ allocator: these may stay undefined, since their wrappers are never called then.
 core::arch::global_asm!(
     ".weak __real__Znwm",
     ".weak __real__ZnwmRKSt9nothrow_t",

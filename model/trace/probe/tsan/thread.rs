@@ -35,7 +35,7 @@ unsafe extern "C" {
 /// The shared memory; null when the program runs alone.
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static STARTED: AtomicBool = AtomicBool::new(false);
-/// The process was another program before; its first thread says so.
+/// The process was another program before; its first thread reports that.
 static REPLACED: AtomicBool = AtomicBool::new(false);
 /// The number of this process.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -47,7 +47,7 @@ pub fn shared() -> Shared {
     }
 }
 
-/// Does anybody listen? All that a program that runs alone asks per access.
+/// Is the program recorded? An unrecorded program pays for this check alone on each access.
 #[inline(always)]
 pub fn is_recorded() -> bool {
     !BASE.load(Relaxed).is_null()
@@ -137,10 +137,10 @@ extern "C" fn after_fork_in_child() {
     }
 }
 
-/// This process is about to become another program, or so it says.
+/// This process has reported that it is about to become another program.
 static REPLACING: AtomicBool = AtomicBool::new(false);
 
-/// The process says that it becomes another program.
+/// Reports that the process becomes another program.
 pub fn replacing() {
     REPLACING.store(true, Relaxed);
     shared().set_replaced(pid(), true);
@@ -159,8 +159,8 @@ pub fn pid() -> u32 {
     unsafe { getpid() as u32 }
 }
 
-/// Tells the recorder which file is mapped where, so that call sites get names. Each line begins with the number of the
-/// process.
+/// Writes for the recorder which file is mapped where, so that call sites get names. Each line begins with the number
+/// of the process.
 pub fn write_modules(shared: &Shared) {
     let mut buffer = [0u8; 4096];
     // the number and a space, from the end on

@@ -1,12 +1,12 @@
-//! All that the recorder and its probes know of the processor.
+//! The only code of the recorder and its probes that depends on the processor.
 //!
-//! | file | who includes it | what it has |
+//! | file | included by | contents |
 //! |---|---|---|
-//! | `x86_64/recorder.rs` | this crate | which programs can be recorded, the emulator for them, what a call instruction looks like |
+//! | `x86_64/recorder.rs` | this crate | programs that can be recorded, their emulator, the form of call instructions |
 //! | `x86_64/futex.rs` | `probe/ring.rs`: this crate and all probes | the number of a system call |
-//! | `x86_64/decode.rs` | `probe/qemu` | what an instruction does to memory and registers |
+//! | `x86_64/decode.rs` | `probe/qemu` | the effect of an instruction on memory and registers |
 //! | `x86_64/guest.rs` | `probe/qemu` | the numbers of a program's system calls |
-//! | `x86_64/entry.rs` | `probe/shim`, `probe/tsan` | functions that know who called them |
+//! | `x86_64/entry.rs` | `probe/shim`, `probe/tsan` | functions that know their callers |
 //! | `x86_64/shim.rs` | `probe/shim` | system calls, frames |
 //! | `x86_64/tsan.rs` | `probe/tsan` | thread-local words, functions that are begun and left, atomics of 16 bytes |
 //!

@@ -18,7 +18,7 @@ const BLOCK_MAGIC: [u8; 4] = *b"VBLK";
 /// Where the checksum is in a block's header.
 const CHECKSUM_AT: usize = 64;
 
-/// What a trace says about itself, as JSON at its start.
+/// Header of a trace, as JSON at its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileHeader {
     /// The command line that was recorded.
@@ -27,7 +27,7 @@ pub struct FileHeader {
     pub source: String,
     /// How the source counts instructions, in one sentence.
     pub instructions: String,
-    /// Anything else worth keeping: the program's version, the host, the day.
+    /// Anything else of interest: the program's version, the host, the day.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
     /// Which part of the run is in it; none: all.
@@ -44,11 +44,11 @@ pub enum Part {
         /// Parts in a million that were to be recorded.
         ppm: u32,
     },
-    /// One window that somebody chose: it stands for itself.
+    /// One window that the user chose: it stands for itself.
     Window,
 }
 
-/// What a block holds.
+/// Kind of a block's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BlockKind {
@@ -71,7 +71,7 @@ pub enum BlockKind {
 /// The header of a block. All numbers are little-endian in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader {
-    /// What it holds.
+    /// Kind of its contents.
     pub kind: BlockKind,
     /// Thread, from 0 in order of birth.
     pub thread: u32,
@@ -116,7 +116,7 @@ impl BlockHeader {
         bytes
     }
 
-    /// Reads a header; the error says what is wrong with it. The checksum needs the payload: see [`checksum_matches`].
+    /// Reads a header; the error names the problem. The checksum needs the payload: see [`checksum_matches`].
     pub fn from_bytes(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<BlockHeader, &'static str> {
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])

@@ -1,4 +1,4 @@
-//! Addresses as differences to addresses before them, in as few bytes as hold them: what ops and runs share.
+//! Addresses as differences to addresses before them, in the fewest bytes that hold them: shared by ops and runs.
 
 /// Regions, since there are 3 bits for them.
 pub(super) const REGIONS: usize = 8;
@@ -36,6 +36,6 @@ pub(super) fn width_class(value: i64) -> u8 {
     CLASSES[zeros as usize % 64]
 }
 
-/// Why coded ops cannot be read: the block says more than it holds, or names a kind that does not exist.
+/// Why coded ops cannot be read: the block claims more than it holds, or names a kind that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadOps;

@@ -1,4 +1,4 @@
-//! What happens between the ops of a thread: memory that is allocated and freed, threads that begin, wait and end.
+//! Events between the ops of a thread: memory that is allocated and freed, threads that begin, wait and end.
 
 use super::heap::{Collector, Use};
 
@@ -48,7 +48,7 @@ pub enum Event {
         /// The thread's place in the order of all threads.
         tick: u64,
     },
-    /// The thread comes back from a system call that may have waited for what others did before `tick`.
+    /// The thread returns from a system call that may have waited for actions of others before `tick`.
     Wait {
         /// The thread's place in the order of all threads.
         tick: u64,
@@ -71,9 +71,9 @@ pub enum Event {
         /// Its feature version, such as 17.
         version: u32,
     },
-    /// What memory of a Java virtual machine is for, until another such event has a part of it.
+    /// Use of memory of a Java virtual machine, until another such event has a part of it.
     Range {
-        /// What it is for.
+        /// Its use.
         what: Use,
         /// Virtual address of the first byte.
         addr: u64,
@@ -118,7 +118,7 @@ pub enum Event {
 pub struct EventAt {
     /// Number of ops of the block that come before it.
     pub at: u32,
-    /// What happens.
+    /// The event.
     pub event: Event,
 }
 

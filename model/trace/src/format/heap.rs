@@ -1,5 +1,5 @@
-//! What a trace says of a Java virtual machine: its collector, and what its memory is for. The agent inside the machine has
-//! this file too.
+//! Java virtual machines in a trace: the collector, and the uses of memory. The agent inside the machine has this file
+//! too.
 
 /// A collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ impl Collector {
     }
 }
 
-/// What memory is for.
+/// Use of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Use {
@@ -58,7 +58,7 @@ pub enum Use {
     Old = 3,
     /// A heap whose parts change their role.
     Heap = 4,
-    /// What is known of classes.
+    /// Metadata of classes.
     Metaspace = 5,
     /// Compiled code.
     Code = 6,

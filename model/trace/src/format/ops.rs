@@ -1,5 +1,5 @@
-//! How the ops of a block become bytes: every op is predicted from the ops before it, and only what the prediction
-//! missed is written.
+//! How the ops of a block become bytes: every op is predicted from the ops before it, and only the mispredicted parts
+//! are written.
 //!
 //! Two tables are kept by writer and reader alike and start empty in every block. The *shape* of an op is all of it
 //! but the address (kind, size, instructions, dependent). A hash of the last few shapes stands for "where in the
@@ -30,7 +30,7 @@ struct Entry {
     stride: u64,
 }
 
-/// What writer and reader both know at a point of a block.
+/// State that writer and reader share at a point of a block.
 struct Model {
     entries: Box<[Entry; CONTEXTS]>,
     regions: [u64; REGIONS],
@@ -197,8 +197,8 @@ impl OpDecoder {
         self.runs.decode(bytes, count, templates, out, code)
     }
 
-    /// Appends the `count` ops that `bytes` hold to `out`. `bytes` may have more at the end, which is not looked at
-    /// but makes the last difference readable in one step; at least 8 bytes.
+    /// Appends the `count` ops that `bytes` hold to `out`. `bytes` may have more at the end, at least 8 bytes, which
+    /// are not decoded: with them the last difference can be read in one step.
     pub fn decode(&mut self, bytes: &[u8], count: usize, out: &mut Vec<Op>) -> Result<(), BadOps> {
         let (length, columns) = bytes.split_first_chunk::<4>().ok_or(BadOps)?;
         let shapes_length = u32::from_le_bytes(*length) as usize;

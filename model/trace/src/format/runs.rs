@@ -1,5 +1,5 @@
-//! Ops as runs of templates: what a recorder knows of code before it runs is written once, and a run of the code only
-//! says which template it is and the addresses that the template leaves open.
+//! Ops as runs of templates: the recorder's knowledge of code before it runs is written once, and a run of the code
+//! only has its template and the addresses that the template leaves open.
 
 use super::difference::{BYTES_BY_MODE, BadOps, REGIONS, region_of, width_class};
 use super::event::{BadEvents, get, put, unzigzag, zigzag};
@@ -21,7 +21,7 @@ pub struct TemplateOp {
     pub from: u8,
 }
 
-/// Where the ops of a template are, and what it leaves open.
+/// Where the ops of a template are, and the number of open addresses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Template {
     first_op: u32,
@@ -60,7 +60,7 @@ pub struct Templates {
     list: Vec<Template>,
     ops: Vec<TemplateOp>,
     slots: u32,
-    /// Of each template from number 1 on, as far as it is told: 1 more than the number of its function, or 0.
+    /// Of each template from number 1 on, as far as the trace has it: 1 more than the number of its function, or 0.
     functions: Vec<u32>,
 }
 
@@ -130,7 +130,7 @@ impl Templates {
         Some(self.list.len() as u32 - 1)
     }
 
-    /// The function that a template is of, if it says so.
+    /// The function that a template is of, if it has one.
     #[inline(always)]
     fn function(&self, number: u32) -> Option<u32> {
         let told = self.functions.get((number as usize).checked_sub(1)?)?;
@@ -216,14 +216,15 @@ impl Templates {
     }
 }
 
-// How a run says which template it is of: the one that came last after the same few runs, the one that came last after
-// the same run, or a number in the column of numbers; then also with more instructions before its first op.
+// How a run names its template: the one that came last after the same few runs, the one that came last after the same
+// run, or a number in the column of numbers; then also with more instructions before its first op.
 pub(crate) const LONG: u8 = 0;
 pub(crate) const SHORT: u8 = 1;
 pub(crate) const NUMBER: u8 = 2;
 pub(crate) const NUMBER_AND_MORE: u8 = 3;
 
-/// Entries of the table of what followed the same few runs; as the writer has it, it fits into a second-level cache.
+/// Entries of the table of templates that followed the same few runs; as the writer has it, it fits into a second-level
+/// cache.
 pub(crate) const CONTEXTS: usize = 1 << 14;
 
 /// The last few runs in 14 bits: the oldest is shifted out after three more.
@@ -250,8 +251,8 @@ pub(crate) struct Columns {
     difference_bytes: usize,
 }
 
-/// Control bytes of a block, at most. Whoever codes a run asks whether there is room, unless it is a run with an op for each
-/// address, of which a block has few enough.
+/// Control bytes of a block, at most. The encoder of a run asks whether there is room, unless it is a run with an op
+/// for each address, of which a block has few enough.
 const MAX_CONTROLS: usize = 1 << 18;
 const _: () = assert!(MAX_CONTROLS / 2 > crate::BLOCK_OPS + 2 * MAX_TEMPLATE_OPS);
 
@@ -292,14 +293,14 @@ impl Columns {
         out.extend_from_slice(&self.differences[..self.difference_bytes]);
     }
 
-    /// The control bytes are zero again, as they are for what is predicted.
+    /// The control bytes are zero again, as they are for predicted addresses.
     pub fn clear(&mut self) {
         self.control[..self.controls].fill(0);
         (self.controls, self.number_bytes, self.difference_bytes) = (0, 0, 0);
     }
 }
 
-/// Bytes in the column of numbers, by how a run says which template it is of.
+/// Bytes in the column of numbers, by how a run names its template.
 const NUMBER_BYTES: [u8; 4] = [0, 0, 4, 8];
 
 /// A run of a template, all but its addresses.
@@ -328,13 +329,13 @@ struct Misses {
     control: [u32; MISSES],
 }
 
-/// So many are kept.
+/// Misses that are kept.
 const MISSES: usize = 256;
 
-/// Writes runs of one thread. Who calls it knows which template followed which, see [`crate::host`].
+/// Writes runs of one thread. The caller knows which template followed which, see [`crate::host`].
 ///
-/// Which addresses can be predicted is beyond a processor to predict, so it is not asked with a branch: all are noted, those
-/// that could be predicted are noted over, and the others are coded many at a time.
+/// A processor cannot predict which addresses are predictable, so the encoder does not branch on it: it stores all of
+/// them, overwrites those that are predictable, and codes the others many at a time.
 pub(crate) struct RunEncoder {
     slots: Vec<Slot>,
     regions: [u64; REGIONS],
@@ -481,8 +482,8 @@ pub(super) struct RunDecoder {
 }
 
 impl RunDecoder {
-    /// Appends the `count` ops that `bytes` hold to `out`; `bytes` has [`super::PADDING`] more bytes at its end. Where somebody wants
-    /// to know which functions they are of, it is `told`.
+    /// Appends the `count` ops that `bytes` hold to `out`; `bytes` has [`super::PADDING`] more bytes at its end.
+    /// Appends the functions that the ops are of to `told`, if the caller passes it.
     pub fn decode(
         &mut self,
         bytes: &[u8],
@@ -664,7 +665,7 @@ mod tests {
             .decode(&bytes, 7, &templates, &mut ops, Some(&mut told))
             .unwrap();
         let told: Vec<(u32, u32)> = told.iter().map(|step| (step.at, step.function)).collect();
-        // What says nothing is of the function before; at the beginning nobody knows.
+        // A template without a function belongs to the one before; at the beginning it is unknown.
         assert_eq!(told, [(1, 5), (4, 1), (6, 5)]);
         let mut plain = Vec::new();
         decoder

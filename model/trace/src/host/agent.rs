@@ -1,4 +1,4 @@
-//! What the agent inside Java virtual machines reads, tested with the words of several versions and collectors.
+//! Tests of the agent inside Java virtual machines, with the output of several versions and collectors.
 
 use crate::format as codes;
 
@@ -52,7 +52,7 @@ Tenured    total 21888K, used 380K [0x00000000feaa0000, 0x0000000100000000, 0x00
     assert_eq!(parse(text), (Collector::Serial, serial()));
 }
 
-/// What is reserved for a generation counts, not what it has now: it grows.
+/// The reserved size of a generation counts, not its current one: it grows.
 #[test]
 fn a_generation_that_may_grow_has_all_that_is_reserved_for_it() {
     let text = "\
@@ -113,7 +113,7 @@ garbage-first heap   total reserved 32768K, committed 32768K, used 17760K [0x000
     }
 }
 
-/// It does not say where its heap is: what it has mapped does.
+/// Its output does not have the place of its heap: its mappings do.
 #[test]
 fn zgc_is_known_by_its_name_and_its_mappings() {
     let of_25 =
@@ -195,7 +195,7 @@ vsl class-space:
     assert_eq!(archive(maps), [archived]);
 }
 
-/// Whatever a machine says, what is not understood is left out.
+/// Output that is not understood is left out, whatever it is.
 #[test]
 fn broken_words_have_no_ranges() {
     for text in [

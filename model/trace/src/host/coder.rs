@@ -19,7 +19,7 @@ pub(super) struct Piece {
     pub raw: Vec<(u32, RawEvent)>,
 }
 
-/// Codes what a thread does.
+/// Codes the records of a thread.
 #[derive(Default)]
 pub(super) struct Coder {
     encoder: RunEncoder,

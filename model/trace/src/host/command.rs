@@ -1,4 +1,4 @@
-//! From what a user types to the file that runs: PATH, scripts, and what kind of program it is.
+//! From the user's command line to the file that runs: PATH, scripts, and the kind of program.
 
 use super::error::RecordError;
 use super::schedule::Extent;
@@ -30,13 +30,13 @@ pub struct RecorderOptions {
     pub allocations: bool,
     /// Threads that a live program has on the model; more are not seen.
     pub max_threads: usize,
-    /// Record accesses only from where the program looks for the file `/varve/record/begin` to where it looks for
-    /// `/varve/record/end`. What it maps and allocates is recorded everywhere. Under QEMU only.
+    /// Record accesses only from the program's check for the file `/varve/record/begin` to its check for
+    /// `/varve/record/end`. Mappings and allocations are recorded everywhere. Under QEMU only.
     pub marked: bool,
-    /// Which part of the run is recorded. What the program maps and allocates is recorded everywhere.
+    /// Part of the run that is recorded. Mappings and allocations are recorded everywhere.
     pub extent: Extent,
-    /// Have QEMU say the address of every access, rather than only of those that do not follow from others. Slow; the
-    /// result is the same, which tests check.
+    /// Have QEMU report the address of every access, rather than only of those that do not follow from others. Slow;
+    /// the result is the same, which tests check.
     pub ask_all: bool,
 }
 
@@ -72,7 +72,7 @@ pub(super) const MARK: &str = ".note.varve";
 /// A script may name a script; more levels are refused by the kernel as well.
 const MAX_SCRIPTS: usize = 4;
 
-/// Finds what a command line runs.
+/// Finds the program that a command line runs.
 ///
 /// # Errors
 /// The command does not exist, is not executable, or is no program that can be recorded.

@@ -1,4 +1,4 @@
-//! What can go wrong when a program is recorded, each in one line with a remedy.
+//! Errors of recording a program, each in one line with a remedy.
 
 use crate::TraceError;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub enum RecordError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// Not a program for this processor.
@@ -35,7 +35,7 @@ pub enum RecordError {
     NotRunnable {
         /// The file.
         path: PathBuf,
-        /// What it is, and what to do.
+        /// Kind of the file, and the remedy.
         what: String,
     },
     /// A compiled probe was asked for, but the program has none.

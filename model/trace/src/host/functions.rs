@@ -19,8 +19,8 @@ impl Functions {
         }
     }
 
-    /// The function of a place; none if that says nothing. `find` is asked once for each place, for the number of the function at an
-    /// address of a process, of which only the low half may be known.
+    /// The function of a place; `None` if the place has no address. `find` is asked once for each place, for the number
+    /// of the function at an address of a process, of which only the low half may be known.
     pub fn of(&mut self, place: Place, find: impl FnOnce((u32, u64, bool)) -> u32) -> Option<u32> {
         let Place { process, address } = place;
         if address == 0 {

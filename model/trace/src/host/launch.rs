@@ -16,7 +16,7 @@ const QEMU_PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qemu.so"));
 const AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.so"));
 const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
 
-/// Tells a compiled probe the path of the shared memory.
+/// Passes the path of the shared memory to a compiled probe.
 pub(super) const RING_VARIABLE: &str = "VARVE_RING";
 
 /// A program that runs under a probe, and the files that it needs.
@@ -146,7 +146,7 @@ fn preload(shim: &Path) -> OsString {
     value
 }
 
-/// Options that every Java virtual machine takes, whoever starts it: the agent after the user's own.
+/// Options that every Java virtual machine takes, whichever process starts it: the agent after the user's own.
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
 fn with_agent(agent: &Path) -> OsString {

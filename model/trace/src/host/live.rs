@@ -10,10 +10,10 @@ use varve_access::{Kind, Op, Program};
 /// in a system call.
 const UNBORN_NS: u64 = 20_000;
 const WAITING_NS: u64 = 2_000;
-/// Milliseconds of real time between looks at whether the program still lives.
+/// Milliseconds of real time between checks whether the program still lives.
 const LOOK_EVERY_MS: u32 = 20;
 
-/// Calls between looks at whether the program still lives, when there is no need to wait.
+/// Calls between checks whether the program still lives, when there is no need to wait.
 const ASK_EVERY: u64 = 256;
 
 /// A running program as a stream of ops per thread.
@@ -86,7 +86,7 @@ impl LiveProgram {
         took
     }
 
-    /// Nobody can go on without the outside: every thread waits, or one has no room.
+    /// Whether any thread but this one runs, or has a chunk to take.
     fn others_can_go_on(&self, thread: usize) -> bool {
         let memory = &self.recorder.memory;
         (0..memory.slots()).any(|slot| {
@@ -108,7 +108,7 @@ impl Program for LiveProgram {
         let before = out.len();
         loop {
             self.drop_surplus();
-            // looked at before the last chunks are taken, so that none can be missed
+            // checked before the last chunks are taken, so that none can be missed
             let ended = self.has_ended();
             while self.take(thread, out) {
                 if out.len() > before {
@@ -134,7 +134,7 @@ impl Program for LiveProgram {
                     && (0..memory.slots()).any(|slot| slot != thread && memory.has_chunk(slot))
             };
             match memory.state(thread) {
-                // with nobody left who goes on, the process takes real time to end, not virtual time
+                // once no other thread runs, the process takes real time to end, not virtual time
                 ThreadState::Ended if self.others_can_go_on(thread) => {
                     out.push(Op::mark(Kind::Sleep, UNBORN_NS));
                     return true;

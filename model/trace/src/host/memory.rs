@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
 
-/// What the thread of a slot is doing.
+/// State of the thread of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadState {
     /// The slot was never used.
@@ -41,7 +41,7 @@ impl SharedMemory {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the file descriptor is new and nobody else's.
+        // SAFETY: the file descriptor is new, and no other code has it.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(SHARED_BYTES as u64)?;
         // SAFETY: a fresh shared mapping of our own file; the result is checked.
@@ -133,7 +133,7 @@ impl SharedMemory {
     }
 
     fn chunk(&self, number: usize, chunk: u64) -> &[u64] {
-        // SAFETY: in the mapping; the producer writes no published chunk until it is given back.
+        // SAFETY: in the mapping; the producer writes no published chunk until it is freed.
         unsafe {
             std::slice::from_raw_parts(
                 self.base
@@ -160,7 +160,7 @@ impl SharedMemory {
     pub fn take_rest(&mut self, number: usize, use_words: impl FnOnce(&[u64], &[Site])) {
         let slot = self.slot(number);
         let (head, _) = self.counters(number);
-        // SAFETY: the process has gone, so nobody writes the slot; the pointers are only compared, as numbers.
+        // SAFETY: the process has gone, so no thread writes the slot; the pointers are only compared, as numbers.
         let filled = unsafe {
             ((*slot).cursor as usize).wrapping_sub((*slot).start as usize) / size_of::<u64>()
         };
@@ -179,7 +179,7 @@ impl SharedMemory {
     /// The thread of this slot is gone, and everything of it has been taken.
     pub fn end_slot(&self, number: usize) {
         let slot = self.slot(number);
-        // SAFETY: the process has gone, so nobody else writes the slot.
+        // SAFETY: the process has gone, so no other thread writes the slot.
         unsafe {
             (*slot).cursor = (*slot).start;
             (*slot).state.store(ENDED, SeqCst);
@@ -195,12 +195,12 @@ impl SharedMemory {
         }
     }
 
-    /// Length of what the probe has said about mapped files.
+    /// Length of the probe's text about mapped files.
     pub fn module_bytes(&self) -> usize {
         (self.header().module_bytes.load(Acquire) as usize).min(MODULE_BYTES)
     }
 
-    /// What the probe has said about mapped files.
+    /// The probe's text about mapped files.
     pub fn module_text(&self) -> String {
         let length = self.module_bytes();
         // SAFETY: in the mapping; the text is only appended to.
@@ -209,7 +209,7 @@ impl SharedMemory {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// Sleeps until a probe rings, unless `ready` says that there is something already; at most `milliseconds`.
+    /// Sleeps until a probe rings, unless `ready` returns that there is something already; at most `milliseconds`.
     pub fn sleep_unless(&self, milliseconds: u32, ready: impl Fn(&SharedMemory) -> bool) {
         let header = self.header();
         let bell = header.bell.load(SeqCst);
@@ -220,7 +220,7 @@ impl SharedMemory {
         header.recorder_sleeps.store(0, SeqCst);
     }
 
-    /// Nobody takes chunks from now on: probes stop waiting for room.
+    /// No chunks are taken from now on: probes stop waiting for room.
     pub fn close(&self) {
         self.header().closed.store(1, Release);
         for number in 0..self.slots() {

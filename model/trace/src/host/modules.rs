@@ -1,4 +1,4 @@
-//! Which file an instruction's address belongs to, and what the function there is called.
+//! The file of an instruction's address, and the name of the function there.
 
 use crate::writer::LoadedModule;
 use crate::{CallSite, arch};
@@ -18,7 +18,7 @@ struct Module {
     file: usize,
     /// The kernel lets it run. Under QEMU that is QEMU's own: QEMU reads the program's code.
     runs: bool,
-    /// Bytes of the text up to its line.
+    /// Bytes of the text up to the end of its line.
     told: usize,
 }
 
@@ -34,7 +34,7 @@ struct File {
 #[derive(Default)]
 pub(super) struct Modules {
     text_read: usize,
-    /// By process; what was mapped last comes last.
+    /// By process; the latest mapping comes last.
     modules: HashMap<u32, Vec<Module>>,
     files: Vec<File>,
     /// Numbers of files, by path.
@@ -43,12 +43,12 @@ pub(super) struct Modules {
     stacks: BTreeSet<(u32, u64, u64)>,
 }
 
-/// What stands for a path where the text tells of a thread's stack.
+/// Stands for a path where the text has a thread's stack.
 const STACK: &str = "[stack]";
 
 impl Modules {
-    /// Takes in the text that the probe has written, in the form of /proc/PID/maps with the number of the process before
-    /// each line; what was read before is skipped.
+    /// Reads the text that the probe has written, in the form of /proc/PID/maps with the number of the process before
+    /// each line; text that was read before is skipped.
     pub fn update(&mut self, text: &str) {
         let new = text.get(self.text_read..).unwrap_or_default();
         for line in new.split_inclusive('\n') {
@@ -57,7 +57,7 @@ impl Modules {
         }
     }
 
-    /// Takes in a line, which is the last that was read.
+    /// Parses a line, the last that was read.
     fn line(&mut self, line: &str) -> Option<()> {
         let mut words = line.split_ascii_whitespace();
         let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
@@ -102,7 +102,7 @@ impl Modules {
         self.text_read
     }
 
-    /// What was mapped there when so many bytes of the text had been written.
+    /// The module at an address when the first `text` bytes of the text had been written.
     fn find(&self, process: u32, address: u64, text: usize) -> Option<&Module> {
         // the newest mapping wins where several were at the same place
         let newest = self.modules.get(&process)?.iter().rev();
@@ -110,8 +110,8 @@ impl Modules {
         known.find(|module| (module.start..module.end).contains(&address))
     }
 
-    /// The place of a call in its file, and of the calls that led there, the innermost first: as many as return
-    /// addresses that follow a call instruction. They were made when so many bytes of the text had been written.
+    /// The place of a call in its file, and of the calls that led there, the innermost first: those whose return
+    /// addresses follow a call instruction. `text`: bytes of the text that had been written when they were made.
     pub fn site(&mut self, process: u32, callers: &[u64], text: usize) -> CallSite {
         let (&first, others) = callers.split_first().unwrap_or((&0, &[]));
         let mut site = self.one(process, first, text).unwrap_or(CallSite {
@@ -228,7 +228,7 @@ impl File {
         self.read.get_or_insert_with(read).as_ref()
     }
 
-    /// The function at an offset, with what is inlined there: the same for all places of which that is the same.
+    /// The function at an offset, with the functions inlined there: the same for all places where these are the same.
     fn function(&mut self, offset: u64) -> CallSite {
         let mut site = CallSite {
             module: self.path.clone(),

@@ -21,7 +21,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Instant;
 
-/// Milliseconds between looks at whether the program has ended, when it does not ring.
+/// Milliseconds between checks whether the program has ended, when it does not ring.
 const LOOK_EVERY_MS: u32 = 20;
 
 /// A program that runs under a probe. It is killed when this is dropped, and when the thread that started it ends.
@@ -81,7 +81,7 @@ impl Recorder {
         self.options.max_threads.clamp(1, SLOTS)
     }
 
-    /// Has the process ended? (What it wrote may still have to be taken.)
+    /// Has the process ended? (Its last records may still have to be taken.)
     pub(super) fn has_ended(&mut self) -> bool {
         if self.status.is_none() {
             // a process that cannot be waited for is not ours any more
@@ -108,7 +108,8 @@ impl Recorder {
         })
     }
 
-    /// The same for what a thread had not published when its process ended; only once, and after the last chunk.
+    /// The same for records that a thread had not published when its process ended; only once, and after the last
+    /// chunk.
     pub(super) fn take_rest(&mut self, slot: usize, out: &mut impl Runs) {
         let (walker, registry) = (&mut self.walkers[slot], &mut self.registry);
         let compiled = self.started.compiled;
@@ -172,7 +173,7 @@ impl Recorder {
         (0..self.memory.slots()).filter(runs).count() as u32
     }
 
-    /// What was not seen, one sentence each.
+    /// Losses of the recording, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let header = self.memory.header();
         let mut warnings = Vec::new();
@@ -211,7 +212,7 @@ impl Recorder {
             say(
                 alive,
                 format!(
-                    "{alive} child processes outlived the program; what they did after its end is not recorded"
+                    "{alive} child processes outlived the program; nothing after its end is recorded"
                 ),
             );
         }
@@ -254,14 +255,14 @@ impl Recorder {
     /// is finished like any other.
     ///
     /// # Errors
-    /// The file cannot be written (the program is killed then, and what was written stays readable), or the probe
-    /// never began.
+    /// The file cannot be written (the program is killed then, and the written part stays readable), or the probe never
+    /// began.
     pub fn record_to(self, path: &Path) -> Result<End, RecordError> {
         let writer = TraceWriter::create(path, &self.file_header())?;
         self.record(writer)
     }
 
-    /// What a trace of this recording says about itself.
+    /// Header of a trace of this recording.
     pub fn file_header(&self) -> FileHeader {
         let (source, instructions) = match self.started.compiled {
             true => (
@@ -385,7 +386,7 @@ impl IgnoreInterrupt {
 
 impl Drop for IgnoreInterrupt {
     fn drop(&mut self) {
-        // SAFETY: puts back what was there.
+        // SAFETY: puts back the old handler.
         unsafe { libc::signal(libc::SIGINT, self.before) };
     }
 }

@@ -1,4 +1,4 @@
-//! Which pages of a program are there: what it touched while it was not recorded.
+//! Resident pages of a program: those that it touched while it was not recorded.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -7,12 +7,12 @@ use std::os::unix::fs::FileExt;
 const PAGE: u64 = 4096;
 /// Pages of a stretch that is kept together.
 const STRETCH: u64 = 512;
-/// Pages that are looked at by one read.
+/// Pages that one read covers.
 const AT_ONCE: u64 = 1 << 15;
 /// An entry of `pagemap` has these bits where its page is in memory, or in swap (Documentation/admin-guide/mm/pagemap.rst).
 const THERE: u64 = 3 << 62;
 
-/// Pages that were told of, by process.
+/// Reported pages, by process.
 #[derive(Default)]
 pub struct Resident {
     /// The kernel did not say which pages of a process are there.
@@ -21,8 +21,8 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// Pages of a process that are there and were not told of before, as ranges of addresses. `below`: addresses from there on
-    /// are not the program's.
+    /// Resident pages of a process that were not reported before, as ranges of addresses. `below`: addresses from there
+    /// on are not the program's.
     pub fn news(&mut self, process: u32, pid: u32, below: u64) -> Vec<(u64, u64)> {
         let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/maps")) else {
             // It has ended.
@@ -54,7 +54,7 @@ impl Resident {
         news
     }
 
-    /// Was this page not told of before? It is now.
+    /// Was this page not reported before? It is now.
     fn tell(&mut self, process: u32, page: u64) -> bool {
         let stretch = self.told.entry((process, page / STRETCH)).or_default();
         let (word, bit) = ((page % STRETCH / 64) as usize, 1 << (page % 64));
@@ -67,7 +67,7 @@ impl Resident {
     pub fn forget(&mut self, process: u32, start: u64, bytes: u64) {
         let (first, last) = (start / PAGE, start.saturating_add(bytes).div_ceil(PAGE));
         if last - first > self.told.len() as u64 * STRETCH {
-            // Of the first and the last stretch too much is forgotten: it is told once more.
+            // Of the first and the last stretch too much is forgotten: it is reported once more.
             let gone = first / STRETCH..last.div_ceil(STRETCH);
             self.told
                 .retain(|(owner, stretch), _| *owner != process || !gone.contains(stretch));
@@ -81,7 +81,8 @@ impl Resident {
     }
 }
 
-/// The range of a line of `maps` if it may hold data of the program: not code, and not what recorder and kernel keep there.
+/// The range of a line of `maps` if it may hold data of the program: not code, and not memory of the recorder and the
+/// kernel.
 fn data(line: &str) -> Option<(u64, u64)> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
@@ -105,7 +106,7 @@ fn push(ranges: &mut Vec<(u64, u64)>, page: u64) {
 mod tests {
     use super::*;
 
-    /// Pages of our own memory: only those that were touched, each once, and again after they were given back.
+    /// Pages of our own memory: only those that were touched, each once, and again after they were unmapped.
     #[test]
     fn a_page_is_news_once() {
         let bytes = 64 * PAGE as usize;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use varve_access::random::Rng;
 
-/// So much of a run.
+/// An amount of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Instructions of all threads together.
@@ -12,7 +12,7 @@ pub enum Amount {
     Time(Duration),
 }
 
-/// What of a run is recorded.
+/// Part of a run that is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Extent {
     /// All of it.
@@ -22,7 +22,7 @@ pub enum Extent {
     Sample(f64),
     /// One window.
     Window {
-        /// What comes before it.
+        /// Part of the run before it.
         skip: Amount,
         /// How long it is; none: to the end.
         length: Option<Amount>,
@@ -40,7 +40,7 @@ const MANY: f64 = 32.0;
 #[derive(Clone, Debug)]
 pub struct Schedule {
     share: f64,
-    /// What is left of the stretch of the last window.
+    /// Rest of the stretch of the last window.
     rest: u64,
     random: Rng,
 }
@@ -55,7 +55,8 @@ impl Schedule {
         }
     }
 
-    /// After so much work of the program: how much is skipped next, and how long the window is that follows.
+    /// After `done` instructions of the program: the instructions to skip next, and the length of the window that
+    /// follows.
     pub fn next(&mut self, done: u64) -> (u64, u64) {
         let length = (done as f64 * self.share / MANY) as u64;
         let length = length.clamp(SHORTEST, LONGEST);
@@ -77,7 +78,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the share, so much is recorded in the end, and a run of many windows has some in each of its tenths.
+        /// For any share, the recorded part comes to it in the end, and a run of many windows has some in each of its
+        /// tenths.
         #[test]
         fn windows_are_the_share_that_was_asked_for(ppm in 1_000u32..900_000) {
             let share = f64::from(ppm) / 1e6;

@@ -109,7 +109,7 @@ impl<W: Write> Sink<W> {
         Ok(())
     }
 
-    /// Says of which functions the templates are that have just been written.
+    /// Names the functions of the templates that have just been written.
     fn name_functions(&mut self, memory: &SharedMemory, registry: &Registry) {
         self.update_modules(memory);
         for number in self.next_template..registry.templates.next() {
@@ -155,7 +155,7 @@ impl<W: Write> Sink<W> {
                     callers,
                 } => {
                     let key = (self.process(slot), number);
-                    // threads tell the same one
+                    // several threads report the same one
                     if !self.stacks.contains_key(&key) {
                         self.update_modules(memory);
                         let site = self.modules.site(key.0, &callers, text);
@@ -228,7 +228,7 @@ impl<W: Write> Sink<W> {
         events
     }
 
-    /// Takes in what was mapped since the last time.
+    /// Reads the mappings since the last time.
     pub fn update_modules(&mut self, memory: &SharedMemory) {
         if memory.module_bytes() > self.modules.text_read() {
             self.modules.update(&memory.module_text());

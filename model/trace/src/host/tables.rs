@@ -34,7 +34,7 @@ impl Tables {
                 if over.load(SeqCst) {
                     return;
                 }
-                // whoever asks and goes away gets no answer
+                // a client that has gone away gets no answer
                 let _ = stream.and_then(|stream| answer(&stream, &folder, &mut known));
             }
         });
@@ -57,7 +57,7 @@ fn answer(
     known: &mut HashMap<String, Option<PathBuf>>,
 ) -> io::Result<()> {
     let mut asked = String::new();
-    // whoever is stopped in between must not hold up the others for long
+    // a client that is stopped in between must not hold up the others for long
     stream.set_read_timeout(Some(std::time::Duration::from_secs(5)))?;
     BufReader::new(stream).read_line(&mut asked)?;
     let path = asked.trim_end_matches('\n');

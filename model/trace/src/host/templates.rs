@@ -1,4 +1,4 @@
-//! Templates from what the probes know of code: runs of QEMU's blocks, single accesses, and what libraries do.
+//! Templates from the probes' knowledge of code: runs of QEMU's blocks, single accesses, and accesses of libraries.
 
 use super::ring::{
     ABSOLUTE as AT_INSTRUCTION, DERIVED, FIRST, NEXT, NO_REGISTER, Site, SiteAccess, UNKNOWN,
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use varve_access::{Kind, Op};
 
-/// What a thread is like after a run, as far as the next run depends on it.
+/// State of a thread after a run, as far as the next run depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct After {
     /// QEMU: the last instruction's block, its place there, and the block's length.
@@ -56,10 +56,10 @@ impl After {
     }
 }
 
-/// What a template was made for. Equal keys have equal templates.
+/// Input of a template. Equal keys have equal templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    /// What the probe wrote.
+    /// The probe's word.
     pub what: u64,
     /// Instructions up to the first op.
     pub lead: u32,
@@ -68,7 +68,7 @@ pub(super) struct Key {
     pub space: u64,
 }
 
-/// Mixes the few words of a key; nobody chooses them to collide.
+/// Mixes the few words of a key; no attacker chooses them to collide.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Mixer(u64);
 
@@ -102,8 +102,8 @@ impl std::hash::Hasher for Mixer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub process: u32,
-    /// Of its first instruction that accesses memory. Of compiled code it is the low half of a return address; 0 if there is none: what
-    /// runs is of the function that ran before.
+    /// Of its first instruction that accesses memory. Of compiled code it is the low half of a return address; 0 if
+    /// there is none: the code is of the function that ran before.
     pub address: u64,
 }
 
@@ -115,9 +115,9 @@ pub(super) struct Registry {
     /// Where the code is that a template is of.
     places: Vec<Place>,
     known: HashMap<Key, u32, BuildHasherDefault<Mixer>>,
-    /// Templates that differ only in what came before share their slots, by the site or address that they begin with.
+    /// Templates that differ only in the run before share their slots, by the site or address that they begin with.
     slots: HashMap<u64, u32>,
-    /// Equal templates, by what they do.
+    /// Equal templates, by their contents.
     same: HashMap<(u64, u32, u64, Vec<u8>, After), u32>,
 }
 
@@ -145,8 +145,8 @@ impl Registry {
         self.known.get(key).copied()
     }
 
-    /// Makes the template of a key, or finds that another key has made it. `what` is what all templates of this code have
-    /// in common, and `place` where that is.
+    /// Makes the template of a key, or finds that another key has made it. `what` is common to all templates of this
+    /// code, and `place` is where it is.
     pub fn add(
         &mut self,
         key: Key,
@@ -192,7 +192,7 @@ fn kind_of(code: u8, site: &Site) -> Kind {
 }
 
 /// The accesses of a run that begins at site `first`, in order, with their sites' numbers. At most `leaders` addresses:
-/// what comes after the next one is left out.
+/// accesses after the next one are left out.
 pub(super) fn accesses(
     sites: &[Site],
     first: usize,
@@ -266,7 +266,7 @@ pub(super) fn run_ops(
     (ops, after)
 }
 
-/// The same for an access about which the site says nothing.
+/// The same for an access that its site does not describe.
 pub(super) fn single_op(
     site: &Site,
     number: u32,

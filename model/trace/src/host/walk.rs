@@ -17,7 +17,7 @@ use front::{
 };
 use varve_access::{Kind, Op};
 
-/// An event as the probe says it: call sites are still addresses.
+/// An event as the probe reports it: call sites are still addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RawEvent {
     /// Callers, the innermost first; the first 0 ends them.
@@ -107,9 +107,9 @@ pub(super) trait Runs {
     fn next_block(&mut self);
 }
 
-/// Up to as many instructions of code without accesses make templates of their own; more are said with the run.
+/// Instructions of code without accesses in a template of its own, at most; a run reports more of them itself.
 const MOST_LEAD: u64 = 64;
-/// Processes have their own bits 41 to 47 in the addresses of a trace, as many as there are such numbers.
+/// Processes have their own bits 41 to 47 in the addresses of a trace: all numbers of these bits but 0.
 const SPACES: u32 = 127;
 const SPACE_SHIFT: u32 = 41;
 
@@ -125,12 +125,12 @@ pub(super) fn space_of(process: u32) -> u64 {
 #[derive(Clone, Copy, Default)]
 struct Entry {
     epoch: u32,
-    /// What has followed it.
+    /// The template that last followed it.
     next: u32,
 }
 
-/// Which template a run was of, by what the probe wrote for it and which template ran before; with all that is needed of it
-/// to code it again.
+/// The template of a run, by the probe's word for it and the template before; with all data that is needed to code it
+/// again.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct Transition {
@@ -143,7 +143,7 @@ pub(super) struct Transition {
     pub instructions: u64,
 }
 
-/// Entries of the table of transitions: a second-level cache has room for them, and for what else is looked at.
+/// Entries of the table of transitions: a second-level cache has room for them, and for the other data of a walk.
 const TRANSITIONS: usize = 1 << 13;
 
 /// Where a transition is in the table.
@@ -154,12 +154,12 @@ fn place(what: u64, from: u32) -> usize {
     (mixed >> 40) as usize % TRANSITIONS
 }
 
-/// What is remembered between the chunks of a thread.
+/// State of a thread between its chunks.
 #[derive(Default)]
 pub(super) struct Walker {
     entries: Vec<Entry>,
     transitions: Vec<Transition>,
-    /// What has followed the same few templates in the block.
+    /// Templates that followed the same few templates in the block.
     long: Vec<u32>,
     context: u32,
     epoch: u32,
@@ -182,7 +182,7 @@ pub(super) struct Walker {
 const COMPANION: u64 = 1 << 60;
 
 impl Walker {
-    /// How the thread was left by what ran last.
+    /// The state of the thread after the last run.
     fn leave(&mut self, registry: &Registry) {
         if self.current != 0 {
             self.after = registry.after(self.current);
@@ -204,7 +204,7 @@ impl Walker {
         Place { process, address }
     }
 
-    /// Whatever ran so far, something else is in the same place from here on.
+    /// Forgets all transitions: from here on, other code is at the same addresses.
     fn forget(&mut self) {
         self.transitions.clear();
         self.transitions.resize(TRANSITIONS, Transition::default());
@@ -251,14 +251,14 @@ impl Walker {
                 }
                 SINGLE => self.qemu_single(head, words, &mut at, sites, registry, out),
                 EVENT => self.event(head, words, &mut at, registry, out),
-                // an address without a head: a run was broken off by a fault, and this is what came after it
+                // an address without a head: a fault broke off a run, and this is the record after it
                 _ => {}
             }
         }
     }
 
-    /// The quick way, from one place in the words to another, for runs that are what followed the same few templates before.
-    /// Most are.
+    /// The fast path, from one place in the words to another, for runs that followed the same few templates before.
+    /// Most do.
     #[inline(always)]
     fn quick<'a>(
         &mut self,
@@ -293,7 +293,7 @@ impl Walker {
             context = next_context(context, current);
             left = run.left;
         }
-        // what ran last is coded, if anything is known of it
+        // the last run is coded, if its template is known
         if current != 0 {
             (self.current, self.coded, self.context) = (current, current, context);
         }
@@ -330,7 +330,7 @@ impl Walker {
         *at += count;
         let is_again = self.long[self.context as usize % CONTEXTS] == known.number;
         if is_again && out.again(&known, addresses, self.space, registry) {
-            // what ran last is coded, as something is known of it
+            // the last run is coded, as its template is known
             self.entries[self.coded as usize].next = known.number;
             self.context = next_context(self.context, known.number);
             (self.current, self.coded) = (known.number, known.number);
@@ -390,8 +390,8 @@ impl Walker {
         }
     }
 
-    /// The long way: the template is known by its key, or new. `what` is 0 when the same words may mean something else next
-    /// time.
+    /// The slow path: the template is known by its key, or new. `what` is 0 when the same words may mean something else
+    /// next time.
     fn put_number(
         &mut self,
         what: u64,
@@ -413,7 +413,7 @@ impl Walker {
             ops: template.ops() as u16,
             instructions: template.instructions(),
         };
-        // what is only right for this once, or after something that is not known, must not be found again
+        // a transition that holds only this once, or after an unknown template, must not be found again
         if what != 0 && more == 0 && self.current != 0 {
             self.transitions[place(what, self.current)] = known;
         }
@@ -421,7 +421,7 @@ impl Walker {
         self.code(&known, more, registry, addresses, out);
     }
 
-    /// Makes room, and says how the thread was left and how many instructions come before the next op.
+    /// Makes room, and returns the state of the thread after the last run and the instructions before the next op.
     fn before(
         &mut self,
         pending: u64,
@@ -482,7 +482,7 @@ impl Walker {
             .count();
         *at += there;
         if there == wanted {
-            // a head that says another number is damaged
+            // a head with another number is damaged
             let head = match wanted as u64 == head >> RUN_COUNT_SHIFT & RUN_COUNT {
                 true => head,
                 false => 0,
@@ -502,7 +502,7 @@ impl Walker {
         self.put_number(0, number, more, registry, &left[..there], out);
     }
 
-    /// An access about which the site says nothing, with the pieces of a vector and the store of an instruction that has
+    /// An access that its site does not describe, with the pieces of a vector and the store of an instruction that has
     /// loaded from the same place put together.
     #[cold]
     fn qemu_single(

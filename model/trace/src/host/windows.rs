@@ -1,4 +1,4 @@
-//! Opens and closes the windows of a recording: tells probes when to be quiet, and for how long.
+//! Opens and closes the windows of a recording: sets when probes are quiet, and for how long.
 
 use super::ring::{Header, open_window};
 use super::schedule::{Amount, Extent, Schedule};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// When something is over.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// When the program has done so much that is recorded.
+    /// When this amount of the program has been recorded.
     Work(u64),
     /// At that time.
     Time(Instant),
@@ -38,7 +38,7 @@ pub struct Windows {
 /// So long other threads may take for their parts of a window.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// So many parts of a window of a sample measure for each that warms caches.
+/// Ratio of the measured parts of a sample's window to the part that warms caches.
 const WARMS: u64 = 4;
 
 /// As late may a window open or close that ends at a time, ms.
@@ -75,7 +75,7 @@ impl Windows {
         (windows, quiet)
     }
 
-    /// Plans the next window of a sample, after so much that was recorded.
+    /// Plans the next window of a sample, after `recorded` was recorded.
     fn plan(&mut self, recorded: u64, header: &Header) {
         let Some(schedule) = &mut self.schedule else {
             return;
@@ -87,7 +87,7 @@ impl Windows {
         header.resume_at.store((skipped + gap).max(1), Release);
     }
 
-    /// So much is recorded by now, and so many threads run: opens or closes a window if it is time.
+    /// The threads have recorded `recorded`, and `running` threads run: opens or closes a window if it is time.
     pub fn step(&mut self, recorded: u64, running: u32, header: &Header) {
         if let End::Time(at) = self.opens
             && Instant::now() >= at
@@ -135,12 +135,12 @@ impl Windows {
         done >= running || first.elapsed() >= PATIENCE
     }
 
-    /// How much of the window that opened last only warms caches: none of one that somebody chose.
+    /// Part of the last opened window that only warms caches: 0 for one that the user chose.
     pub fn warm(&self) -> u64 {
         self.warm
     }
 
-    /// How soon it has to look again, ms, if sooner than for other reasons.
+    /// How soon it has to check again, ms, if sooner than for other reasons.
     pub fn wake_ms(&self) -> Option<u32> {
         let due = |end| match end {
             End::Time(at) => Some(at.saturating_duration_since(Instant::now())),

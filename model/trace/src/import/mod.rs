@@ -1,6 +1,6 @@
 //! Traces of other tools, turned into ours.
 //!
-//! | tool | what is read | instructions |
+//! | tool | input | instructions |
 //! |---|---|---|
 //! | valgrind | text of `--tool=lackey --trace-mem=yes` | every `I` line is one |
 //! | ChampSim | binary records of 64 bytes (`input_instr`), uncompressed | every record is one |
@@ -55,7 +55,7 @@ pub enum ImportError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The file is compressed.
@@ -73,7 +73,7 @@ pub enum ImportError {
         path: PathBuf,
         /// Line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// A record is not understood.
@@ -83,7 +83,7 @@ pub enum ImportError {
         path: PathBuf,
         /// Offset of the record.
         offset: u64,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// Our own trace cannot be written.
@@ -191,7 +191,7 @@ impl Sink {
         }
     }
 
-    /// What comes now is of the thread with this name.
+    /// Continues with the thread of this name.
     fn thread(&mut self, name: u64) -> Result<(), TraceError> {
         self.flush()?;
         if let Some(last) = self.threads.get_mut(self.current) {
@@ -199,7 +199,7 @@ impl Sink {
         }
         let known = self.threads.iter().position(|thread| thread.0 == name);
         self.current = known.unwrap_or_else(|| {
-            // what came before the first name is the first thread's
+            // records before the first name are the first thread's
             let carried = if self.threads.is_empty() {
                 self.carried
             } else {

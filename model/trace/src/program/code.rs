@@ -1,10 +1,10 @@
-//! Which functions the ops are of that a replay gives: told beside them, since others may change and add ops.
+//! Functions that the ops of a replay are of: reported beside the ops, since listeners may change and add ops.
 
 use super::{Listener, Steps};
 use crate::format::Event;
 use varve_access::Op;
 
-/// By thread: where in what it was given last another function begins, and that function's number and 1.
+/// By thread: where another function begins in the ops that it got last, and that function's number and 1.
 pub(super) struct Code(Vec<Vec<(u32, u32)>>);
 
 impl Code {
@@ -17,12 +17,12 @@ impl Code {
         self.0[thread].clear();
     }
 
-    /// What there is to say of what a thread was given last.
+    /// The functions of the ops that a thread got last.
     pub fn told(&self, thread: usize) -> &[(u32, u32)] {
         &self.0[thread]
     }
 
-    /// `reader` is about to take ops of a thread, of which `steps` says what they are of.
+    /// `reader` is about to take ops of a thread; `steps` are their functions.
     pub fn listen<'a, L: Listener>(
         &'a mut self,
         thread: usize,

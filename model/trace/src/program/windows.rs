@@ -1,4 +1,5 @@
-//! A trace that holds parts of a run: says to the model where they begin, and touches what the program had touched before.
+//! A trace that holds parts of a run: reports their begins to the model, and touches the pages that the program had
+//! touched before.
 
 use super::Listener;
 use crate::error::TraceError;
@@ -62,7 +63,7 @@ impl Windows {
         }
     }
 
-    /// What a thread has to touch next, at most `most` pages; none when there is nothing.
+    /// Touches that a thread has to make next, of at most `most` pages; none when there is nothing.
     pub fn touches(&mut self, thread: usize, most: usize) -> Option<Vec<Op>> {
         let touches = self.touches.get_mut(thread)?;
         let (at, end) = touches.front_mut()?;

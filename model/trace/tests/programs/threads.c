@@ -1,4 +1,4 @@
-/* Four threads add to their own array, one after the other told by the main thread; then all at once. */
+/* Four threads add to their own array, one after the other, as the main thread signals them; then all at once. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -68,7 +68,7 @@ impl App {
             .map(|i| layout.array(&format!("array {i}"), lines, LINE))
             .collect();
         let table = (table_bytes > 0).then(|| layout.array("table", table_bytes / LINE, LINE));
-        // Without arrays a pass is as many accesses as the table has lines.
+        // Without arrays a pass has one access per line of the table.
         let steps = match (walked, table) {
             (0, Some(t)) => t.len / u64::from(shape.per_step.max(1)),
             _ => lines,
@@ -115,7 +115,7 @@ impl App {
 fn step(shape: &Shape, arrays: &[Array], table: Option<Array>, t: &mut Thread, out: &mut Vec<Op>) {
     let part = (t.high - t.low).max(1);
     let ops = arrays.len() as u32 + shape.per_step;
-    // What is computed comes between the accesses in equal parts.
+    // The instructions come between the accesses in equal parts.
     let each = (shape.instructions / ops.max(1)).max(1);
     for (i, array) in arrays.iter().enumerate() {
         let kind = match (i as u32) < shape.reads {

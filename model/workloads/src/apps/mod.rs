@@ -1,9 +1,10 @@
-//! Programs of PARSEC, SPLASH-2x and the NAS benchmarks as access patterns: what each asks of memory, not what it computes.
+//! Programs of PARSEC, SPLASH-2x and the NAS benchmarks as access patterns: their memory accesses, not their
+//! computations.
 //!
-//! For groups of programs that share a machine (`varve jobs`) it matters how much a program reads and writes, in which order
-//! and how often again, and what it computes in between. A [`Shape`] says that in a few numbers, and one loop carries it out.
-//! The same total work is shared by however many threads there are. Where real kernels are wanted, the module
-//! [`crate::nas`] has four of them.
+//! For groups of programs that share a machine (`varve jobs`) these matter: how much a program reads and writes, in
+//! which order, how often again, and the instructions in between. A [`Shape`] has them in a few numbers, and one loop
+//! carries it out. The same total work is shared by however many threads there are. Where real kernels are wanted, the
+//! module [`crate::nas`] has four of them.
 //!
 //! `shapes.rs` has the numbers, each with its source or the reasoning behind the guess.
 

@@ -1,8 +1,8 @@
-//! What each program asks of memory.
+//! Memory accesses of each program.
 //!
-//! The ratio of the arrays that are written to all, and the instructions of a step, follow from the bandwidths that Wang et al.
-//! prints of three programs in DRAM (marked *demand of Wang et al.*). All else is a guess from what the programs are
-//! known to do, marked as such; no time, ratio or saving that the paper measured went into it.
+//! The ratio of the arrays that are written to all, and the instructions of a step, follow from the bandwidths that
+//! Wang et al. prints of three programs in DRAM (marked *demand of Wang et al.*). All else is a guess from the
+//! programs' known behaviour, marked as such; no time, ratio or saving that the paper measured went into it.
 
 /// Accesses at random lines of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Shape {
     pub reuse: u32,
     /// Accesses to the table.
     pub random: Random,
-    /// So many of them a step.
+    /// Accesses to the table per step.
     pub per_step: u32,
     /// Share of the memory that the table takes, in percent.
     pub table_percent: u32,

@@ -1,4 +1,4 @@
-//! What every shape keeps, whoever runs it.
+//! Properties of every shape, whichever threads run it.
 
 use super::{ENTRIES, Random, shapes};
 use crate::harness::{self, Order};
@@ -34,7 +34,7 @@ fn the_work_does_not_depend_on_the_threads() {
     }
 }
 
-/// Lines that are written are as many as the shape says, and block by block again.
+/// Reads and writes are those of the shape for each step, and each block is passed over `reuse` times.
 #[test]
 fn a_step_takes_a_line_of_every_array_as_often_as_the_block_is_reused() {
     let bytes = 64 * 6 * 1000;

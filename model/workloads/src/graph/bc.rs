@@ -1,6 +1,6 @@
 //! Betweenness centrality (Brandes 2001), parallel over the vertices of a level, as in the GAP suite.
 //!
-//! For each source a breadth-first search counts shortest paths and notes in a bitmap which edges lie on one; a
+//! For each source a breadth-first search counts shortest paths and records in a bitmap which edges lie on one; a
 //! second pass walks the levels backward and adds up dependencies. Arrays, for n vertices, m directed edges and names
 //! of `id` bytes (GAP is built with 4; with 8, edge list and rows of a graph of 2^27 vertices take 34 GB each):
 //!
@@ -38,7 +38,7 @@ mod steps;
 
 const UNSEEN: u32 = u32::MAX;
 
-/// What the host holds per vertex. The modelled program has an array of each; here they share a line of the host's
+/// State per vertex on the host. The modelled program has an array of each field; here they share a line of the host's
 /// cache, which halves the misses of a simulation.
 #[derive(Clone, Copy, Default)]
 struct Vertex {

@@ -1,8 +1,8 @@
 //! Breadth-first search from vertex to parent, as Graph500 does it: top down, level by level, with a tree of parents.
 //!
-//! The kernel 2 of the benchmark's shared-memory reference (`omp-csr`): threads take vertices of the level at hand, look
-//! at the parent of each neighbour, and claim those that have none. Arrays, for n vertices, m directed edges and names
-//! of `id` bytes (the reference's are 8):
+//! The kernel 2 of the benchmark's shared-memory reference (`omp-csr`): threads take vertices of the level at hand,
+//! read the parent of each neighbour, and claim those that have none. Arrays, for n vertices, m directed edges and
+//! names of `id` bytes (the reference's are 8):
 //!
 //! | array | bytes | accessed |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | `bfs.parents` | id × n | at random, once per edge |
 //! | `bfs.queue`, `bfs.local` | id × n, 1024 id per thread | in runs |
 //!
-//! Who becomes a vertex' parent depends on which thread comes first, as in the reference. Levels do not.
+//! Which vertex becomes the parent of another depends on which thread comes first, as in the reference. Levels do not.
 //! Where this differs: vertices are handed out 64 at a time unless the schedule is static, and the tree is checked
 //! once, at the end, on the host.
 
@@ -33,7 +33,7 @@ pub const NOBODY: u32 = u32::MAX;
 const LOCAL: usize = 1024;
 /// Edges of one vertex per step.
 const EDGES_PER_STEP: u64 = 64;
-/// Edges of a vertex that the host looks ahead.
+/// Edges of a vertex that the host prefetches, at most.
 const EDGES_AHEAD: u64 = 32;
 
 // Instructions, counted on the loops as a compiler for x86-64 emits them at -O2.
@@ -114,7 +114,7 @@ impl Search {
         }
     }
 
-    /// The parents that the last search found; a source is its own, and [`NOBODY`] is that of what it did not reach.
+    /// The parents that the last search found; a source is its own, and [`NOBODY`] is that of unreached vertices.
     pub fn parents(&self) -> &[u32] {
         &self.parents
     }
@@ -160,7 +160,7 @@ impl Search {
         self.next_level()
     }
 
-    /// Asks the host's cache for what the next vertices of the level will need.
+    /// Prefetches into the host's cache the data of the level's next vertices.
     #[inline]
     fn look_ahead(&self, position: usize) {
         let queue = &self.queue[position..self.level.1];

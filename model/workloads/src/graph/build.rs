@@ -1,5 +1,4 @@
-//! What loading a graph does to memory before the first timed second: arrays that are touched, and arrays that
-//! are given back.
+//! Accesses of loading a graph, before the first timed second: arrays that are touched, and arrays that are freed.
 
 use varve_access::{Kind, Op};
 
@@ -20,7 +19,7 @@ enum Step {
     Unmap(Array),
 }
 
-/// Pages of 4 KiB per `Unmap` op: as many as fit its 16-bit size, rounded down to 128 MiB.
+/// Pages of 4 KiB per `Unmap` op: the most that fit its 16-bit size, rounded down to 128 MiB.
 const UNMAP_PAGES: u64 = 1 << 15;
 
 /// Bytes per small page, the unit of first touch.
@@ -37,7 +36,7 @@ const PAGE: u64 = 4096;
 /// | `build.kept`, `build.squeezed` | id × n, 8 × (n + 1) | while squeezing |
 /// | `csr.neighbours`, `csr.index` | id × directed edges, 8 × (n + 1) | for good |
 ///
-/// So most of what is allocated at the peak is gone, and its frames free again, when the timed loop starts.
+/// So most of the memory allocated at the peak is gone, and its frames free again, when the timed loop starts.
 /// The scattered placement touches the pages of `build.neighbours` in a scattered order (page numbers times a
 /// constant, modulo their number), which stands for the order in which random edges reach random rows.
 #[derive(Clone, Debug)]

@@ -54,7 +54,7 @@ impl Kronecker {
         }
     }
 
-    /// Generates the graph: edges, then vertices renamed at random so that a name says nothing about a degree.
+    /// Generates the graph: edges, then vertices renamed at random so that a name does not depend on a degree.
     ///
     /// Takes at most `24 * degree + 16` bytes of host memory per vertex.
     pub fn build(self) -> Csr {

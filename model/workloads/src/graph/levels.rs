@@ -26,7 +26,7 @@ impl Levels {
     /// A table for `bits` levels, at most 3.
     pub fn new(bits: u32) -> Levels {
         let cells = 1usize << (2 * bits);
-        // What each cell holds, in cells: 1 on average.
+        // Share of each cell, in cells: 1 on average.
         let mut held: Vec<f64> = (0..cells)
             .map(|cell| probability(cell, bits) * cells as f64)
             .collect();

@@ -50,7 +50,7 @@ const fn graph_params() -> [Param; 5] {
             "schedule",
             Want::Word(&["static", "dynamic"]),
             "dynamic",
-            "how a loop over vertices is shared among threads: equal parts, or 64 at a time to whoever is free",
+            "how a loop over vertices is shared among threads: equal parts, or 64 at a time to the next free thread",
         ),
     ]
 }
@@ -127,7 +127,7 @@ fn common(values: &Values) -> Result<Common, Error> {
     })
 }
 
-/// What kernels need that search the graph from some vertices.
+/// Parameters of kernels that search the graph from some vertices.
 fn searched(values: &Values) -> Result<(Arc<Csr>, search::Setting), Error> {
     let common = common(values)?;
     let setting = search::Setting {

@@ -1,4 +1,4 @@
-//! PageRank by pulling, as in the GAP suite (`pr_spmv`): every vertex adds up what its neighbours give.
+//! PageRank by pulling, as in the GAP suite (`pr_spmv`): every vertex adds up the contributions of its neighbours.
 //!
 //! | array | bytes | accessed, per sweep |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | `pr.scores` | 4 n | read and written in runs |
 //! | `pr.contributions` | 4 n | written in runs, read at random, once per edge |
 //!
-//! An iteration is one sweep over all vertices. Vertices without neighbours keep the base score; what they would give is
-//! lost, as in the suite. Sums are taken in the order of the rows, so that scores do not depend on threads.
+//! An iteration is one sweep over all vertices. Vertices without neighbours keep the base score; their contributions
+//! are lost, as in the suite. Sums are taken in the order of the rows, so that scores do not depend on threads.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const DAMPING: f32 = 0.85;
 const BLOCK: u64 = 256;
 /// Edges of one vertex per step of the second loop.
 const EDGES_PER_STEP: u64 = 256;
-/// Edges that the host looks ahead.
+/// Prefetch distance on the host, in edges.
 const EDGES_AHEAD: u64 = 32;
 
 // Instructions, counted on the loops as a compiler for x86-64 emits them at -O2.
@@ -118,7 +118,7 @@ impl PageRank {
         &self.scores
     }
 
-    /// What each vertex gives along each of its edges.
+    /// The contribution of each vertex along each of its edges.
     fn contribute(&mut self, work: &mut Work, out: &mut Vec<Op>) {
         let low = work.at * BLOCK;
         let high = (low + BLOCK).min(self.graph.vertices() as u64);

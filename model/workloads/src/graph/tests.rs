@@ -144,7 +144,7 @@ fn a_power_law_graph_gives_the_same_scores_in_any_order_of_threads() {
         let (again, other) = ours(&graph, &sources, 4, share, order);
         // Bit for bit: counts are whole numbers and dependencies are added in the order of the edges.
         assert_eq!(scores, again, "{order:?}");
-        // Who finds a vertex first differs, what is accessed does not.
+        // Which thread finds a vertex first differs; the accesses do not.
         assert!(tally.of(Kind::Update).abs_diff(other.of(Kind::Update)) < 200);
     }
 }

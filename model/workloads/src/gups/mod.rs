@@ -86,7 +86,7 @@ pub const ENTRIES: &[Entry] = &[Entry {
 }];
 
 /// Where the hot items of a specification are at the start: ranges of virtual addresses, base and bytes, for a policy
-/// that is told (`oracle`). Empty when they are scattered over every page.
+/// that knows them (`oracle`). Empty when they are scattered over every page.
 ///
 /// # Errors
 /// A parameter that is unknown, repeated or unreadable, or that does not fit the others.
@@ -242,7 +242,7 @@ impl Gups {
 }
 
 impl Thread {
-    /// The next item to update and what to change it by.
+    /// The next item to update, and the change.
     #[inline(always)]
     fn draw(&mut self, to_hot: u64) -> (u64, u64) {
         let number = self.rng.bits();

@@ -36,7 +36,7 @@ pub struct Level {
     rows: Array,
     /// Where each point of the next coarser level is on this one.
     coarse: Array,
-    /// The unknowns; on the finest level what the preconditioner makes of the residual.
+    /// The unknowns; on the finest level the result of the preconditioner for the residual.
     pub x: Array,
     /// The right-hand side; on the finest level the residual.
     pub b: Array,
@@ -56,7 +56,7 @@ pub const B: usize = 1;
 pub const AX: usize = 2;
 
 impl Level {
-    /// Level number `l` with so many points.
+    /// Level number `l` with `n` points in each direction.
     pub fn new(layout: &mut Layout, l: usize, n: [usize; 3]) -> Level {
         let points = n.iter().product::<usize>();
         let mut array = |name: &str, of: u64, size: u64| {
@@ -121,7 +121,7 @@ impl Level {
         all
     }
 
-    /// What loads a row does, with the elements of `vector` in its columns.
+    /// Loads of a row, with the elements of `vector` in its columns.
     fn row(&self, pencil: Pencil, i: usize, vector: Array, out: &mut Vec<Op>) {
         let point = (pencil * self.n[0] + i) as u64;
         out.push(Op::read(self.rows.at(point), 32, PER_ROW - 1));
@@ -171,7 +171,7 @@ impl Level {
         self.before.clone_from(&self.data[X]);
     }
 
-    /// A step of Gauss-Seidel for a point of a pencil. Of pencils outside `own` it takes what was there before the sweep.
+    /// A step of Gauss-Seidel for a point of a pencil. For pencils outside `own` it uses the values before the sweep.
     pub fn smooth(
         &mut self,
         pencil: Pencil,

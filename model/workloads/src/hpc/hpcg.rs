@@ -18,7 +18,7 @@
 //! along x that follow each other, where the benchmark's are a box. The right-hand side is such that all unknowns are 1. The
 //! first guess is 0.
 //!
-//! What the model does not see: within a sweep each row waits for the row before, as their numbers do, not their addresses.
+//! Not modelled: within a sweep each row waits for the row before, since its values depend on it; the addresses do not.
 
 use varve_access::{Kind, Op, Region};
 
@@ -198,7 +198,7 @@ impl Hpcg {
         }
     }
 
-    /// What follows from a task that all threads have done.
+    /// Ends a task that all threads have done.
     fn end(&mut self, task: Task) {
         let sum: f64 = self.sums.iter().sum();
         self.sums.fill(0.0);

@@ -39,7 +39,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// A sweep of Gauss-Seidel and back, as triangular systems: each thread's rows alone, what is outside of them held.
+/// A sweep of Gauss-Seidel and back, as triangular systems: each thread's rows alone, with the values outside of them
+/// held.
 fn sweep(n: [usize; 3], threads: usize, b: &[f64], x: &mut [f64]) {
     let a = stencil(n);
     let held = x.to_owned();
@@ -73,7 +74,7 @@ fn sweep(n: [usize; 3], threads: usize, b: &[f64], x: &mut [f64]) {
     }
 }
 
-/// What the preconditioner makes of `r`, on so many levels.
+/// The preconditioner applied to `r`, on `levels` levels.
 fn preconditioned(n: [usize; 3], threads: usize, levels: usize, r: &[f64]) -> Vec<f64> {
     let mut x = vec![0.0; r.len()];
     sweep(n, threads, r, &mut x);

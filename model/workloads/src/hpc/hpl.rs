@@ -23,9 +23,10 @@
 //! # Scale
 //!
 //! A machine that is scaled down by `scale` has caches smaller by as much, so a block has fewer columns by its root. An
-//! elimination of n x n numbers takes n^3 steps: on a matrix smaller by `scale` it would be shorter by `scale` and by its
-//! root once more. So each step of an update counts as often as a block has fewer columns. Work for each byte that comes from
-//! memory is then that of full size, and time is divided by `scale` as memory is. What takes n^2 steps counts once.
+//! elimination of n x n numbers takes n^3 steps: on a matrix smaller by `scale` it would be shorter by `scale` and by
+//! its root once more. So each step of an update counts as often as a block has fewer columns. Work for each byte that
+//! comes from memory is then that of full size, and time is divided by `scale` as memory is. Parts that take n^2 steps
+//! count once.
 //!
 //! # Instructions
 //!
@@ -33,9 +34,9 @@
 //! load, and a quarter of the loop (an assumption: unrolled by four). A machine of two instructions a cycle then has the two
 //! units of a Xeon Gold busy 86 % of the time. Frequencies do not fall under AVX-512 (an assumption).
 //!
-//! Where this differs from the benchmark: threads share one matrix, none sends anything, and no panel is factored ahead while
-//! others update. The matrix is stored strip by strip, and a strip by rows. BLIS copies what it multiplies to be so; here it is
-//! so for good. Prefetching then finds long runs at every scale, as it does at full size.
+//! Where this differs from the benchmark: threads share one matrix, none sends anything, and no panel is factored ahead
+//! while others update. The matrix is stored strip by strip, and a strip by rows. BLIS copies its operands into that
+//! layout; here it is permanent. Prefetching then finds long runs at every scale, as it does at full size.
 
 use super::matrix::{ACCEPTED, LINE, Matrix};
 use crate::entry::Entry;
@@ -47,9 +48,9 @@ use varve_spec::{Error, Param, Values, Want};
 
 /// Rows of a tile, and columns.
 const TILE: usize = LINE;
-/// Columns of a strip at full size, and rows of it at a time. Rows are BLIS's for doubles (`config/skx`: MC). Its columns (NC, 3752)
-/// are for one thread. Here a strip's part of U and what eight threads update at a time fit a last cache of 27.5 MiB together:
-/// `(384 + 8 * 240) * 1536` doubles.
+/// Columns of a strip at full size, and rows of it at a time. Rows are BLIS's for doubles (`config/skx`: MC). Its
+/// columns (NC, 3752) are for one thread. Here a strip's part of U and the rows that eight threads update at a time fit
+/// a last cache of 27.5 MiB together: `(384 + 8 * 240) * 1536` doubles.
 const STRIP: [f64; 2] = [1536.0, 240.0];
 /// Rows of a step in loops over a column.
 const ROWS: usize = 64;
@@ -89,7 +90,8 @@ enum At {
     Pivot,
     /// The column out of the rows below, within its line.
     Eliminate,
-    /// What eight columns do to the rest of their panel, and the panel to what is right of it; in this order.
+    /// The effect of eight columns on the rest of their panel, and of the panel on the columns right of it; in this
+    /// order.
     Swap,
     Triangle,
     Update,
@@ -111,7 +113,7 @@ pub struct Hpl {
     at: At,
     /// The column that is eliminated.
     column: usize,
-    /// The columns that have been eliminated, and by whose rows the others are updated.
+    /// The eliminated columns, by whose rows the others are updated.
     done: std::ops::Range<usize>,
     /// The columns that are to be updated.
     columns: std::ops::Range<usize>,
@@ -203,7 +205,7 @@ impl Hpl {
         self.below(self.column)
     }
 
-    /// The column has been eliminated: the next one of its line, or what is right of that.
+    /// The column has been eliminated: the next one of its line, or the part right of that.
     fn after_column(&mut self) -> Stage {
         self.column += 1;
         let n = self.matrix.n;

@@ -1,4 +1,4 @@
-//! The numbers of HPL: a random matrix with its right-hand side, and what is done to its rows.
+//! The numbers of HPL: a random matrix with its right-hand side, and operations on its rows.
 
 use varve_access::random::mix;
 
@@ -69,7 +69,7 @@ impl Matrix {
         }
     }
 
-    /// Takes from `columns` of a row what the rows `above` it give, by the multipliers that stand in their columns.
+    /// Subtracts the rows `above` from `columns` of a row, times the multipliers that stand in their columns.
     pub fn update(
         &mut self,
         row: usize,

@@ -1,4 +1,4 @@
-//! A real B+-tree over 64-bit keys, whose every step also says what memory it touched.
+//! A real B+-tree over 64-bit keys, whose every step also reports the memory that it touched.
 
 use varve_access::Op;
 

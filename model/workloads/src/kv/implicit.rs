@@ -1,10 +1,10 @@
 //! A B+-tree that is computed, not stored: for a thousand million keys, whose nodes would not fit the host.
 //!
 //! It has the shape that random insertion gives a real tree of as many keys: every node holds the
-//! [mean](crate::node::mean_entries) number of entries, and nodes lie in the pool in random order, since leaves split in random
-//! order. What it leaves out: the variation of fill between nodes (so a tree whose size is close to a change of
-//! depth may have one level more or fewer in part of the real one), new leaves, which are written when inserts have
-//! filled one but not read later, and splits of inner nodes.
+//! [mean](crate::node::mean_entries) number of entries, and nodes lie in the pool in random order, since leaves split
+//! in random order. Left out: the variation of fill between nodes (so a tree whose size is close to a change of depth
+//! may have one level more or fewer in part of the real one), new leaves, which are written when inserts have filled
+//! one but not read later, and splits of inner nodes.
 
 use varve_access::Op;
 

@@ -1,4 +1,4 @@
-//! How the store comes to be in memory: how much, in which order, and by whom.
+//! How the store gets into memory: how much, in which order, and by which threads.
 
 use varve_access::{Kind, Op};
 
@@ -19,7 +19,7 @@ pub enum Setup {
     Inserts(Vec<Loader>),
 }
 
-/// What a thread has still to insert.
+/// Inserts that a thread has still to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Loader {
     next: u64,

@@ -5,9 +5,9 @@
 //! by a Zipf distribution. Keys here are 8 bytes, so Masstree's trie has one layer and is a B+-tree; nodes have 15 keys as
 //! Masstree's do, but take 256 bytes, since nothing is kept for longer keys.
 //!
-//! There are two trees with the same accesses. The real one ([`btree`]) holds every key (up to 64 million items) and one
-//! word per item in place of its value; whatever was asked is checked. The implicit one ([`implicit`]) computes the path of a
-//! key in a tree of any size. A test holds one to the other: depth, nodes, ops per request.
+//! There are two trees with the same accesses. The real one ([`btree`]) holds every key (up to 64 million items) and
+//! one word per item in place of its value; each result is checked. The implicit one ([`implicit`]) computes the path
+//! of a key in a tree of any size. A test holds one to the other: depth, nodes, ops per request.
 
 use crate::entry::Entry;
 

@@ -19,7 +19,7 @@ fn run(text: &str) -> (Ycsb, Tally) {
     (ycsb, tally)
 }
 
-/// What the store must hold after a run without inserts, by a sorted map and the same random numbers.
+/// The expected contents of the store after a run without inserts, by a sorted map and the same random numbers.
 fn reference(ycsb: &Ycsb, requests: u64) -> BTreeMap<u64, u64> {
     let mut map: BTreeMap<u64, u64> = (0..ycsb.items)
         .map(|record| (key_of(record), first_value(record)))

@@ -1,4 +1,4 @@
-//! The store's tree, real or implicit, and what it holds.
+//! The store's tree, real or implicit, and its contents.
 
 use varve_access::Op;
 
@@ -20,7 +20,7 @@ pub fn key_of(record: u64) -> u64 {
     mix(record)
 }
 
-/// What an item's word holds once loaded.
+/// An item's word after loading.
 pub fn first_value(record: u64) -> u64 {
     mix(!record)
 }
@@ -55,7 +55,7 @@ impl Tree {
         }
     }
 
-    /// Walks to a record that was inserted. The error says what a real tree found instead.
+    /// Walks to a record that was inserted. The error names the record that a real tree found instead.
     pub fn find(&self, record: u64, store: &Store, out: &mut Vec<Op>) -> Result<(), String> {
         match self {
             Tree::Real(tree, _) => {

@@ -6,9 +6,9 @@
 //! verification values.
 //!
 //! Rows differ from the benchmark's in the order of their elements: the diagonal first, then vector by vector and not
-//! by rising column, and an off-diagonal element that two vectors share stands twice. So a row can be told from
-//! the vectors alone, which take `8 (nonzer + 1)` bytes per row and not 12 (nonzer + 1)^2: at sizes at
-//! which the matrix does not fit the host, its pattern still does.
+//! by rising column, and an off-diagonal element that two vectors share stands twice. So a row can be computed from the
+//! vectors alone, which take `8 (nonzer + 1)` bytes per row and not 12 (nonzer + 1)^2: at sizes at which the matrix
+//! does not fit the host, its pattern still does.
 
 use super::lcg::Lcg;
 

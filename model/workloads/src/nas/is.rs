@@ -232,7 +232,7 @@ impl Is {
         })
     }
 
-    /// Puts every key at its rank and looks whether the result is sorted; `None` without data.
+    /// Puts every key at its rank and checks whether the result is sorted; `None` without data.
     pub fn verify(&self) -> Option<bool> {
         let data = self.data.as_ref()?;
         let mut ends = data.ranks.clone();

@@ -269,7 +269,7 @@ impl Grid {
         if let Some(Data { r, .. }) = data.as_deref_mut() {
             let (fine, coarse_values) = r.split_at_mut(coarse.offset);
             let target = target - coarse.offset;
-            // As many fine points at a time as `stencil` has room for.
+            // The fine points that `stencil` has room for at a time.
             for part in (low..high).step_by(BLOCK / 2) {
                 let end = (part + BLOCK / 2).min(high);
                 stencil(

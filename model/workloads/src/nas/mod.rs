@@ -2,7 +2,7 @@
 //! reports (Bailey et al., "The NAS parallel benchmarks", RNR-94-007, 1994; "The NAS parallel benchmarks 2.0",
 //! NAS-95-020, 1995).
 //!
-//! CG, EP, FT, IS and MG compute what the benchmark computes and give its verification values.
+//! CG, EP, FT, IS and MG do the computations of the benchmark and give its verification values.
 //!
 //! Every kernel runs with real data or without (`data=addresses`): it then makes the same accesses, for sizes that
 //! do not fit the host. Runs of consecutive elements are handed to the model one cache line at a time.

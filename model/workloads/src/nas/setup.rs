@@ -1,4 +1,4 @@
-//! What the NAS-like kernels have in common: classes, sizes, and whether there is real data behind the addresses.
+//! Shared by the NAS-like kernels: classes, sizes, and whether there is real data behind the addresses.
 
 use super::lcg::Lcg;
 use varve_spec::{Error, Param, Values, Want};

@@ -1,7 +1,8 @@
 //! The tables, as TPC-H's clause 4.2.3 has them: `lineitem`, `orders` and `customer`, with the columns of both queries.
 //!
-//! What a column holds is a function of the row's number and takes no memory of the host. Money is in cents, dates are days
-//! since 1992-01-01. Orders have one to seven lines, four on average, and the lines of an order follow each other.
+//! The values of a column are a function of the row's number and take no memory of the host. Money is in cents, dates
+//! are days since 1992-01-01. Orders have one to seven lines, four on average, and the lines of an order follow each
+//! other.
 
 use varve_access::random::mix;
 
@@ -18,7 +19,7 @@ pub const Q3_DAY: u32 = 1169;
 pub const Q3_SEGMENT: u64 = 1;
 /// Segments.
 const SEGMENTS: u64 = 5;
-/// What counts as today: 1995-06-17.
+/// The current date of the specification: 1995-06-17.
 const TODAY: u32 = 1263;
 /// Days on which orders were made, to 1998-08-02.
 const ORDER_DAYS: u64 = 2406;
@@ -47,7 +48,7 @@ pub struct Line {
 /// An order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Whose it is.
+    /// Its customer.
     pub customer: u64,
     /// Day of the order.
     pub day: u32,
@@ -62,7 +63,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// Tables with about so many lines, at least [`PATTERN`].
+    /// Tables with about `lines` lines, at least [`PATTERN`].
     pub fn new(lines: u64, seed: u64) -> Data {
         Data {
             lines: (lines / PATTERN).max(1) * PATTERN,

@@ -2,7 +2,7 @@
 
 use super::data::Line;
 
-/// What is summed up of a group. Prices are in cents, with a discount in hundredths of them, with a tax in hundredths of these.
+/// Sums of a group. Prices are in cents, with a discount in hundredths of them, with a tax in hundredths of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Lines.
@@ -47,7 +47,7 @@ impl Sums {
         self.charged += u128::from(discounted * (100 + line.tax));
     }
 
-    /// What others summed up.
+    /// Adds the sums of another thread.
     pub fn merge(&mut self, other: &Sums) {
         self.lines += other.lines;
         self.quantity += other.quantity;

@@ -1,7 +1,7 @@
 //! Analytical queries over columns in memory, in the manner of TPC-H: Q1 scans and sums up, Q3 joins by hashing.
 //!
 //! ```text
-//! data.rs     the tables: what each column holds, computed from the number of its row
+//! data.rs     the tables: the values of each column, computed from the number of its row
 //! groups.rs   Q1's groups and their sums
 //! table.rs    the hash table of the join
 //! queries.rs  the program: both queries, row by row

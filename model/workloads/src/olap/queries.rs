@@ -18,8 +18,8 @@
 //! | `join.directory` | 8 | at random, once for each order that passes and each line |
 //! | `join.entries` | 32 | written in runs, read and added to at random, after the directory |
 //!
-//! Columns are not compressed. A line of memory of a column is read when one of its rows is needed. Engines differ most in
-//! what they execute for a row; the counts here are those of compiled loops without vectors (an assumption).
+//! Columns are not compressed. A line of memory of a column is read when one of its rows is needed. Engines differ most
+//! in the instructions for a row; the counts here are those of compiled loops without vectors (an assumption).
 
 use varve_access::{Kind, Op, Region};
 
@@ -231,7 +231,7 @@ impl Queries {
             At::Customers => self.data.customers(),
             At::Orders => self.data.orders(),
             At::Clear => self.table.directory.len() as u64,
-            // Each thread looks at what it made itself.
+            // Each thread reads its own entries.
             At::Best => self.threads as u64 * BLOCK,
         }
     }
@@ -343,7 +343,7 @@ impl Queries {
     /// The entries that a thread has made.
     fn choose(&mut self, thread: usize, part: u64, out: &mut Vec<Op>) {
         let first = self.first_entry(thread);
-        // As many parts as there are rows in a block.
+        // One part for each row in a block.
         let each = self.made[thread].div_ceil(BLOCK);
         let low = first + (part * each).min(self.made[thread]);
         let high = first + ((part + 1) * each).min(self.made[thread]);

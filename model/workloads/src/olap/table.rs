@@ -5,7 +5,7 @@ use varve_access::random::mix;
 /// No entry.
 pub const NONE: u64 = u64::MAX;
 
-/// An order that passed the filters, and what its lines add up to.
+/// An order that passed the filters, and the sum of its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its number.
@@ -26,7 +26,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table for so many orders.
+    /// An empty table for `orders` orders.
     pub fn new(orders: u64) -> Table {
         let empty = Entry {
             order: NONE,
@@ -63,7 +63,8 @@ impl Table {
     }
 }
 
-/// Chains for so many orders: a tenth of them is expected to pass the filters, and chains to have one entry or two.
+/// Number of chains for `orders` orders: a tenth of the orders is expected to pass the filters, and chains to have one
+/// entry or two.
 pub fn buckets(orders: u64) -> u64 {
     (orders / 8).next_power_of_two()
 }

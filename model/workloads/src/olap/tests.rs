@@ -14,7 +14,7 @@ fn made(line: &str) -> Loops<Queries> {
     program(&values).unwrap()
 }
 
-/// Lines, pieces, cents, and what is charged, by flag and status.
+/// Lines, pieces, cents, and charges, by flag and status.
 fn q1(data: &Data) -> BTreeMap<(u8, u8), [u128; 4]> {
     let mut groups = BTreeMap::<_, [u128; 4]>::new();
     for line in (0..data.lines).map(|at| data.line(at)) {
@@ -73,8 +73,8 @@ proptest! {
     }
 }
 
-/// A run may end some threads before others (the first part of a program is measured so): what they leave undone must not turn
-/// the chains of the table into circles.
+/// A run may end some threads before others (the first part of a program is measured so): their unfinished work must
+/// not turn the chains of the table into circles.
 #[test]
 fn threads_that_end_early_leave_chains_that_end() {
     for early in [1000, 2000, 3000, 4000] {

@@ -3,8 +3,8 @@
 //! Stands for the classic bandwidth and interference kernels (`memrw`, Intel's memory latency checker, the patterns of
 //! "An empirical guide to the behavior and use of scalable persistent memory", FAST 2020). A sequential thread walks
 //! its own share of the array round and round; a random one goes anywhere in the array. Durable writes follow each
-//! store of a block by its write-back (`flush`) or use non-temporal stores (`nt`), with a fence every so many blocks.
-//! No values are computed: the loads are summed and the stores are of a constant in the original.
+//! store of a block by its write-back (`flush`) or use non-temporal stores (`nt`), with a fence after a fixed number of
+//! blocks. No values are computed: the loads are summed and the stores are of a constant in the original.
 
 use varve_access::{Kind, Op};
 
@@ -16,7 +16,7 @@ use crate::steady::{Kernel, Steady};
 use varve_access::random::Rng;
 use varve_spec::{Error, Param, Values, Want};
 
-/// Bytes per op: one cache line. A larger block is as many ops in a row.
+/// Bytes per op: one cache line. A larger block is several ops in a row.
 const LINE: u64 = 64;
 
 /// Instructions per line: two 32-byte vector accesses; the block's address and loop follow.

@@ -8,8 +8,8 @@
 //!
 //! - where equally loaded bins are taken in a fixed order (a list, as in the paper), page i and page i + capacity
 //!   share a bin, and every hot page meets another;
-//! - where they are taken at random, a hot page meets another with a chance of `hot`; no program can do better
-//!   against that without looking at where its pages lie.
+//! - where they are taken at random, a hot page meets another with a chance of `hot`; no program can do better against
+//!   that unless it knows where its pages lie.
 //!
 //! All hot pages together fit the cache as long as `hot` is at most 50 %, so a policy that sees heat can part them.
 

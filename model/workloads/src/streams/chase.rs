@@ -1,4 +1,4 @@
-//! Pointer chasing: each load's address is what the load before it returned.
+//! Pointer chasing: each load's address is the result of the load before it.
 //!
 //! Stands for the latency kernels of lmbench (`lat_mem_rd`) and Intel's memory latency checker: the nodes of an array are
 //! linked into one cycle in random order. The order is a computed permutation, not stored pointers, so the array may

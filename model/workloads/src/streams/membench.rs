@@ -225,7 +225,7 @@ mod tests {
                 "threads=3,hot=16kB,cold=160kB,writes=700,touch=16,{organize}"
             ));
             let base = bench.kernel.objects.base;
-            // What the fields would hold, by brute force.
+            // The expected values of the fields, by brute force.
             let mut fields: HashMap<u64, u64> = HashMap::new();
             let mut rounds: HashMap<(usize, u64), u64> = HashMap::new();
             let mut running = [false; 3];

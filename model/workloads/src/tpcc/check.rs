@@ -4,7 +4,7 @@
 use super::data::{CUSTOMERS, DISTRICTS, FIRST_OPEN, FIRST_PAYMENT, WAREHOUSE_YTD};
 use super::db::Db;
 
-/// What is wrong, in one line; `Ok` when every condition holds.
+/// Checks consistency. Returns the first violation in one line; `Ok` when every condition holds.
 ///
 /// Conditions 1 to 4 and 8 to 12 in the specification's numbers; 5 to 7 (an order is open exactly as long as it has no
 /// carrier and its lines no date) hold by construction, since being open is one number per district.
@@ -71,7 +71,7 @@ fn check_district(db: &Db, number: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Conditions 10 and 12 for every customer of a district; returns what they paid since the start.
+/// Conditions 10 and 12 for every customer of a district; returns the sum of their payments since the start.
 fn check_customers(db: &Db, number: usize) -> Result<i64, String> {
     let mut delivered = vec![0i64; CUSTOMERS as usize];
     let mut deliveries = vec![0u16; CUSTOMERS as usize];

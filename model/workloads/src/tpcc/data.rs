@@ -1,4 +1,4 @@
-//! What the database holds. Initial contents are functions of the keys; only changes take memory.
+//! Contents of the database. Initial contents are functions of the keys; only changes take memory.
 
 use varve_access::random::{Rng, mix};
 
@@ -342,7 +342,7 @@ mod tests {
         let mut total = 0;
         for name in 0..NAMES as usize {
             let (low, high) = data.with_name(name);
-            assert!(low < high, "nobody is called {name}");
+            assert!(low < high, "no customer is called {name}");
             assert!((low..high).any(|place| data.named(place) == name as u16 + 1));
             total += high - low;
         }

@@ -89,7 +89,7 @@ impl Db {
         order
     }
 
-    /// Reads the records of an order's lines by a scan of their index; `each` is told line number and address.
+    /// Reads the records of an order's lines by a scan of their index; `each` gets line number and address.
     pub(super) fn read_lines(
         &mut self,
         district: usize,

@@ -79,7 +79,7 @@ pub struct Tables {
     pub by_new_order: Growing,
     /// Index of order lines.
     pub by_line: Growing,
-    /// What each thread allocates during the run.
+    /// Memory that each thread allocates during the run.
     pub heaps: Vec<Heap>,
 }
 

@@ -81,7 +81,7 @@ fn transactions_come_in_the_standard_mix() {
     );
 }
 
-/// What was ordered is what the stock says was sold.
+/// The ordered quantities are those that the stock records as sold.
 #[test]
 fn stock_sold_is_what_the_new_lines_order() {
     let (tpcc, _) = run("warehouses=2,threads=2,transactions=1k", Order::Random(2));

@@ -26,7 +26,7 @@ pub struct Worker {
     pub high: u32,
 }
 
-/// What the five are called, in the order of their `End` marks.
+/// Names of the five transactions, in the order of their `End` marks.
 pub const CLASSES: [&str; 5] = [
     "new-order",
     "payment",

@@ -1,5 +1,5 @@
-//! Optimistic concurrency control as Silo does it: what a transaction read and what it will write, and the accesses
-//! of its commit.
+//! Optimistic concurrency control as Silo does it: the read and write sets of a transaction, and the accesses of its
+//! commit.
 
 use varve_access::{Kind, Op};
 
@@ -38,13 +38,13 @@ impl Tx {
         self.writes.push((address, bytes as u16));
     }
 
-    /// Fills a fresh record with a row of `row` bytes; nobody else can see it before the commit.
+    /// Fills a fresh record with a row of `row` bytes; no other thread can see it before the commit.
     pub fn insert(&mut self, address: u64, row: u64, out: &mut Vec<Op>) {
         let bytes = (HEADER + row) as u16;
         out.push(Op::write(address, bytes, PER_16 * u32::from(bytes) / 16));
     }
 
-    /// Locks what is to be written, validates what was read, writes and unlocks.
+    /// Locks the write set, validates the read set, writes and unlocks.
     pub fn commit(&mut self, out: &mut Vec<Op>) {
         for &(address, _) in &self.writes {
             out.push(Op::new(Kind::Update, address, 8, LOCK));

@@ -25,7 +25,7 @@ struct RefBank {
     used: u64,
 }
 
-/// A controller that looks at every waiting request at every clock: row hits first, then the oldest.
+/// A controller that considers every waiting request at every clock: row hits first, then the oldest.
 struct RefChannel {
     clock_ns: f64,
     cl: u64,
@@ -128,7 +128,7 @@ impl RefChannel {
         }
     }
 
-    /// Issues one command; a column access takes its request from the queue and says when its data is there.
+    /// Issues one command; a column access takes its request from the queue and returns when its data is there.
     fn one_command(&mut self, now: u64, waiting: &mut VecDeque<Place>, busy: usize) -> Option<u64> {
         let seen = waiting.len().min(self.queue.saturating_sub(busy).max(1));
         for i in 0..seen {
@@ -353,7 +353,7 @@ fn a_day_in_the_life_of_a_rank_by_hand() {
     assert_eq!((r.wakes, r.deep_wakes), (1, 1));
 }
 
-/// A rank that nobody uses sleeps no deeper than power-down while its neighbour is used, and in self-refresh once neither is.
+/// An unused rank sleeps no deeper than power-down while its neighbour is used, and in self-refresh once neither is.
 #[test]
 fn self_refresh_is_entered_by_channel() {
     let mut d = dram();

@@ -44,7 +44,7 @@ proptest! {
         }
     }
 
-    /// What memory is written by reads: a line once, until it is written back.
+    /// Directory writes that reads cause: one for a line, until it is written back.
     #[test]
     fn a_line_is_marked_once(ops in prop::collection::vec((0u64..40, 0u8..5), 1..120)) {
         let m = machine();

@@ -1,4 +1,4 @@
-//! What happens behind the last-level cache against a slow, obvious reference of memory mode's flow.
+//! Traffic behind the last-level cache against a slow, obvious reference of memory mode's flow.
 
 use super::*;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn machine() -> Machine {
     m
 }
 
-/// Johnny Cache's Figure 1, a map from slot to what is in it.
+/// Johnny Cache's Figure 1, a map from slot to its contents.
 #[derive(Default)]
 struct RefCache {
     slots: HashMap<u64, (u64, bool)>,
@@ -34,7 +34,7 @@ impl RefCache {
             Some((there, dirty)) if *there == line => {
                 self.hits += 1;
                 *dirty |= write;
-                // The tag lies in the DRAM line: a read brings both. A write of a line that is there needs no look.
+                // The tag lies in the DRAM line: a read brings both. A write of a line that is there needs no lookup.
                 self.dram_reads += !write as u64;
                 self.dram_writes += write as u64;
             }

@@ -108,7 +108,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Beyond that, eight sets of eight ways do nearly what one set of 64 does.
+    /// Beyond that, eight sets of eight ways are nearly as good as one set of 64.
     #[test]
     fn what_does_not_fit_is_replaced_about_as_often(seed in 1u64..1_000_000, lines in 80u64..400) {
         let mut x = seed;
@@ -147,7 +147,7 @@ proptest! {
             let buffered: u32 = d.buffer.iter().flat_map(|s| s.newer).map(u8::count_ones).sum();
             buffered as u64 + d.crowd.lines.len() as u64
         };
-        // What left the buffer whole is four writes each; what left in parts is one to three each.
+        // A line that left the buffer whole is four writes; one that left in parts is one to three each.
         let gone = dimm.counts.writes - parts(&dimm);
         let whole = dimm.counts.media_writes - dimm.counts.partial_writes;
         let partial = gone - whole * 4;

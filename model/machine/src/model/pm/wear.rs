@@ -71,8 +71,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// However the writes of a region follow one another: one no larger than a block is moved once for so many writes, one
-        /// of several blocks that get alike many is never.
+        /// In whatever order a region is written, one no larger than a block is moved once per fixed number of writes,
+        /// and one of several blocks with nearly equal writes never.
         #[test]
         fn only_small_hot_regions_are_moved(lines in 1u32..2048, stride in 1u32..97, base in 0u32..1000) {
             let mut wear = Wear::default();

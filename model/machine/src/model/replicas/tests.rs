@@ -1,4 +1,4 @@
-//! What replication says beside what running every instance says.
+//! Results of replication against those of runs of every instance.
 
 use super::share;
 use crate::Machine;
@@ -103,7 +103,8 @@ fn both(backing: Backing, instances: u32, of: impl Fn(u64) -> Vec<Op>) -> (f64, 
 /// A program by name: its ops, by the number of its instance.
 type Named<'a> = (&'a str, &'a dyn Fn(u64) -> Vec<Op>);
 
-/// On both kinds of memory, so many instances of each program take as long as one in their place, but for a share `most`.
+/// On both kinds of memory, `instances` instances of each program take as long as one with replicas, within a part
+/// `most`.
 fn as_long_as_they(instances: [u32; 3], programs: &[Named], most: f64) {
     let mut worst: f64 = 0.0;
     let mut table = String::new();
@@ -152,8 +153,8 @@ pub fn filled(lines: u64, seed: u64) -> Vec<Op> {
         .collect()
 }
 
-/// Lines of one media line leave the caches after one another. What combines of them depends on how many wait to leave, which is no more
-/// for the instances that are not run.
+/// Lines of one media line leave the caches after one another. How many of them combine depends on how many wait to
+/// leave, which is no more for the instances that are not run.
 #[test]
 fn stores_of_instances_that_are_not_run_combine_as_others_do() {
     let lines = (24 << 20) / 64;

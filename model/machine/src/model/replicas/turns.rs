@@ -1,9 +1,9 @@
-//! Whose turn it is: of some instances, the one whose next request is due first.
+//! Order of turns: of some instances, the one whose next request is due first.
 
 use crate::model::ring::Ring;
 use crate::model::time::Ps;
 
-/// The time at which each of a few is due, as a tournament: who is due first of two meets the first of two others.
+/// The time at which each of a few is due, as a tournament: the earlier of two meets the earlier of two others.
 ///
 /// ```text
 ///           1
@@ -13,7 +13,7 @@ use crate::model::time::Ps;
 pub struct Turns {
     /// The time above, the number below, so that the earlier of two says both; those of one time take turns by number.
     places: Ring<u64>,
-    /// What stands at the top, so that it is still in a register when it is asked for.
+    /// Copy of the top entry, so that it is still in a register when it is asked for.
     first: u64,
     /// Bits of a number.
     bits: u32,
@@ -23,7 +23,7 @@ pub struct Turns {
 const NEVER: u64 = u64::MAX;
 
 impl Turns {
-    /// So many, none of which is due.
+    /// For `count` instances, none of which is due.
     pub fn new(count: usize) -> Turns {
         let lowest = count.next_power_of_two();
         let mut places = Ring::new(2 * lowest);
@@ -61,7 +61,7 @@ impl Turns {
         self.first = first;
     }
 
-    /// Who is due first, if that is no later than `until`, and when.
+    /// The instance that is due first, if that is no later than `until`, and its time.
     #[inline(always)]
     pub fn first(&self, until: Ps) -> Option<(usize, Ps)> {
         let first = self.first;
@@ -77,7 +77,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against looking at one after the other.
+        /// Against a linear scan.
         #[test]
         fn the_first_is_the_first(
             count in 1usize..70,

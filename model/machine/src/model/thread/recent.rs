@@ -1,8 +1,8 @@
 //! The lines that were accessed last, one for each set of the first-level cache: most accesses are to one of them.
 //!
-//! Such a line is in the cache, and the most recent of its set: an access to it moves nothing. What stands here is found by
-//! virtual lines, so that a hit needs no translation either; that the page's translation is in the first-level TLB is for
-//! the caller to ask.
+//! Such a line is in the cache, and the most recent of its set: an access to it moves nothing. Lookups here are by
+//! virtual line, so that a hit needs no translation either. The caller checks that the page's translation is in the
+//! first-level TLB.
 
 use super::NONE;
 
@@ -18,10 +18,10 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// For a cache of so many sets.
+    /// For a cache of `sets` sets.
     pub fn new(sets: u64) -> Recent {
-        // Two lines of one set have the same entry when the number of entries divides that of sets: what pushes a line
-        // from the first place of its set then pushes it from here.
+        // Two lines of one set have the same entry when the number of entries divides that of sets: a line that pushes
+        // another from the first place of its set then pushes it from here.
         let entries = MOST.min(1 << sets.max(1).trailing_zeros());
         Recent {
             lines: [NONE; MOST as usize],

@@ -8,11 +8,11 @@ use varve_access::Op;
 /// A turn of a thread: ops from its buffer until its clock passes `limit`, the buffer ends, or an op needs the driver.
 /// That op comes back.
 pub struct Turn<'t, 's> {
-    /// Whose turn it is.
+    /// The thread that runs.
     pub thread: &'t mut Thread,
     /// When it ends, ps.
     pub limit: Ps,
-    /// What it shares with the others.
+    /// State that it shares with the others.
     pub shared: &'t mut Shared<'s>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Missed<'t, 's> {
     /// The dirty line that had to go for it.
     pub out: Option<u64>,
     pub load: bool,
-    /// What its translation takes.
+    /// Time of its translation, ps.
     pub walk: Ps,
 }
 
@@ -97,7 +97,7 @@ impl Work for Instructions<'_, '_> {
     }
 }
 
-/// An op that goes by the caches, [`Thread::write_through`].
+/// An op that bypasses the caches, [`Thread::write_through`].
 pub(super) struct WriteThrough<'t, 's>(pub &'t mut Thread, pub &'t mut Shared<'s>, pub Op);
 
 impl Work for WriteThrough<'_, '_> {

@@ -1,4 +1,4 @@
-//! Waits that were noted, and are repeated.
+//! Recorded waits, which are repeated.
 
 use crate::model::time::Ps;
 
@@ -22,7 +22,7 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// Notes the wait of a request.
+    /// Records the wait of a request.
     pub fn note(&mut self, kind: Kind, wait: i64) {
         match self.waits.get_mut(self.noted) {
             Some(old) => *old = (kind, wait),
@@ -31,7 +31,7 @@ impl Tape {
         self.noted = (self.noted + 1) % KEPT;
     }
 
-    /// The next wait of a kind. What came together comes together again.
+    /// The next wait of a kind. Waits recorded together are replayed together.
     pub fn repeat(&mut self, kind: Kind) -> Option<i64> {
         let number = usize::from(kind);
         if number >= self.at.len() {
@@ -54,11 +54,11 @@ impl Tape {
 
 /// Requests over which the work between two is taken. An assumption: shorter than a window, longer than a run of neighbours.
 const OVER: usize = 32;
-/// Phases that are told apart, the last from some 16,000 instructions between two requests on.
+/// Phases, the last from some 16,000 instructions between two requests on.
 const PHASES: usize = 8;
 
-/// What a thread is about, as far as memory feels it: how many instructions it does from one request to the next. Time would not
-/// do, since that is more where memory is busy.
+/// Intensity of a thread's memory accesses: the instructions from one request to the next. Time would not do, since
+/// that is more where memory is busy.
 #[derive(Clone, Default)]
 struct Pace {
     last: [u64; OVER],
@@ -68,7 +68,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// The thread asks again, after so many instructions in all. Returns its phase: another one for each factor of four.
+    /// The thread sends another request, after `instructions` instructions in all. Returns its phase: another one for
+    /// each factor of four.
     fn phase(&mut self, instructions: u64) -> usize {
         let then = std::mem::replace(&mut self.last[self.next], instructions);
         self.next = (self.next + 1) % OVER;
@@ -84,19 +85,19 @@ struct Speed {
     requests: f64,
 }
 
-/// What remains of older times at each window's end, and how much of an error is mended there. Assumptions: together some twenty
-/// windows.
+/// Weight of older times at each window's end, and the part of an error that is corrected there. Assumptions: together
+/// some twenty windows.
 const REMAINS: f64 = 0.95;
 const MENDED: f64 = 0.2;
 /// The factor of waits lies between this and its inverse.
 const LEAST: f64 = 0.5;
 
-/// Tapes of what an instance is about at a time.
+/// Tapes by phase of an instance.
 pub struct Tapes {
     tapes: [Tape; PHASES],
     /// How fast it is in windows, and between them, in each phase.
     speeds: [[Speed; 2]; PHASES],
-    /// What waits are multiplied by. Out of step with what asks for them, they would hold it up longer or shorter.
+    /// Factor of the waits. Out of step with the requests, they would hold the instance up too long or not long enough.
     factor: f64,
     paces: Vec<Pace>,
     phase: usize,
@@ -114,7 +115,7 @@ impl Tapes {
         }
     }
 
-    /// A thread asks for something at `now`, in a window or not, after so many instructions.
+    /// A thread sends a request at `now`, in a window or not, after `instructions` instructions.
     pub fn come(&mut self, thread: usize, instructions: u64, now: Ps, window: bool) {
         if thread >= self.paces.len() {
             self.paces.resize_with(thread + 1, Pace::default);
@@ -147,13 +148,13 @@ impl Tapes {
         }
     }
 
-    /// Notes the wait of a request.
+    /// Records the wait of a request.
     pub fn note(&mut self, kind: Kind, wait: Ps, alone: Ps) {
         self.tapes[self.phase].note(kind, wait as i64 - alone as i64);
     }
 
-    /// The next wait of a kind in the phase; if there was none, in the phase that is most like it. None if no request of the kind was ever
-    /// noted, or all are far from where the tapes are.
+    /// The next wait of a kind in the phase; if there was none, in the phase that is most like it. `None` if no wait of
+    /// the kind was ever recorded, or all are far from where the tapes are.
     pub fn repeat(&mut self, kind: Kind) -> Option<i64> {
         let here = self.phase;
         let wait = self.tapes[here].repeat(kind).or_else(|| {

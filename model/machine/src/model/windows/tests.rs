@@ -1,4 +1,4 @@
-//! What windows say beside what every request says.
+//! Results of windows against those of every request.
 
 use crate::Machine;
 use crate::model::replicas::tests::{Scattered, cycles, filled, program};
@@ -29,7 +29,7 @@ fn run(backing: Backing, ops: Vec<Op>, every_request: bool) -> Outcome {
     .unwrap()
 }
 
-/// Lines that memory read and wrote, and what of these went to the media.
+/// Lines that memory read and wrote, and the part of these that went to the media.
 fn lines(out: &Outcome) -> [f64; 4] {
     let mut all = model::SocketCounts::default();
     for phase in &out.phases {
@@ -97,7 +97,7 @@ fn windows_tell_what_every_request_tells() {
     );
 }
 
-/// What a snapshot, a phase and the end of a run say never goes back, whenever they come.
+/// Counts of a snapshot, a phase and the end of a run never go back, whenever they come.
 #[test]
 fn counts_grow_with_time() {
     let mut ops = program(48 << 20, 40, 2, 60_000, 3);
@@ -131,7 +131,7 @@ fn counts_grow_with_time() {
         })
         .collect();
     assert!(reads.is_sorted(), "{reads:?}");
-    // Phases are what lies between two readings: together all.
+    // Phases are the differences between two readings: together they are all.
     let last = out.ranks.iter().flatten().flatten();
     for rank in last {
         let all = rank.active + rank.standby + rank.powerdown + rank.selfrefresh;

@@ -2,7 +2,7 @@
 
 use super::{By, LIVE, PlanEntry};
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     advised: false,
     live: LIVE,

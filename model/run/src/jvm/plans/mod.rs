@@ -14,7 +14,7 @@ use crate::catalogue::{Catalogue, Chosen, Entry};
 use varve_spec::{Param, Values, Want};
 use varve_trace::Use;
 
-/// What a plan goes by.
+/// Placement rule of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum By {
     /// All is in fast memory, of which there is enough.
@@ -25,7 +25,7 @@ pub enum By {
         young: bool,
         /// The old generation.
         old: bool,
-        /// Code, metaspace, stacks, and what the machine itself allocates.
+        /// Code, metaspace, stacks, and allocations of the machine itself.
         outside: bool,
     },
     /// A page policy, `name:key=value,...`.
@@ -36,7 +36,7 @@ pub enum By {
 }
 
 impl By {
-    /// Whether it tells generations apart.
+    /// Whether it distinguishes generations.
     pub fn by_generation(&self) -> bool {
         match self {
             By::Ranges { young, old, .. } => young != old,
@@ -45,7 +45,7 @@ impl By {
         }
     }
 
-    /// Whether memory of this use is in fast memory. `None` stands for memory whose use the machine has not told.
+    /// Whether memory of this use is in fast memory. `None`: the machine has not reported the use of this memory.
     pub fn is_fast(&self, what: Option<Use>) -> bool {
         match (self, what) {
             (By::Ranges { young, .. }, Some(Use::Young | Use::Eden | Use::Survivor)) => *young,
@@ -77,7 +77,7 @@ pub type Plan = Chosen<By>;
 
 type PlanEntry = Entry<By>;
 
-/// What the words of a plan by generation are live.
+/// The command that runs plans by generation live.
 const LIVE: crate::catalogue::Live = crate::catalogue::Live::By("run --live --plan");
 
 /// The parameter of plans by generation.
@@ -85,7 +85,7 @@ const OUTSIDE: Param = Param::new(
     "outside",
     Want::Word(&["plan", "fast", "slow"]),
     "plan",
-    "the memory of code, metaspace, stacks and what the machine allocates for itself: fast unless the plan is slow, or another one",
+    "the memory of code, metaspace, stacks and allocations of the machine itself: fast unless the plan is slow, or another one",
 );
 
 /// Generations in fast memory or not, with [`OUTSIDE`] as a user wants it, else as the plan has it.

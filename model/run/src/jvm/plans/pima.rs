@@ -1,11 +1,12 @@
-//! `pima`: the old generation where the program runs well, which sampling both memories tells (Akram, TACO 2021).
+//! `pima`: the old generation in the memory where the program runs well, which sampling both memories shows (Akram,
+//! TACO 2021).
 
 use super::{By, PlanEntry};
 use crate::catalogue::Live;
 use varve_pima::{Pima, PimaSettings, params};
 use varve_spec::{Param, Values, Want};
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     source: "Akram, TACO 2021: PIMA",
     params: &[
@@ -16,7 +17,7 @@ pub const ENTRY: PlanEntry = PlanEntry {
     ],
     live: Live::Only(
         "run --live --plan",
-        "goes by how the program runs while it runs, which a recording does not tell",
+        "decides by how fast the program runs, which a recording does not contain",
     ),
     ..PlanEntry::new(
         "pima",
@@ -28,7 +29,7 @@ pub const ENTRY: PlanEntry = PlanEntry {
 /// How it is found out in which memory the old generation is to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampled {
-    /// What the decision goes by.
+    /// Parameters of the decision.
     pub settings: PimaSettings,
     /// Bytes that the program allocates in an interval.
     pub allocation: u64,
@@ -42,7 +43,7 @@ const ALLOCATION: Param = Param::new(
     "bytes that the program allocates in an interval, at least 1MiB; a program that reports intervals has its own",
 );
 
-/// The least of it, bytes: what is allocated is known by collections.
+/// The least of it, bytes: allocation is known only when collections end.
 const LEAST: u64 = 1 << 20;
 
 fn sampled(values: &Values) -> Result<Sampled, varve_spec::Error> {

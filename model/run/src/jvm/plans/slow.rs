@@ -2,7 +2,7 @@
 
 use super::{LIVE, OUTSIDE, PlanEntry, generations};
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     source: "Akram, TACO 2021: Optane-only",
     params: &[OUTSIDE],

@@ -5,7 +5,7 @@ use super::{By, Choose, PlanEntry};
 use crate::catalogue::Live;
 use varve_sites::select::{THRESHOLD, cgz_f};
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     source: "Akram, TACO 2021: Crystal Gazer, CGZ-F1",
     live: Live::By("run --live --sites"),

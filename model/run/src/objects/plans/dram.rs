@@ -3,7 +3,7 @@
 use super::{By, PlanEntry};
 use crate::catalogue::Live;
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     advised: false,
     live: Live::No("it needs no placing: run the program without varve"),

@@ -1,10 +1,10 @@
-//! `hot-sites`: sites by what each of their bytes is worth (Olson et al.).
+//! `hot-sites`: sites by the benefit of each of their bytes in fast memory (Olson et al.).
 
 use super::{By, Choose, PlanEntry, densest};
 use crate::catalogue::Live;
 use varve_sites::select;
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     source: "Olson et al., TACO 2018",
     live: Live::By("run --live --sites"),

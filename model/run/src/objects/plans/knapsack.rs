@@ -1,10 +1,10 @@
-//! `knapsack`: whole sites that together are worth most (Olson et al.).
+//! `knapsack`: the whole sites with the largest total benefit (Olson et al.).
 
 use super::{By, Choose, PlanEntry, quotas_of};
 use crate::catalogue::Live;
 use varve_sites::select;
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     source: "Olson et al., TACO 2018",
     live: Live::By("run --live --sites"),

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use varve_sites::Counts;
 use varve_sites::select::{self, Candidate};
 
-/// What a plan goes by.
+/// Placement rule of a plan.
 #[derive(Clone, Debug)]
 pub enum By {
     /// All is in fast memory, of which there is enough.
@@ -27,9 +27,9 @@ pub enum By {
     Slow,
     /// A page policy, `name:key=value,...`, on the pages that the program's own allocator fills.
     Pages(String),
-    /// Allocation sites, chosen by what is known of them.
+    /// Allocation sites, chosen by their known counts.
     Sites(Choose),
-    /// Allocation sites, chosen by what this very run shows.
+    /// Allocation sites, chosen by their counts in this very run.
     Truth(Choose),
     /// Allocation sites as colours on the DIMMs of a machine with one memory: cold ones have at most this part of all misses.
     Colours(f64),
@@ -65,7 +65,8 @@ impl By {
         matches!(self, By::Sites(_) | By::Truth(_))
     }
 
-    /// The quotas of a plan that goes by sites, by what is `known` of them and by the `truth` of this run; `None` for others.
+    /// The quotas of a plan that goes by sites, by their `known` counts and their `truth` in this run; `None` for
+    /// others.
     pub fn quotas(&self, known: &[Counts], truth: &[Counts], budget: u64) -> Option<Quotas> {
         match self {
             By::Sites(choose) => Some(choose.quotas(known, budget)),
@@ -81,7 +82,7 @@ pub const USUAL: &str = "hot-sites";
 /// A plan that chooses sites, as placing objects on this machine wants it.
 ///
 /// # Errors
-/// There is no such plan, or it does not go by sites.
+/// There is no such plan, or it does not place by sites.
 pub fn site_plan(spec: &str) -> Result<Plan, Error> {
     let plan = PLANS.find(spec)?;
     match plan.by.is_by_site() {
@@ -121,7 +122,7 @@ fn quotas_of(chosen: Vec<(usize, u64)>, sites: usize) -> Vec<u64> {
     quotas
 }
 
-/// The candidates whose each byte is worth most, until the budget is full.
+/// The candidates with the highest benefit per byte, until the budget is full.
 fn densest(candidates: &[Candidate], budget: u64) -> Vec<u64> {
     quotas_of(select::hot_sites(candidates, budget), candidates.len())
 }

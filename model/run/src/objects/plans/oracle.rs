@@ -1,13 +1,13 @@
-//! `oracle`: sites by what this very run shows, which is not known before it.
+//! `oracle`: sites by their counts in this very run, which are not known before it.
 
 use super::{By, Choose, PlanEntry, densest};
 use crate::catalogue::Live;
 use varve_sites::select::Candidate;
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     advised: false,
-    // On a machine the truth is what the profile knows.
+    // On a machine the profile is the truth.
     live: Live::By("run --live --sites"),
     ..PlanEntry::new(
         "oracle",

@@ -3,7 +3,7 @@
 use super::{By, PlanEntry};
 use crate::catalogue::Live;
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     live: Live::No("numactl --membind does it"),
     ..PlanEntry::new("slow", "all in slow memory", |_| Ok(By::Slow))

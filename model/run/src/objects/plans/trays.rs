@@ -4,7 +4,7 @@ use super::{By, PlanEntry};
 use crate::catalogue::Live;
 use varve_spec::{Param, Want};
 
-/// What there is to know of it.
+/// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     source: "Olson et al., TACO 2018, sections 7.1 and 8.2",
     params: &[Param::new(

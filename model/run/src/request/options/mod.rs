@@ -1,5 +1,6 @@
-//! What a user may say of a run: one structure for each concern, read by the command line and by the Python package alike. A field is
-//! an option, its documentation is its help, and the request has the structure as it is: a new option is a field here, and its use.
+//! Options of a run: one structure for each concern, read by the command line and by the Python package alike. A field
+//! is an option, its documentation is its help, and the request has the structure as it is: a new option is a field
+//! here, and its use.
 
 mod instances;
 mod model;

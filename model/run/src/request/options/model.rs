@@ -15,7 +15,7 @@ pub struct OnModel {
     pub until_s: Option<f64>,
 }
 
-/// A span of time that is worth running.
+/// A span of time to run; an empty one is an error.
 fn seconds(text: &str) -> Result<f64, String> {
     match varve_spec::written::seconds(text) {
         Some(s) if s > 0.0 => Ok(s),

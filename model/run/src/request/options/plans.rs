@@ -1,4 +1,4 @@
-//! Options for plans: which, within which budget, and what they go by.
+//! Options for plans: which, within which budget, and their inputs.
 
 use super::{JavaInstances, MAIN};
 use crate::request::Fast;

@@ -1,6 +1,6 @@
-//! As much of the x86-64 instruction format as the recorder needs: what an instruction does to memory, at which
-//! address, and what it does to the general registers. Where this says that it knows, it must be right, since QEMU is
-//! not asked then; what it does not list is asked for at every access.
+//! The part of the x86-64 instruction format that the recorder needs: the accesses of an instruction, their addresses,
+//! and its effect on the general registers. A result that is known here must be right, since QEMU is not asked then;
+//! QEMU reports the accesses of all other instructions as they run.
 
 use crate::ring::NO_REGISTER;
 
@@ -23,7 +23,7 @@ pub struct Place {
     /// [`NO_REGISTER`] when there is none.
     pub base: u8,
     pub index: u8,
-    /// Logarithm of what the index is multiplied with.
+    /// Logarithm of the index's factor.
     pub scale: u8,
     /// Prefix byte of the segment; 0 for none.
     pub segment: u8,
@@ -45,7 +45,7 @@ pub struct Access {
     pub vector: bool,
 }
 
-/// What an instruction does to the general registers.
+/// Effect of an instruction on the general registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
     /// All may have changed.
@@ -54,11 +54,11 @@ pub struct Effect {
     pub clobbers: u16,
     /// Register, and the register and distance that it is then: `add rsp, 8`, `mov rbp, rsp`, `lea rax, [rbx+16]`.
     pub assigns: Option<(u8, u8, i64)>,
-    /// What is added to the stack pointer.
+    /// Change of the stack pointer, bytes.
     pub stack: i64,
 }
 
-/// What an instruction's bytes say.
+/// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Insn {
     /// Nothing is known of its accesses but that it may make some.
@@ -223,7 +223,7 @@ fn head(bytes: &[u8]) -> Head {
     head
 }
 
-/// The operand byte and what follows it: the place in memory, if it names one, and the index after it.
+/// The operand byte and the bytes after it: the place in memory, if it names one, and the index after it.
 fn operand(bytes: &[u8], head: &Head) -> (u8, Option<Place>, usize) {
     let byte = |at| byte(bytes, at);
     let word = |at| i32::from_le_bytes([byte(at), byte(at + 1), byte(at + 2), byte(at + 3)]);

@@ -1,4 +1,4 @@
-//! Functions of the C library and of the compiler that stand for another one and know who called them.
+//! Functions of the C library and of the compiler that stand for another one and know their callers.
 //!
 //! At the start of a function the return address is at the stack pointer. Arguments are in rdi, rsi, rdx, rcx, r8 and r9.
 

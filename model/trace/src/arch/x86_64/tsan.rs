@@ -51,7 +51,7 @@ pub fn is_over() -> bool {
     over != 0
 }
 
-/// Says so.
+/// Sets that the thread is over.
 pub fn set_over() {
     // SAFETY: writes the calling thread's own word.
     unsafe {
@@ -98,20 +98,20 @@ pub fn depth() -> usize {
 /// `place` is below [`LEVELS`].
 pub unsafe fn caller(place: usize) -> usize {
     let caller: usize;
-    // SAFETY: reads the calling thread's own words; the place is among them, as the caller says.
+    // SAFETY: reads the calling thread's own words; the caller guarantees that the place is among them.
     unsafe {
         asm!("mov {}, qword ptr fs:[{}*8+varve_thread@TPOFF+24]", out(reg) caller, in(reg) place, options(nostack, readonly, preserves_flags))
     };
     caller
 }
 
-/// Puts `value` where `expected` was, at once; returns what was there (CMPXCHG16B).
+/// Puts `value` where `expected` was, atomically; returns the old value (CMPXCHG16B).
 ///
 /// # Safety
 /// `at` is an atomic object of 16 bytes, aligned to as many.
 pub unsafe fn compare_exchange(at: *mut u128, expected: u128, value: u128) -> u128 {
     let (low, high): (u64, u64);
-    // SAFETY: the object is what the caller says. rbx is the compiler's, so it is put back.
+    // SAFETY: the caller guarantees the object. rbx is the compiler's, so it is put back.
     unsafe {
         asm!("xchg {low}, rbx", "lock cmpxchg16b [{at}]", "mov rbx, {low}",
              low = inout(reg) value as u64 => _, at = in(reg) at,

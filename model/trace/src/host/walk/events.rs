@@ -1,4 +1,5 @@
-//! What a probe says that is no access of the program's own code: events of the thread, pages that go, ranges that a library goes over.
+//! Records of a probe other than accesses of the program's own code: events of the thread, pages that go, ranges that a
+//! library accesses.
 
 use super::super::ring::{
     EVENT_ALLOC, EVENT_ALLOC_AT, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE,
@@ -123,7 +124,7 @@ impl Walker {
             EVENT_WAIT => out.event(RawEvent::Wait { tick: addr }),
             EVENT_TICK => out.event(RawEvent::Tick { tick: addr }),
             EVENT_WINDOW => {
-                // what ran before was something else, and its instructions are of the window before
+                // other code ran before, and its instructions are of the window before
                 // A time to sleep is no address: a process does not make it another.
                 let none = self.space;
                 self.plain(WORK_KEY, Op::new(Kind::Sleep, 0, 0, 0), none, registry, out);
@@ -188,7 +189,7 @@ impl Walker {
         }
     }
 
-    /// As many whole vectors as one template has.
+    /// Whole vectors, as many as one template has.
     fn group(&mut self, addr: u64, kind: Kind, registry: &mut Registry, out: &mut impl Runs) {
         self.leave(registry);
         let (after, more, much) = self.before(0, registry, out);

@@ -24,15 +24,15 @@ pub(super) fn front_of_qemu(words: &[u64]) -> Option<Front<'_>> {
     })
 }
 
-// The head of an access of compiled code: its kind and size, the low half of where its call returns to; and what it is
-// put together with.
+// The head of an access of compiled code: its kind and size, the low half of its call's return address; and the access
+// that it is merged with.
 
 const SHAPE: u64 = (1 << CALLER_SHIFT) - 1;
 pub(super) const CALLER_SHIFT: u32 = 18;
 pub(super) const MERGED: u64 = 1 << 50;
 pub(super) const DISTANCE_SHIFT: u32 = 51;
 pub(super) const MOST_DISTANCE: u64 = 1 << 10;
-/// What every access has, so that none is 0, as empty entries are.
+/// A bit that every access has, so that none is 0, as empty entries are.
 const ACCESS: u64 = 1 << 61;
 
 /// An access of compiled code. A load whose store is the next access, as in `a[i] += x`, is one access to the machine.
@@ -65,8 +65,8 @@ pub(super) fn front_of_compiled(words: &[u64]) -> Option<Front<'_>> {
     })
 }
 
-// The estimate of instructions in compiled code. With these numbers, programs that sort, walk a tree and stream over arrays
-// (gcc 12 and clang 14, -O1 and -O2) come to 0.8 to 1.3 times what QEMU counts in them without the probe.
+// The estimate of instructions in compiled code. With these numbers, programs that sort, walk a tree and stream over
+// arrays (gcc 12 and clang 14, -O1 and -O2) come to 0.8 to 1.3 times QEMU's count of them without the probe.
 
 /// Two calls in the code that are less apart are taken for a straight piece of code.
 const STRAIGHT_BYTES: u32 = 128;

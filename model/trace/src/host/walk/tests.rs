@@ -119,7 +119,7 @@ fn a_run_that_a_fault_broke_off_ends_there_and_the_next_is_whole() {
     assert_eq!(seen, [0x100, 0x110, 0x200, 0x210, 0x900]);
 }
 
-/// After so many whole ones that the quick way takes them, in the first process and in another.
+/// After enough whole ones that the fast path takes them, in the first process and in another.
 #[test]
 fn a_run_that_a_fault_broke_off_is_seen_among_many_that_are_whole() {
     for process in [0, 3] {
@@ -285,8 +285,8 @@ proptest! {
     }
 }
 
-/// What a fuzzer would do, as an ordinary test: thousands of traces with changed bytes, changed behind the checksums
-/// too, and cut ones are read or refused.
+/// Fuzzing as an ordinary test: thousands of traces with changed bytes, changed behind the checksums too, and cut ones
+/// are read or refused.
 #[test]
 fn thousands_of_damaged_traces_are_read_or_refused() {
     let run = [RUN_5, 0x100, 0x900];

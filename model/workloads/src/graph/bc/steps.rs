@@ -1,4 +1,4 @@
-//! What a thread does for one vertex of a level, forward and backward, and the accesses of it.
+//! Work of a thread for one vertex of a level, forward and backward, and its accesses.
 
 use varve_access::{Kind, Op};
 
@@ -27,14 +27,14 @@ const PER_DELTA: u32 = 6;
 /// Edges of one vertex per step; a multiple of the 64 edges of a bitmap word.
 const EDGES_PER_STEP: u64 = 64;
 
-/// Edges of a vertex that the host looks ahead.
+/// Edges of a vertex that the host prefetches, at most.
 const EDGES_AHEAD: u64 = 32;
 
 /// Names in a thread's queue buffer.
 pub const LOCAL: usize = 1024;
 
 impl Betweenness {
-    /// Reads what every visit of a vertex starts with: its queue entry and its two row pointers.
+    /// The reads that every visit of a vertex starts with: its queue entry and its two row pointers.
     fn visit(&self, position: usize, u: u32, out: &mut Vec<Op>) {
         let id = self.setting.id as u16;
         out.push(Op::read(self.places.queue.at(position as u64), id, 2));
@@ -47,8 +47,8 @@ impl Betweenness {
         }
     }
 
-    /// Asks the host's cache for what the next vertices of the level will need, and for what the vertex at hand
-    /// leads to: the host would otherwise wait for its own memory most of the time.
+    /// Prefetches into the host's cache the data of the level's next vertices, and of the neighbours of the vertex at
+    /// hand: the host would otherwise wait for its own memory most of the time.
     #[inline]
     fn look_ahead(&self, position: usize, end: usize, low: u64, high: u64) {
         let queue = &self.queue[position..end];
@@ -64,7 +64,7 @@ impl Betweenness {
                 prefetch(&self.vertices, v as usize);
             }
         }
-        // Of the vertex at hand, what the next step will need.
+        // Of the vertex at hand, the data of the next step.
         for &v in self.graph.edges((low + EDGES_AHEAD).min(high), high) {
             prefetch(&self.vertices, v as usize);
         }
