@@ -13,7 +13,7 @@ use varve_heap::layout::{LINE_SIZE, OBJECT_ALIGN};
 pub(crate) struct Allocator {
     /// One bit for each granule of the file, set if it is taken.
     taken: Vec<u64>,
-    /// Bytes of a granule: what objects are aligned to.
+    /// Bytes of a granule, the alignment of objects.
     granule: u64,
     granules: u64,
     small: Gap,
@@ -21,7 +21,7 @@ pub(crate) struct Allocator {
     medium: Gap,
     /// Granules that are taken.
     used: u64,
-    /// What was taken of free granules last, from and to, which nobody has prepared for objects yet.
+    /// Free granules taken last, from and to. The caller has not prepared them for objects yet.
     pub fresh: Option<(u64, u64)>,
     /// While garbage is looked for: one bit for each granule, set if it was taken since that began.
     recent: Option<Vec<u64>>,
@@ -87,7 +87,7 @@ impl Allocator {
         }
     }
 
-    /// From here on granules that are taken are known as such. What was taken before gets no more objects.
+    /// From here on granules that are taken are known as such. Lines taken before get no more objects.
     pub fn begin_cycle(&mut self) {
         self.retire();
         self.recent = Some(vec![0; self.taken.len()]);
@@ -172,7 +172,7 @@ impl Allocator {
         from
     }
 
-    /// Takes free runs of `least` bytes or more, wherever they are, of so many bytes or as many as there are: from and to of each run.
+    /// Takes free runs of `least` bytes or more, wherever they are, up to `bytes` in all: from and to of each run.
     pub fn take_free(&mut self, bytes: u64, least: u64) -> Vec<(u64, u64)> {
         let granule = self.granule;
         let (mut runs, mut missing, mut at) = (Vec::new(), bytes.div_ceil(granule), 0);
@@ -202,7 +202,7 @@ impl Allocator {
         gap.limit = gap.cursor;
     }
 
-    /// What was taken last cannot be used now: it is free again, and no objects go there.
+    /// The granules taken last cannot be used now: they are free again, and no objects go there.
     pub fn free_fresh(&mut self, from: u64, to: u64) {
         for small in [true, false] {
             let gap = self.gap(small);
@@ -261,8 +261,8 @@ impl Allocator {
         }
     }
 
-    /// Room for an object of `bytes`, a multiple of [`OBJECT_ALIGN`]: its offset; none if the file has to grow first. What was taken of free
-    /// granules for it and others is left in [`Allocator::fresh`], for the caller to take out. `apart`: no cache line of that has anything else.
+    /// Room for an object of `bytes`, a multiple of [`OBJECT_ALIGN`]: its offset; none if the file has to grow first. Free granules taken for it and
+    /// for later objects are in [`Allocator::fresh`], for the caller to take out. `apart`: no cache line of that has anything else.
     #[inline]
     pub fn allocate(&mut self, bytes: u64, apart: bool) -> Option<u64> {
         debug_assert!(bytes.is_multiple_of(OBJECT_ALIGN) && bytes > 0);
@@ -291,7 +291,7 @@ impl Allocator {
                 false => 1,
             },
         );
-        // What was too short on the way, or was given back since, may do.
+        // A gap that was skipped as too short, or freed since, may do.
         let found = self.find(gap.next, count, align);
         let found = match gap.next {
             0 => found,
@@ -427,7 +427,7 @@ mod tests {
         let spans: Vec<_> = ends.iter().collect();
         assert!(spans.windows(2).all(|w| w[0].1 <= w[1].0), "no overlap");
         assert!(ends.len() > 500);
-        // Every third object lives on: what is freed is found again, and the living are left alone.
+        // Every third object lives on: freed lines are found again, and live ones stay.
         let live: Vec<_> = ends.iter().step_by(3).map(|(&a, &e)| (a, e)).collect();
         a.clear_from(64 * LINE_SIZE);
         live.iter().for_each(|&(s, e)| a.take_object(s, e - s));

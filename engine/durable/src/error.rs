@@ -1,4 +1,4 @@
-//! What can go wrong, each with what to do about it.
+//! Errors, each with its remedy.
 
 use std::io;
 
@@ -10,9 +10,9 @@ pub enum Error {
     Io {
         /// The region file.
         path: String,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process has the file open.
@@ -25,7 +25,7 @@ pub enum Error {
     InUse {
         /// The region file.
         path: String,
-        /// What asking for one led to.
+        /// The reason why there is no copy.
         why: String,
     },
     /// The file's name leads to another file, or to none.
@@ -33,7 +33,7 @@ pub enum Error {
         "{0}: the file was removed or replaced while it was open: what is stored from now on could not be found again; what was over is in the file that was there"
     )]
     Gone(String),
-    /// The medium failed before: what it holds is not known.
+    /// The medium failed before: its contents are unknown.
     #[error(
         "{0}: nothing is stored any more, as the medium failed; what was over before that is there when the region is opened again"
     )]
@@ -55,7 +55,7 @@ pub enum Error {
     Empty {
         /// The region file.
         path: String,
-        /// What is in it instead.
+        /// Its contents: no bytes, or only zeroes.
         has: &'static str,
     },
     /// The name leads to something that is no regular file.
@@ -63,7 +63,7 @@ pub enum Error {
     NoFile {
         /// The name.
         path: String,
-        /// What it is.
+        /// The kind of file that it is.
         is: &'static str,
     },
     /// The file system has no locks.
@@ -73,7 +73,7 @@ pub enum Error {
     NoLocks {
         /// The region file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         why: io::Error,
     },
     /// The file is of another version of the format.
@@ -88,7 +88,7 @@ pub enum Error {
         /// Its version.
         found: u32,
     },
-    /// What the file says does not fit together.
+    /// The file's contents are inconsistent.
     #[error(
         "{path}: the file is damaged: {what}; `varve durable check` says more, `varve durable salvage` gets out what is whole"
     )]
@@ -154,13 +154,13 @@ impl Error {
     }
 }
 
-/// What is said of a file that [`Error::Copied`] is about.
+/// The description of a file in [`Error::Copied`].
 pub(crate) const COPIED: &str = "this is a copy of a region that was open or had not been closed, and it may be torn, which checksums need not show";
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can be done about what the system said.
+/// The remedy for an error of the system.
 fn remedy(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

@@ -1,5 +1,6 @@
 //! Faults in a region's addresses: a file that is cut off while it is open, a medium that cannot be read, a page that is not as it was sealed.
-//! They end the program in a line, as no store can be undone and no load has a value. Whoever handles signals asks: see [`end_if_in_region`].
+//! They end the process with a one-line message, as the store cannot be undone and the load has no value. The signal handler calls this module: see
+//! [`end_if_in_region`].
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -21,7 +22,7 @@ static SLOTS: [Slot; MOST] = [const {
     }
 }; MOST];
 
-/// Addresses whose faults are told of, until it is dropped.
+/// Addresses whose faults are reported, until this is dropped.
 pub(crate) struct Guard(Option<usize>);
 
 impl Guard {

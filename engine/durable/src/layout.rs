@@ -10,8 +10,8 @@
 //! ```
 //!
 //! All numbers are little-endian. A reference counts units of half the alignment of objects from the heap's base, as everywhere, so that objects
-//! are at `FILE_START + offset in the file`: fixed, whatever the address of the heap. What objects are aligned to says how far references
-//! reach: see [`Addresses`].
+//! are at `FILE_START + offset in the file`: fixed, whatever the address of the heap. The alignment of objects decides how far references reach: see
+//! [`Addresses`].
 
 use varve_heap::layout::{DURABLE_END, DURABLE_START, LINE_SIZE};
 use varve_heap::{ObjectAlign, Ref};
@@ -91,7 +91,7 @@ impl Addresses {
     }
 }
 
-/// Offset of how far references are shifted to be distances: what objects are aligned to (u32).
+/// Offset of the shift from references to distances, which follows from the alignment of objects (u32).
 pub const ALIGN_SHIFT: u64 = 12;
 /// Offset of the two commit records.
 pub const COMMITS: u64 = 4 << 10;
@@ -135,12 +135,12 @@ pub const GROWTH: u64 = 64 << 10;
 /// Most bytes that it grows by at a time, unless an object needs more: a file system that fills them with zeroes does so in milliseconds.
 pub const MOST_GROWTH: u64 = 16 << 20;
 
-/// The room for one copy of tables of so many bytes.
+/// The room for one copy of tables of `tables` bytes.
 pub fn tables_room(tables: u64) -> u64 {
     tables.next_multiple_of(CACHE_LINE)
 }
 
-/// The first object after tables of so many bytes, which are there twice.
+/// The offset of the first object after two copies of tables of `tables` bytes.
 pub fn objects_after(tables: u64) -> u64 {
     (TABLES + 2 * tables_room(tables)).next_multiple_of(PAGE)
 }

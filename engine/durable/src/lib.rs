@@ -1,5 +1,5 @@
 //! Objects that survive: a region file in the address range that a heap leaves to it, the order in which it is written, and what is found in
-//! it after a crash. Knows no language: whoever runs programs says what objects look like ([`Tables`]).
+//! it after a crash. It knows no language: the runtime describes the layout of objects ([`Tables`]).
 //!
 //! # A store's life
 //!
@@ -20,7 +20,7 @@
 //!
 //! # What is not in the file
 //!
-//! What is garbage: following references from the roots tells. So freeing writes nothing, and a crash can expose nothing half-done. Class data
+//! Garbage: tracing references from the roots finds it. So freeing writes nothing, and a crash can expose nothing half-done. Class data
 //! ([`Constant`]): the program makes them anew, each at the same place.
 //!
 //! # Where things are
@@ -39,10 +39,10 @@
 //! | `alloc` | room for objects |
 //! | `walk` | follows references and believes nothing: checks, garbage |
 //! | `name` | who owns a file, and how one takes the place of another |
-//! | `file`, `source` | opening by name; looking at one that may be in use |
+//! | `file`, `source` | opening by name; reading one that may be in use |
 //! | `keeper`, `snapshot`, `transfer` | beside a program: checking pages, copies for others, the file's name |
 //! | `guard` | faults in a region's addresses |
-//! | `inspect` | looks at one without changing it |
+//! | `inspect` | inspects one without changing it |
 //! | `evolve` | how objects of one program become objects of another |
 //! | `rewrite` | copies a region: without garbage, for a program whose types changed |
 //! | `salvage` | gets out of a damaged region what is whole |

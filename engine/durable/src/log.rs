@@ -1,4 +1,4 @@
-//! The undo log: what cache lines held before a region stored into them.
+//! The undo log: the contents of cache lines before a region stored into them.
 //!
 //! ```text
 //! LOG       number of the last region that is over, with its checksum (u64)
@@ -44,7 +44,7 @@ pub(crate) struct Position {
 /// Bytes of continuations that are kept for the regions to come.
 const KEPT: u64 = 1 << 20;
 
-/// Bytes that an entry for so many bytes takes.
+/// The size in bytes of an entry for `bytes` bytes.
 pub(crate) fn entry_bytes(bytes: u64) -> u64 {
     (ENTRY + bytes).next_multiple_of(CACHE_LINE)
 }
@@ -72,7 +72,7 @@ impl Log {
         }
     }
 
-    /// Has the next entry go where it would have gone then. What entries behind it held is restored and in the medium.
+    /// Rewinds the log: the next entry goes to `to`. The bytes saved by later entries are restored and in the medium.
     pub fn go_back(&mut self, to: Position) {
         self.cursor = to.cursor;
         self.limit = to.limit;
@@ -105,12 +105,12 @@ impl Log {
         std::mem::take(&mut self.extents)
     }
 
-    /// Where the next entry for so many bytes would be, if that is among the objects.
+    /// Where the next entry for `bytes` bytes would be, if that is among the objects.
     pub fn among_objects(&self, bytes: u64) -> Option<(u64, u64)> {
         (self.used > 0).then_some((self.cursor, entry_bytes(bytes) + ENTRY))
     }
 
-    /// Whether an entry for so many bytes fits, and a link behind it.
+    /// Whether an entry for `bytes` bytes fits, and a link after it.
     pub fn fits(&self, bytes: u64) -> bool {
         self.cursor + entry_bytes(bytes) + ENTRY <= self.limit
     }
@@ -127,7 +127,7 @@ impl Log {
     pub fn go_on(&mut self, image: &mut Image, region: u64) -> (u64, u64) {
         let (offset, bytes) = self.extents[self.used];
         self.used += 1;
-        // What is there must not look like an entry.
+        // The old bytes there must not look like an entry.
         image.write(offset, &[0; ENTRY as usize]);
         let link = self.put(image, region, offset, &mut [0; ENTRY as usize]);
         self.cursor = offset;
@@ -151,7 +151,7 @@ impl Log {
     }
 }
 
-/// What a cache line held, by its entry.
+/// The old contents of a cache line, from its entry.
 pub(crate) fn held(image: &Image, entry: u64) -> [u8; CACHE_LINE as usize] {
     let mut held = [0; CACHE_LINE as usize];
     image.read(entry + ENTRY, &mut held);

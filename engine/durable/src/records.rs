@@ -11,7 +11,7 @@ use crate::types::Info;
 use serde::{Deserialize, Serialize};
 use varve_heap::Ref;
 
-/// What a record says.
+/// The contents of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Record {
@@ -33,12 +33,13 @@ pub(crate) enum Record {
 pub struct Named {
     /// Where it is.
     pub object: Ref,
-    /// What it is in the program, such as the static field that holds it. None if its type says so: see [`Type::named_by`](crate::Type::named_by).
+    /// The object's name in the program, such as the static field that holds it. None if its type determines it: see
+    /// [`Type::named_by`](crate::Type::named_by).
     pub of: Option<String>,
 }
 
 impl Named {
-    /// What a literal of the program is: its text says which one.
+    /// The name of every literal of the program: its text says which one.
     pub const LITERAL: &str = "literal";
 }
 
@@ -75,7 +76,7 @@ impl Records {
         all
     }
 
-    /// What is wrong with those of objects that are the same in each run.
+    /// The first error in the records of objects that are the same in each run.
     pub fn wrong_named(
         &self,
         image: &Image,
@@ -96,7 +97,7 @@ impl Records {
         Some(format!("the record of {wrong:?} is of no such object"))
     }
 
-    /// What is wrong if they must be whole up to an offset.
+    /// The first error, if records must be whole up to an offset.
     pub fn damage(&self, whole: u64) -> Option<String> {
         let missing = self.end < whole;
         missing.then(|| format!("the record at {:#x} is damaged", self.end))

@@ -8,7 +8,7 @@ const LINE: usize = CACHE_LINE as usize;
 
 /// A moment at which the power may fail.
 pub struct Crash<'a> {
-    /// What is in the medium for certain.
+    /// The bytes that are in the medium for certain.
     pub medium: &'a [u8],
     /// Lines that may be there or not, each by itself: their offsets, and what they hold now.
     pub pending: &'a [(u64, [u8; LINE])],
@@ -31,7 +31,7 @@ impl Crash<'_> {
     }
 }
 
-/// What looks at crashes.
+/// The observer of each possible crash.
 type Look = Box<dyn FnMut(&Crash<'_>) + Send>;
 
 /// Compares memory with what was fenced, at each write-back and each fence.

@@ -70,7 +70,7 @@ impl Names {
             let renamed = || by_name.get(&names.new_name(&name)).copied();
             let found = match name.is_empty() {
                 true => None,
-                // What another class was called before is not the class that has the name now.
+                // If the name is the former one of another class, it does not mean the class that has it now.
                 false => match names.renamed.contains_key(&name) {
                     true => renamed(),
                     false => exact.or_else(renamed),
@@ -104,7 +104,7 @@ impl Names {
         self.fields.get(&key).map(String::as_str)
     }
 
-    /// What a static field is called now, `Class#field`, whatever follows it. Other names stay.
+    /// The new name of a static field, `Class#field`, whatever follows it. Other names stay.
     pub fn new_static(&self, name: &str) -> String {
         let Some((class, field)) = name.split_once('#') else {
             return name.to_string();
@@ -115,7 +115,7 @@ impl Names {
         format!("{class}#{}{}", now.unwrap_or(&field[..end]), &field[end..])
     }
 
-    /// What a name of the old program is now: a class, a class within one, or one of the compiler's names with classes in it, such as
+    /// The new name for a name of the old program: a class, a class within one, or one of the compiler's names with classes in it, such as
     /// `Array<a.B>@vt`.
     pub fn new_name(&self, name: &str) -> String {
         match self.renamed.is_empty() {

@@ -23,7 +23,7 @@ pub(super) struct Place {
     pub bytes: u64,
 }
 
-/// What the first sector of a region's file says.
+/// The contents of the first sector of a region's file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// There is none; numbers go on with this one.

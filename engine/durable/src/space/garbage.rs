@@ -32,7 +32,7 @@ pub(crate) struct Cycle {
 }
 
 impl Space {
-    /// Whether so much was allocated that looking for garbage is worth it.
+    /// Whether enough was allocated for a collection to be worth it.
     pub fn wants_collection(&self) -> bool {
         self.depth == 0 && self.cycle.is_none() && self.alloc.used() > self.threshold
     }
@@ -65,7 +65,7 @@ impl Space {
         let roots = roots.iter().map(|root| &root.object);
         let named = self.records.named.iter().map(|n| &n.object);
         for &r in roots.chain(named).chain(held) {
-            // What the program holds may be elsewhere.
+            // References of the program may be outside the region.
             if r.is_durable() {
                 cycle.marker.follow(r);
             }
@@ -95,7 +95,7 @@ impl Space {
         }
     }
 
-    /// Looks for so many bytes of what is reachable, by about so many references.
+    /// Marks up to `bytes` bytes of reachable objects, or about `references` references.
     pub fn step(&mut self, bytes: u64, references: u64) {
         let Some(mut cycle) = self.cycle.take() else {
             return;
@@ -134,7 +134,7 @@ impl Space {
                 self.stats.collections += 1;
                 self.holes.due = true;
             }
-            // All stays as it is, for whoever opens the file next to see; not to be looked at again at each allocation.
+            // The file stays unchanged, so that the next open reports the damage. Allocations must not scan it again.
             Some(what) => {
                 self.alloc.end_cycle(self.first, None);
                 eprintln!(
