@@ -20,7 +20,7 @@ fn file(bytes: usize) -> Vec<u8> {
     file
 }
 
-/// What a crash may leave: what was committed last, and what is about to be.
+/// The states that a crash may leave: the last commit, and the one in progress.
 #[derive(Default)]
 struct Expected {
     committed: Vec<u8>,
@@ -195,7 +195,7 @@ fn expected_of(now: &Expected) -> Expected {
     }
 }
 
-/// Recovers a file, and looks at what a crash in that could leave.
+/// Recovers a file, and checks the states that a crash during recovery could leave.
 fn interrupted(file: Vec<u8>, expected: &Expected, into: &mut Expected, rng: &mut SmallRng) {
     let left = Arc::new(Mutex::new(Vec::new()));
     let mut again = SmallRng::seed_from_u64(rng.random());

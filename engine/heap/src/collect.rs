@@ -18,12 +18,12 @@ use crate::stats::Kind;
 use crate::trace::{Counts, Trace, Worker};
 use crate::traced::Traced;
 
-/// Defragments when holes that nobody filled make up more than one part in this many of what is in use.
+/// Defragments when unfilled holes make up more than one part in this many of the bytes in use.
 const FRAGMENTED: u64 = 8;
-/// Copies at most one part in this many of what is in use while defragmenting, or one chunk if that is more.
+/// Copies at most one part in this many of the bytes in use while defragmenting, or one chunk if that is more.
 const HEADROOM: u64 = 16;
 
-/// What a collection is to trace.
+/// The parts of the heap that a collection traces.
 #[derive(Clone, Copy)]
 struct Asked {
     kind: Kind,

@@ -1,4 +1,4 @@
-//! What collections tell of durable objects, which are none of their business.
+//! The durable objects that a collection finds referred to. The collector reports them and does not trace them.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -30,7 +30,7 @@ struct State {
 pub(crate) struct Run {
     /// Bytes from the heap's base.
     pub at: u64,
-    /// They are zero, because nobody had them before.
+    /// They are zero, because they were never used before.
     pub fresh: bool,
 }
 

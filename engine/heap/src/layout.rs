@@ -18,7 +18,7 @@
 //! ```
 
 /// Addresses that a heap itself uses at most, in bytes from its base, whatever the [alignment](crate::ObjectAlign) of objects is:
-/// places of references in it are told in 32 bits, as [slots](SLOT_SHIFT).
+/// places of references in it are encoded in 32 bits, as [slots](SLOT_SHIFT).
 pub const HEAP_MAX: u64 = 1 << (32 + SLOT_SHIFT);
 /// The place of a reference in the heap, a slot, counts units of `1 << SLOT_SHIFT` bytes from the heap's base.
 pub const SLOT_SHIFT: u32 = 2;

@@ -1,4 +1,4 @@
-//! What a thread of the program holds of the heap: its place in the nursery, and the objects that it logged.
+//! The state of the heap that a thread of the program holds: its place in the nursery, and the objects that it logged.
 
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -113,7 +113,7 @@ impl Mutator {
         Some(at)
     }
 
-    /// What was stored into since the last collection.
+    /// The objects and array lines stored into since the last collection.
     pub(crate) fn remembered(&self) -> impl Iterator<Item = Remembered> {
         // SAFETY: entries were written from the buffer's begin up to the cursor, which stays inside of the buffer:
         // see `remembered`. The buffer lives as long as the heap, as the mutator's user promised.
@@ -197,7 +197,7 @@ impl Mutator {
 /// set, the bit is cleared and the object remembered.
 ///
 /// # Safety
-/// `mutator` is a live mutator that nobody else uses during the call, and `object` an object of its heap.
+/// `mutator` is a live mutator that no other code uses during the call, and `object` an object of its heap.
 pub unsafe extern "C" fn log_slow(mutator: *mut Mutator, object: u32) {
     let object = Ref(object);
     // SAFETY: the caller's promise; headers are 8-byte aligned.

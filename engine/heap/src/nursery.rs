@@ -19,7 +19,7 @@ pub(crate) struct Nursery {
     zeroed: u64,
     /// Bytes from here on were never touched.
     fresh: u64,
-    /// Bytes from here on nobody was asked to back with memory.
+    /// The backing was not asked for memory from here on.
     bound: u64,
 }
 

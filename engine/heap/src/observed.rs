@@ -95,8 +95,8 @@ impl ObserverSpace {
         (start..start + self.used()).contains(&offset)
     }
 
-    /// The bytes from the active half's begin to the nursery's end, or the other way round: what is collected when
-    /// both are. `nursery` is the nursery's first byte and the first one behind it.
+    /// The bytes from the active half's begin to the nursery's end, or the other way round: the range to collect when
+    /// both are collected. `nursery` is the nursery's first byte and the first one behind it.
     pub fn with_nursery(&self, nursery: (u64, u64)) -> (u64, u64) {
         match self.active {
             _ if !self.exists() => nursery,

@@ -1,4 +1,4 @@
-//! Who watches the collector's own accesses: a model of a machine, a profiler, or nobody.
+//! Observers of the collector's own accesses: a model of a machine, a profiler, or none.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub trait Observer: Send + Sync {
     /// `bytes` were written at `address`.
     fn write(&self, address: u64, bytes: u64);
 
-    /// So many instructions are executed before the next access, beside those that read and write its bytes.
+    /// `instructions` instructions are executed before the next access, besides those that read and write its bytes.
     fn execute(&self, instructions: u64) {
         let _ = instructions;
     }
@@ -42,7 +42,7 @@ pub trait Observer: Send + Sync {
         let _ = (kind, stage);
     }
 
-    /// The time, if there is another clock than the host's. Pauses are told in it.
+    /// The time, if there is another clock than the host's. Pauses are measured with it.
     fn now(&self) -> Option<Duration> {
         None
     }
@@ -67,7 +67,7 @@ pub struct Moved {
     pub to_ref: Ref,
 }
 
-/// What a collection does, in order.
+/// The phases of a collection, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The program stands still. Roots and what the write barrier remembered are looked at.
@@ -80,7 +80,7 @@ pub enum Stage {
     End,
 }
 
-/// Nobody watches.
+/// No observer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 

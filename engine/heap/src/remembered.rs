@@ -1,4 +1,5 @@
-//! The remembered set: what the write barrier noted since the last collection, in a buffer that compiled code fills.
+//! The remembered set: the entries of the write barrier since the last collection, in a buffer that compiled code
+//! fills.
 //!
 //! An entry has 4 bytes. An even one is the reference of an object outside of the nursery that was stored into. An
 //! odd one is a line of a large array that was stored into, `line << 1 | 1`: an array is not worth scanning for one
@@ -30,7 +31,7 @@ const KEEP: usize = 1 << 20;
 /// Bytes behind the buffer that fault.
 const GUARD: usize = 64 << 10;
 
-/// What one entry says.
+/// A decoded entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remembered {
     /// An object was stored into.
@@ -49,7 +50,7 @@ impl Remembered {
         }
     }
 
-    /// What [`Remembered::bits`] gave.
+    /// Decodes the bits of [`Remembered::bits`].
     #[inline(always)]
     pub fn of(bits: u32) -> Remembered {
         match bits & REMEMBERED_LINE {
@@ -82,7 +83,8 @@ impl Buffer {
         (extent / ObjectAlign::LEAST.bytes()) as usize * size_of::<u32>()
     }
 
-    /// Gives memory back that is seldom needed. The first `used` bytes held entries, which nobody needs any more.
+    /// Returns memory that is seldom needed to the system. The first `used` bytes held entries, which are not needed
+    /// any more.
     pub fn trim(&self, used: usize) {
         debug_assert!(used <= self.bytes);
         #[cfg(not(miri))]

@@ -14,7 +14,7 @@ use crate::remembered::Remembered;
 use crate::roots::Roots;
 use crate::trace::slot_at;
 
-/// What is reachable in a heap that is whole.
+/// The reachable objects of an intact heap, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Objects that are reachable.
@@ -25,7 +25,7 @@ pub struct Verified {
     pub young: u64,
 }
 
-/// What is wrong, and how a program gets there.
+/// A damage of the heap, and the path from a root to it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object:?} is damaged: {what} (reached from {from})")]
 pub struct Damage {

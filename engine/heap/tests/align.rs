@@ -1,4 +1,4 @@
-//! What the alignment of objects changes: where they are, how large, and how far from the heap durable ones may be.
+//! Effects of the alignment of objects: where they are, how large, and how far from the heap durable ones may be.
 
 // The interpreter of undefined behaviour maps no files.
 #![cfg(not(miri))]

@@ -86,7 +86,7 @@ enum Step {
         root: usize,
     },
     Collect(bool),
-    /// The program reports that an interval took so many milliseconds.
+    /// The program reports an interval of this number of milliseconds.
     Interval(u64),
 }
 
@@ -105,7 +105,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the heap sees of this test: strong roots, weak ones, and what it said about hosts.
+/// The part of this test that the heap sees: strong roots, weak ones, and what it said about hosts.
 #[derive(Default)]
 struct Outside {
     strong: Vec<Ref>,

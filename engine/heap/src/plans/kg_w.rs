@@ -19,7 +19,7 @@ use crate::plan::{Object, Origin, Plan, Space};
 use varve_pima::Tier;
 use varve_spec::{Param, Want};
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: Kingsguard-writers",
     usual: true,

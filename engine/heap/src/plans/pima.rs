@@ -13,7 +13,7 @@ use varve_pima::Tier;
 use varve_pima::{Interval, ReportError};
 use varve_pima::{Phase, Pima, Room};
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: PIMA",
     usual: true,
@@ -31,7 +31,7 @@ pub const ENTRY: Entry = Entry {
 pub struct TriesBoth {
     name: &'static str,
     pima: Pima,
-    /// What the choice is about; `None` is everything.
+    /// The class of objects that the choice is about; `None`: all.
     about: Option<Hot>,
 }
 

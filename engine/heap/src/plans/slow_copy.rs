@@ -5,7 +5,7 @@
 use super::{Entry, Fixed};
 use varve_pima::Tier;
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: Optane-C",
     ..Entry::new("slow-copy", "all but the nursery in slow memory", |_, _| {

@@ -4,7 +4,7 @@
 use super::{Entry, Fixed};
 use varve_pima::Tier;
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: Optane-S",
     ..Entry::new("slow-scan", "all but old objects in slow memory", |_, _| {

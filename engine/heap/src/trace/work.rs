@@ -1,5 +1,5 @@
-//! Instructions of the tracer's steps, for an [`Observer`](crate::observer::Observer) that models its time. What moving the bytes
-//! themselves takes is not in them.
+//! Instructions of the tracer's steps, for an [`Observer`](crate::observer::Observer) that models its time. The cost of moving the bytes themselves
+//! is not in them.
 //!
 //! Callgrind counted 250 for each of the 9.85 million nodes (24 bytes, two references, one of them followed) that
 //! `valgrind --tool=callgrind target/release/examples/collect 1 none nursery` copies, 94 of them in `copy`. How the others divide
