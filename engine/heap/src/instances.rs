@@ -118,7 +118,7 @@ mod tests {
         assert!(!one.may_start());
         drop(two);
         assert!(one.may_start());
-        assert!(one.may_start(), "alone it waits for nobody");
+        assert!(one.may_start(), "a single instance does not wait");
     }
 
     /// Threads that end after different numbers of samples: none of them ever waits, and all samples of the shortest

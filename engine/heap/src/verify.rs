@@ -87,8 +87,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
                 let sorted = || observed_slots.contains(&slot_at(at + offset));
                 let old = !young && !self.is_observed(r);
                 if old && child.is_object() && self.is_observed(child) && !logged() && !sorted() {
-                    let what =
-                        format!("it refers to {child:?} in the observer space and nobody knows");
+                    let what = format!(
+                        "it refers to {child:?} in the observer space and is not remembered"
+                    );
                     return Err(damaged(what));
                 }
                 pending.push((child, Some(r)));

@@ -368,7 +368,7 @@ impl<P: Places> Both<P> {
             assert!(!(alive && died.contains(&id)), "host {id} lives");
             assert!(
                 !exactly || alive != died.contains(&id),
-                "host {id} is dead and nobody was told"
+                "host {id} is dead and no notification came"
             );
         }
         for (id, weak) in self.weak.iter().zip(&self.outside.weak) {

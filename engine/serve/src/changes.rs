@@ -21,7 +21,7 @@ pub(crate) fn text(stored: Stored) -> &'static str {
 /// How a command stores.
 pub(crate) struct Put {
     pub mode: Mode,
-    /// To be compared with; 0 is nobody's.
+    /// To be compared with; no value has 0.
     pub cas: Option<u64>,
     /// A value with an older number than the one that is there takes its place, and is out of date as that is.
     pub stale: bool,

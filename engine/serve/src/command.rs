@@ -31,18 +31,18 @@ pub(crate) enum What {
     },
 }
 
-/// What a line says.
+/// A parsed line.
 pub(crate) enum Command<'a> {
     Request(Request<'a>),
     Value(Pending),
-    /// The value that follows, if it is known how long it is, is of no use. Whoever wants no answers gets none.
+    /// The value that follows is skipped, if its length is known. A client that asked for no answers gets none.
     Refused {
         answer: &'static str,
         quiet: bool,
         swallow: Option<u64>,
     },
-    /// A `cas` without its number, of a value of so many bytes. memcached 1.6.18 takes the value for a command, so that there are two errors. Here
-    /// there are as many, and the value is no command.
+    /// A `cas` without its number, of a value of `bytes` bytes. memcached 1.6.18 parses the value as a command, and so answers with two errors. This
+    /// sends two errors too, and skips the value.
     Missing {
         bytes: u64,
     },
@@ -289,7 +289,7 @@ fn short<'a>(name: &'a [u8], rest: impl Iterator<Item = &'a [u8]>) -> Command<'a
         (b"shutdown", _) => return refused("ERROR: shutdown not enabled"),
         (b"quit", _) => Request::Quit,
         (b"mn", _) => Request::MetaNoop,
-        // A browser, or whoever misuses one: what follows would be taken for commands.
+        // A browser, or an attacker's page in one: the request's other lines would be taken for commands.
         _ if is_http => Request::Quit,
         // How many words a command should have is not known of one that is wrong, so `noreply` may mean something else.
         _ => return refused_quietly(UNKNOWN, false),

@@ -26,7 +26,7 @@ pub(crate) struct Desk<'a, H: Host> {
     pub shared: &'a Shared<'a>,
     pub keeper: Keeper<'a, H>,
     pub traffic: Traffic,
-    /// What goes to each shard at the end of the turn.
+    /// Messages that go to each shard at the end of the turn.
     pub letters: Vec<Letter>,
 }
 
@@ -74,7 +74,7 @@ impl<'a, H: Host> Desk<'a, H> {
                 let part = matches!(request, Request::Get { .. });
                 if matches!(request, Request::ListPart { .. }) {
                     waits.push(Wait::one(begin, false));
-                    // What comes of it comes with the answer.
+                    // The result comes with the answer.
                     return Ok(Next::Listed(Listed::More));
                 }
                 waits.push(Wait::one(begin, part));
@@ -93,7 +93,7 @@ impl<'a, H: Host> Desk<'a, H> {
                     (After::Listed(last), Some(part)) => {
                         return Ok(Next::Listed(part.over(last, shards, out)));
                     }
-                    // The store failed: what it says is the end of the list.
+                    // The store failed: its error ends the list.
                     (_, Some(_)) => return Ok(Next::Listed(Listed::All)),
                     _ => {}
                 }
@@ -197,7 +197,7 @@ impl<'a, H: Host> Desk<'a, H> {
         Ok(())
     }
 
-    /// What other shards were answered in this turn is not true any more.
+    /// Revokes the answers to other shards of this turn: replaces each by an error.
     pub fn take_back(&mut self) {
         for letter in &mut self.letters {
             letter.answers.replace_all(FAILED);

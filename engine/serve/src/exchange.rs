@@ -1,4 +1,4 @@
-//! What shards send each other: requests, answers, and clients.
+//! Messages between shards: requests, answers, and clients.
 
 use crate::list::Listed;
 use crate::request::Request;
@@ -46,13 +46,13 @@ impl Asks {
     }
 }
 
-/// What a shard answers besides bytes.
+/// The part of a shard's answer besides bytes.
 pub(crate) enum Extra {
     /// Nothing.
     None,
     /// Its part of numbers about the server.
     Sums(Box<Sums>),
-    /// What came of a part of a list.
+    /// The result of a part of a list.
     Listed(Listed),
     /// That too much waits already; it has done nothing.
     TooMuch,
@@ -67,7 +67,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// What was appended to the bytes since the last one is an answer.
+    /// Ends an answer: the bytes appended since the last one.
     pub fn push(&mut self, place: Place, extra: Extra) {
         self.list.push((place, self.bytes.len(), extra));
     }
@@ -80,7 +80,7 @@ impl Answers {
                 self.bytes.extend_from_slice(with);
             }
             let extra = match extra {
-                // What is said instead is its end.
+                // The error ends the list.
                 Extra::Listed(_) => Extra::Listed(Listed::All),
                 _ => Extra::None,
             };
@@ -100,7 +100,7 @@ impl Answers {
     }
 }
 
-/// What one shard has for another at a time.
+/// The message from one shard to another at the end of a turn.
 #[derive(Default)]
 pub(crate) struct Letter {
     pub from: usize,

@@ -11,7 +11,7 @@ const TOKEN: &str = "CLIENT_ERROR bad token in command line format";
 const MOST_FLAGS: usize = 17;
 const MOST_OPAQUE: usize = 32;
 
-/// What the flags of a command say.
+/// The parsed flags of a command.
 #[derive(Default)]
 pub(crate) struct Flags<'a> {
     /// In their order.

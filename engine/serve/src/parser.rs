@@ -14,7 +14,7 @@ pub const MOST_LINE: usize = 2048;
 const CHUNK: &str = "CLIENT_ERROR bad data chunk";
 const EXPIRY: &str = "CLIENT_ERROR invalid exptime argument";
 
-/// What the parser waits for.
+/// The input that the parser waits for.
 #[derive(Debug)]
 enum State {
     /// The beginning of a line.
@@ -27,21 +27,21 @@ enum State {
     Value(Pending),
     /// The same, once there is no room to wait in.
     Refused(Pending),
-    /// The rest of a value that nobody wants, and of its line, and what is answered then.
+    /// The rest of an unwanted value and its line, and the answer after it.
     Swallow {
         bytes: u64,
         then: Option<&'static str>,
     },
-    /// The end of a line that nobody wants, and what is answered then.
+    /// The end of an unwanted line, and the answer after it.
     Skip { then: Option<&'static str> },
 }
 
-/// What came of looking at the input.
+/// The result of parsing the input.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Parsed<'a> {
     /// A request.
     Request(Request<'a>),
-    /// More input is needed: at least so many bytes beyond those that were not used.
+    /// More input is needed: at least this number of bytes beyond those that were not consumed.
     More(usize),
 }
 
@@ -54,7 +54,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser that takes values of at most so many bytes.
+    /// A parser that accepts values of at most `most_value` bytes.
     pub fn new(most_value: usize) -> Parser {
         Parser {
             state: State::Line,
@@ -68,7 +68,7 @@ impl Parser {
         matches!(self.state, State::Line)
     }
 
-    /// The next request in `input`, and how many of its bytes are done with: what is left is to be given again, with more behind it.
+    /// The next request in `input`, and the number of bytes consumed: the caller passes the rest again, with more input after it.
     pub fn next<'a>(&'a mut self, input: &'a [u8]) -> (usize, Parsed<'a>) {
         let mut used = 0;
         loop {
@@ -231,7 +231,7 @@ impl Parser {
         }
     }
 
-    /// Has a value that is waited for thrown away when it comes: what is said of it is the next request.
+    /// Discards the expected value when it comes: the refusal is the next request.
     pub fn refuse_value(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Line) {
             State::Value(pending) => State::Refused(pending),
@@ -239,7 +239,7 @@ impl Parser {
         };
     }
 
-    /// What is said of a value that is not wanted any more.
+    /// The request that stands for a refused value.
     fn unread(&mut self) -> Request<'_> {
         let State::Refused(pending) = std::mem::replace(&mut self.state, State::Line) else {
             unreachable!("the state was looked at")
@@ -329,7 +329,7 @@ impl Parser {
 fn missing(rest: &[u8], value: usize) -> Option<usize> {
     let whole = value + 2;
     match rest.get(value) {
-        // What follows the value is no end of a line: no need to wait for a second byte.
+        // The byte after the value does not end a line: no need to wait for a second byte.
         Some(&after) if after != b'\r' => None,
         _ => whole.checked_sub(rest.len()).filter(|&n| n > 0),
     }

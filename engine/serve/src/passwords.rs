@@ -1,10 +1,10 @@
-//! Who may use a server: names with passwords, from a file.
+//! Authorized users of a server: names with passwords, from a file.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most names, so that looking for one stays cheap.
+/// Most names, so that a search stays cheap.
 const MOST_NAMES: usize = 64;
 
 /// Names with their passwords.
@@ -69,7 +69,7 @@ impl Passwords {
     /// Whether what a client sent, a name and a password, is known.
     pub fn admits(&self, said: &[u8]) -> bool {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        // All are compared, so that the time tells nobody which name there is.
+        // All are compared, so that the time does not reveal which names exist.
         let found = self
             .known
             .iter()

@@ -31,7 +31,7 @@ impl Wait {
         }
     }
 
-    /// What all shards do: this one has done its part, which says `text`, or gave numbers.
+    /// A request to all shards: this shard has done its part, with the answer `text`, or with numbers.
     pub fn all(at: usize, others: usize, text: Vec<u8>, sums: Option<(Stats, Box<Sums>)>) -> Wait {
         Wait {
             at,

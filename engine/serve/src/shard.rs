@@ -37,8 +37,7 @@ const TURNS: usize = 4;
 const SWEEP: (Duration, usize) = (Duration::from_millis(100), 1000);
 /// Longest wait: after it the clock and the flag are looked at.
 const TICK: Duration = Duration::from_millis(500);
-/// Longest time that answers are sent for after the server was asked to stop, and that a client is heard after it was told that it is not
-/// understood.
+/// Longest time that answers are sent for after the server was asked to stop, and that input is read after a client was refused with an error.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub(crate) struct Shard<'a, H: Host> {
@@ -56,18 +55,18 @@ pub(crate) struct Shard<'a, H: Host> {
     /// By token.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
-    /// Connections that go on without being told by the system.
+    /// Connections that continue without an event of the system.
     queue: VecDeque<usize>,
     /// Connections whose answers wait for a commit.
     held: Vec<usize>,
     desk: Desk<'a, H>,
-    /// Losses that were told of: see `Keeper::losses`.
+    /// Losses that were handled: see `Keeper::losses`.
     losses: u64,
     turn: u64,
     now: Instant,
     /// When connections were last looked at for being idle.
     looked: Instant,
-    /// What is read and answered right now.
+    /// Buffers for current input and answers.
     read: Vec<u8>,
     answers: Vec<u8>,
 }
@@ -108,10 +107,10 @@ impl<'a, H: Host> Shard<'a, H> {
         })
     }
 
-    /// Serves until the server ends; what it has counted.
+    /// Serves until the server ends; returns its counts.
     ///
     /// # Errors
-    /// What the store or the system says.
+    /// The error of the store or the system.
     pub fn run(mut self) -> Result<Traffic, Error> {
         let mut events = Events::with_capacity(1024);
         let (mut swept, tick) = (self.now, self.tick());
@@ -540,7 +539,7 @@ impl<'a, H: Host> Shard<'a, H> {
         Ok(())
     }
 
-    /// What clients were to be told of what was not committed when the store failed is not true any more.
+    /// Revokes the pending answers about changes that were not committed when the store failed.
     fn notice_losses(&mut self) {
         if self.losses == self.desk.keeper.losses {
             return;

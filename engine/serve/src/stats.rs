@@ -6,7 +6,7 @@ use crate::stream::Stream;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// What a server, or a shard of it, counts of its connections.
+/// The counts of a server's, or a shard's, connections.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
     /// Connections so far.
@@ -56,7 +56,7 @@ impl Traffic {
 /// A shard's numbers, which those of others are added to.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
-    /// What the cache counts, with names.
+    /// The cache's counters, with names.
     pub counts: Vec<(&'static str, u64)>,
     pub traffic: Traffic,
     /// Bytes of all values, their number, and the most bytes.
@@ -65,7 +65,7 @@ pub(crate) struct Sums {
     pub memory: u64,
     /// Whether values make room for new ones.
     pub evicts: bool,
-    /// What the store says of itself.
+    /// The store's own statistics.
     pub store: Vec<(&'static str, String)>,
     /// Lines about connections.
     pub connections: Vec<u8>,
@@ -90,7 +90,7 @@ impl Sums {
     }
 }
 
-/// What all shards know of the server.
+/// The state of the server that all shards know.
 pub(crate) struct World<'a> {
     pub settings: &'a Settings,
     pub since: Instant,

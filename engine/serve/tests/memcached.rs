@@ -1,4 +1,4 @@
-//! What memcached answers, this answers: the same bytes go to both. Needs memcached (Debian: apt install memcached).
+//! This server answers as memcached does: the same bytes go to both. Needs memcached (Debian: apt install memcached).
 
 mod common;
 
@@ -169,8 +169,8 @@ fn commands_at_random_are_answered_as_memcached_does() {
         .run(&inputs, |commands| {
             let input = commands.concat();
             let ours = ours(&input);
-            // What memcached says depends now and then on its own threads, which refer to an item while it changes: then a number gets a
-            // new item, which nobody has fetched yet. And its clock goes on, where ours stands: on a busy machine one of ten sequences
+            // Some answers of memcached depend on its own threads, which refer to an item while it changes: then a number gets a
+            // new item, which was not fetched yet. And its clock goes on, where ours stands: on a busy machine one of ten sequences
             // is not over within the second. A difference that is ours comes again each time.
             let mut theirs = server.answers_one_by_one(&commands);
             for _ in 0..30 {

@@ -35,7 +35,7 @@ fn durable(kind: Kind, folder: &Path, gc_stress: bool) -> Managed {
     Managed::new(kind, config).expect("the engine starts")
 }
 
-/// Each allocation looks for durable garbage and has its room used again: what is kept is kept, and found when the file is opened again.
+/// Each allocation collects durable garbage and reuses its room: live values stay, and are found when the file is opened again.
 #[test]
 fn durable_garbage_goes_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();

@@ -32,7 +32,7 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     std::array::from_fn(|i| bytes[at - wire::FLAGS + i])
 }
 
-/// What goes with a value in serialized form, and the bytes of the value.
+/// The metadata of a serialized value, and the size of the value.
 pub fn head(bytes: &[u8]) -> (Meta, usize) {
     let flags = u32::from_le_bytes(field(bytes, wire::FLAGS));
     let expiry = i64::from_le_bytes(field(bytes, wire::EXPIRY));

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A record is written back and fenced before a leaf has its place, which is one number: so a value is there as a whole or not at all. Only a leaf
-//! that is split changes in several places: what it held is logged first, and put back when the pool is opened with a log.
+//! that is split changes in several places: its old contents are logged first, and put back when the pool is opened with a log.
 
 use super::records::{Room, UNIT};
 use crate::store::Cursor;
@@ -218,7 +218,7 @@ impl Tree {
         self.pool
             .write_back(record, RECORD + key_bytes + value_bytes);
         if found.is_none() {
-            // Of an empty slot, which nobody looks at yet.
+            // Of an empty slot, which no reader uses yet.
             let at = leaf + HASHES + slot as u64;
             self.pool.write(at, &[hash(key)]);
             self.pool.write_back(at, 1);
@@ -261,7 +261,7 @@ impl Tree {
         }
         self.pool.write(right, &bytes);
         self.pool.write_back(right, LEAF);
-        // What the full one held, before it is stored over.
+        // The contents of the full one, before it is overwritten.
         let held = self.pool.bytes(full, LEAF).to_vec();
         self.pool.write(LOGGED, &held);
         self.pool.write_back(LOGGED, LEAF);
@@ -281,7 +281,7 @@ impl Tree {
     /// Forgets a value; the bytes that it had.
     ///
     /// # Errors
-    /// What the medium says.
+    /// The medium's error.
     pub fn remove(&mut self, key: &[u8]) -> io::Result<Option<usize>> {
         let leaf = self.leaf(key);
         let Some((slot, record)) = self.find(leaf, key) else {

@@ -1,4 +1,4 @@
-//! What several tests need: conversations without a network, and commands at random.
+//! Shared code of several tests: conversations without a network, and commands at random.
 #![allow(dead_code)]
 
 pub mod running;
