@@ -1,5 +1,4 @@
-//! All that the engine knows of the processor, and of how its system shows registers to signal handlers. What is left to know is the code
-//! generator's.
+//! All processor-specific knowledge of the engine, and the layout of registers in signal handlers. The rest is in the code generator.
 //!
 //! A port is a folder beside `x86_64` with the same items, and its two lines here:
 //!

@@ -1,4 +1,4 @@
-//! The write barrier: what the collector and the plan are told of a store into an object.
+//! The write barrier: reports a store into an object to the collector and the plan.
 
 use super::alias::Region;
 use super::isa::Level;
@@ -118,7 +118,7 @@ impl Translator<'_, '_> {
         self.ins().jump(next, &[]);
     }
 
-    /// Adds an entry to what the next collection looks at.
+    /// Adds an entry to the remembered set of the next collection.
     fn remember(&mut self, entry: Value) {
         let (base, flags) = (self.base(), self.trusted(Region::Mutator));
         let at = displacement(CONTEXT)
@@ -131,8 +131,7 @@ impl Translator<'_, '_> {
         self.ins().store(flags, after, base, at);
     }
 
-    /// Notes in an object's header that it was written to, if the plan wants to know. What has just been born need not be
-    /// told: that it survives is no write.
+    /// Records in an object's header that it was written to, if the plan monitors writes. New objects need no record: survival is no write.
     pub(super) fn note_write(&mut self, reference: Value) {
         if !self.env.heap.monitors() || self.fresh.contains(&reference) {
             return;

@@ -4,7 +4,7 @@
 //! Where the object was allocated in the same code, functions inlined there included, its temperature is in the constants
 //! that this code gives such objects, and the call itself leaves nothing behind. Whatever lies between the two, a
 //! constructor for instance, is no matter, as long as it is the same value. Any other object is marked at run time, in its
-//! header: where it was allocated others may be too that nobody marked.
+//! header: its site may also allocate objects without a mark.
 //!
 //! An object that languages have as one may be two: arrays of Java and Kotlin are objects that hold the array of their
 //! elements. So what an object's fields hold of arrays, by their declared types, is marked with it.
@@ -22,7 +22,7 @@ pub(super) struct Birth {
     object: Value,
     /// The constant that its header begins as; none if only the runtime writes it.
     header: Option<Value>,
-    /// The constant that the runtime is told when it allocates the object.
+    /// The constant that is passed to the runtime when it allocates the object.
     site: Value,
     /// Arrays that it was made with.
     parts: Parts,

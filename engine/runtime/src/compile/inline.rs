@@ -24,7 +24,7 @@ const LARGE: usize = 250;
 const MOST: usize = 2500;
 /// Functions around each other.
 const DEPTH: usize = 9;
-/// Times that a function is inlined into itself. Code that tells of its accesses keeps recursive calls, whose frames are memory too.
+/// Times that a function is inlined into itself. Observed code keeps recursive calls, whose frames are memory too.
 const RECURSIVE: usize = 1;
 /// A call is frequent, or rare, if it happens this many times less often than what happens most in the function that is
 /// compiled.
@@ -169,7 +169,7 @@ impl Translator<'_, '_> {
         let bytes = self.inlined_bytes;
         self.prepare_counts(index)?;
         self.inline(index, weight, false, true)?;
-        // What has to be inlined takes nothing from what is worth it.
+        // Functions that must be inlined do not use up the budget of the others.
         self.inlined_bytes = bytes;
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Translator<'_, '_> {
         let done = self.block_for(&results);
         let bottom = self.stack.len() - 1 - self.env.types.func(ty).params.len();
         let operands = self.stack[bottom..].to_vec();
-        // What is known after the call, if that is reached.
+        // The facts after the call, if that is reached.
         let mut facts = None;
         for &(index, hits) in &known {
             let place = self.env.instance.funcs[index as usize];

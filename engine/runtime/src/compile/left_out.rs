@@ -103,7 +103,7 @@ impl Translator<'_, '_> {
                 }
                 Ok(false)
             }
-            // What is cast is asked for null right after that.
+            // The result of the cast is tested for null right after that.
             Operator::RefCastNullable { .. } => {
                 if let Some(throw) = self.null_check_ahead(code) {
                     self.check_null(throw);
@@ -128,7 +128,7 @@ impl Translator<'_, '_> {
         is_kind && has_room && !is_made && self.handlers.is_empty() && self.never_throws(throw)
     }
 
-    /// Whether baseline code has not come to a throw yet. Code that tells of its accesses always has its throws, and counts them.
+    /// Whether baseline code has not come to a throw yet. Observed code always has its throws, and counts them.
     fn never_throws(&self, throw: u32) -> bool {
         let Some(feedback) = self.env.feedback.get(&self.activation().func_id) else {
             return false;

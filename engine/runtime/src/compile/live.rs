@@ -1,7 +1,7 @@
-//! Which locals an activation still needs at a place in its function: what code that leaves it stores there.
+//! The live locals at a place in a function: code that leaves an activation stores them.
 //!
-//! One pass from the end of the body to its beginning. What branches back to a loop may need is taken to be all that is read in
-//! the loop or needed after any block around it, which is more than a second pass would find, and never less.
+//! One pass from the end of the body to its beginning. A branch back to a loop is assumed to need every local read in the loop or needed after any
+//! block around it: more than a second pass would find, and never less.
 
 use rustc_hash::FxHashMap as HashMap;
 use smallvec::SmallVec;
@@ -50,7 +50,7 @@ impl Locals {
 /// objects are accessed if that is checked.
 pub(super) type Liveness = HashMap<u32, Locals>;
 
-/// What the pass needs of an operator.
+/// The part of an operator that the pass needs.
 enum Step {
     Get(u32),
     Set(u32),
@@ -142,13 +142,13 @@ fn step(op: &Operator<'_>, checked: bool) -> Option<Step> {
 
 /// A block, while the pass is in it.
 struct Frame {
-    /// What branches to it need.
+    /// The locals that branches to it need.
     target: Locals,
-    /// What is needed after it.
+    /// The locals needed after it.
     after: Locals,
-    /// What its `else` needs.
+    /// The locals that its `else` needs.
     otherwise: Option<Locals>,
-    /// What handlers of it and of what is around it need.
+    /// The locals that its handlers and those of outer blocks need.
     handlers: Locals,
 }
 

@@ -1,4 +1,4 @@
-//! What is done before a loop rather than in each of its iterations: fields that it reads, of objects that it does not assign.
+//! Work done before a loop rather than in each of its iterations: reads of fields that it reads, of objects that it does not assign.
 
 use super::alias::Region;
 use super::effects::{Effects, Path, effects};
@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// Fields that are read before a loop at most: more would not stay in registers.
 const MOST_PATHS: usize = 16;
-/// Calls are followed for their effects in so many functions around each other, each of so many bytes at most.
+/// The depth to which calls are followed for their effects, and the greatest size of a callee in bytes.
 const DEPTH: u32 = 3;
 const BYTES: usize = 400;
 
@@ -82,7 +82,7 @@ impl Translator<'_, '_> {
         Ok(self.loops[&self.offset].clone())
     }
 
-    /// Adds what is stored by what is called. Calls before it throws matter only if somebody `catches` it.
+    /// Adds the stores of callees. Calls before a throw matter only if the exception is caught (`catches`).
     fn add_calls(&mut self, effects: &mut Effects, depth: u32, catches: bool) -> Result<()> {
         let catches = catches || effects.catches;
         let mut calls = std::mem::take(&mut effects.calls);

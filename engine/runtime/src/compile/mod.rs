@@ -63,7 +63,7 @@ pub(crate) fn translate(
     env: Env<'_>,
     job: &Job,
 ) -> Result<Result<Unit, Assumptions>> {
-    // What a model is told of shall not depend on who makes the code.
+    // The accesses reported to a model must not depend on which compiler made the code.
     let soon = job.level == isa::Level::Baseline && env.recording.is_none();
     let mut ty = env.func_type(job.index);
     if !matches!(job.start, Start::Function) {

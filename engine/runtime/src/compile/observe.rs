@@ -14,9 +14,9 @@
 //! | a call that is not inlined, and its return | 24 |
 //! | an allocation | 12 |
 //!
-//! They are counted in the code that the optimizing compiler makes of programs (`varve run --jitdump`, `perf annotate`), and are what it
-//! executes: what the compiler knows costs nothing here either. `bench/instructions/run` sets their sums beside what is executed. They are
-//! summed up while code is translated; where blocks of code meet, what is not yet with an access is added to a counter in memory,
+//! They are counted in the code that the optimizing compiler makes of programs (`varve run --jitdump`, `perf annotate`), and equal the executed ones:
+//! values known to the compiler cost nothing here either. `bench/instructions/run` compares their sums with the executed instructions. They are
+//! summed up while code is translated; where blocks of code meet, instructions not yet reported with an access are added to a counter in memory,
 //! which the next access takes along.
 //!
 //! An access is *dependent* if its address is what the access before it has loaded.
@@ -31,20 +31,20 @@ use varve_access::{Kind, Op};
 use varve_heap::layout::COLLECTOR_BYTE;
 use wasmparser::Operator;
 
-/// What is known, while code is translated, of what was recorded.
+/// The state of recording while code is translated.
 pub(super) struct Recorded {
     /// Instructions since the last access or block.
     pending: u32,
     /// Whether the counter in memory is known to be 0.
     counted: bool,
-    /// What the last access loaded.
+    /// The value that the last access loaded.
     loaded: Option<Value>,
     /// Accesses that were appended since the buffer was last found to have room.
     unchecked: u32,
 }
 
 impl Default for Recorded {
-    /// Where blocks of code meet: nothing is known, and the next access looks whether the buffer is full.
+    /// Where blocks of code meet: nothing is known, and the next access checks whether the buffer is full.
     fn default() -> Recorded {
         Recorded {
             pending: 0,
@@ -58,12 +58,12 @@ impl Default for Recorded {
 /// Bytes of code that a call of a function fetches at most: of a longer one seldom all runs.
 const MOST_CODE: u64 = 1024;
 
-/// Accesses in straight code of which only the last looks whether the buffer is full. Each look may call, and for each call it is
-/// noted which references live across it: code that makes a table of thousands of objects would be noted for minutes.
+/// Accesses in straight code of which only the last checks whether the buffer is full. Each check may call, and the references live across each call
+/// are recorded: that would take minutes for code that makes a table of thousands of objects.
 const MOST_UNCHECKED: u32 = 64;
 const _: () = assert!(MOST_UNCHECKED < SLACK as u32);
 
-/// Instructions in an iteration of a loop after which they are told even without an access: far from what a counter holds.
+/// Instructions in an iteration of a loop after which they are reported even without an access: far below the limit of a counter.
 const MOST_INSTRUCTIONS: i64 = 1 << 30;
 
 const INSTRUCTIONS_SHIFT: i64 = 0;
@@ -83,8 +83,8 @@ const _: () = assert!(
 /// 0.0) / 2, the load among them; callgrind, six rounds, 23 November 2026.
 const CHECK: [u32; 4] = [4, 4, 3, 1];
 
-/// Instructions of a call, and of the return: arguments, the frame, the test for the stack's end, what is kept across it. They are told
-/// with the fetch of the called code, so that an inlined call has none.
+/// Instructions of a call, and of the return: arguments, the frame, the test for the stack's end, what is kept across it. They are reported with the
+/// fetch of the called code, so that an inlined call has none.
 const CALL: u32 = 24;
 
 /// Instructions that compare a function with one that is guessed.
@@ -277,8 +277,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Records what a persistence check loads: the header's byte. What the access after it loads depends on the
-    /// reference as the check does.
+    /// Records the load of a persistence check: the header's byte. The access after it depends on the reference as the check does.
     pub(super) fn observe_check(&mut self, reference: Value, address: Value) {
         if self.observes() {
             let loaded = self.recorded.loaded;
@@ -328,7 +327,7 @@ impl Translator<'_, '_> {
         self.recorded.loaded = Some(value);
     }
 
-    /// The result is the constant that the access is told as.
+    /// The result is the constant that encodes the access.
     fn append(&mut self, kind: Kind, from: Option<Value>, at: Value, bytes: u32) -> Option<Value> {
         let recording = self.recording()?;
         let flags = MemFlagsData::trusted();

@@ -27,7 +27,8 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 /// Bytes of bytecode of the longest loop with a first iteration of its own.
 const PEELED: usize = 600;
-/// Iterations, for a call of the function, of a loop with calls that is worth it: for each of so many bytes, as calls may be inlined.
+/// Iterations per call of the function from which a loop with calls is worth peeling, for each `MANY_BYTES` bytes of its body, as calls may be
+/// inlined.
 const MANY: f64 = 8.0;
 const MANY_BYTES: usize = 160;
 /// Bytes of the longest body that is repeated in the loop.
@@ -185,7 +186,7 @@ impl Translator<'_, '_> {
             _ if is_apart => None,
             Some(head) => Some(head),
             None => {
-                // What the first iteration inlined takes nothing from the loop.
+                // Functions inlined in the first iteration do not use up the loop's budget.
                 self.inlined_bytes = inlined;
                 let stored = self.stored.split_off(stored);
                 let (head, assumed) = self.begin_head(&params, Some(&stored))?;

@@ -60,7 +60,7 @@ pub(crate) struct Point {
     pub heights: Vec<usize>,
 }
 
-/// What code is generated for.
+/// The purpose of generated code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum What {
     /// A function, by its number in the store.
@@ -119,7 +119,7 @@ pub(super) struct Parked {
 
 #[derive(Clone, Copy)]
 enum Kept {
-    /// The reference is in another value, which the collector is told of.
+    /// The reference is in another value, which is in the collector's stack map.
     Reference(Value),
     Slot(StackSlot, ir::Type),
 }
@@ -501,7 +501,7 @@ impl Translator<'_, '_> {
         });
     }
 
-    /// What a branch back to a loop does whose beginning is not in this code.
+    /// Translates a branch back to a loop whose beginning is not in this code.
     pub(super) fn leave_for_loop(&mut self, label: Block, params: &[ValType], offset: u32) {
         self.b.switch_to_block(label);
         self.fresh.clear();

@@ -36,7 +36,7 @@ enum What {
     Passed,
 }
 
-/// What an instruction does with a reference.
+/// The use of a reference by an instruction.
 #[derive(Clone, Copy)]
 struct Event {
     what: What,
@@ -46,7 +46,7 @@ struct Event {
     inst: Option<Inst>,
 }
 
-/// What is known of a reference.
+/// The analysis state of a reference.
 struct Reference {
     value: Value,
     block: u32,
@@ -82,7 +82,7 @@ pub(super) struct Safepoints {
     across_of: Vec<Range<usize>>,
     free: Vec<StackSlot>,
     live: Live,
-    /// What is live at a block's end.
+    /// The references live at a block's end.
     out: Vec<u32>,
     /// Addresses of slots, in code that has each once; else none.
     addresses: Option<Addresses>,
@@ -333,7 +333,7 @@ impl Safepoints {
                 let (word, bit) = (reference.global as usize / 64, reference.global % 64);
                 match event.what {
                     What::Def => kills[at * words + word] |= 1 << bit,
-                    // What a block has defined itself is not live where it begins.
+                    // A reference defined in a block is not live at its beginning.
                     _ if reference.block == at as u32 => {}
                     _ => self.live_in[at * words + word] |= 1 << bit,
                 }
@@ -364,7 +364,7 @@ impl Safepoints {
         }
     }
 
-    /// What is live at a block's end.
+    /// The references live at a block's end.
     fn live_out(&self, func: &Function, at: usize, mut found: impl FnMut(u32)) {
         let words = self.words();
         for next in func.block_successors(self.order[at]) {
@@ -379,7 +379,7 @@ impl Safepoints {
         }
     }
 
-    /// What lives across each call.
+    /// The references live across each call.
     fn find_across(&mut self, func: &Function) {
         self.across.clear();
         self.across_of.clear();
@@ -426,7 +426,7 @@ impl Safepoints {
                     What::Def => self
                         .free
                         .extend(self.references[event.number as usize].slot),
-                    // What lives across it is used behind it.
+                    // References live across it are used after it.
                     What::Call => {}
                 }
             }
@@ -533,7 +533,7 @@ impl Safepoints {
             return;
         }
         let values: Values = match func.dfg.insts[inst].opcode().is_safepoint() {
-            // What goes along its edges is not used by the call itself.
+            // Arguments of its edges are not used by the call itself.
             true => Values::from_slice(func.dfg.inst_args(inst)),
             false => func.dfg.inst_values(inst).collect(),
         };
@@ -684,7 +684,7 @@ mod tests {
     const BLOCKS: usize = 6;
     const LOCALS: usize = 4;
 
-    /// What a random block does, over and over, and where it goes then.
+    /// The steps of a random block, over and over, and its successors.
     type Steps = Vec<(u8, usize, usize)>;
     type Random = Vec<(Steps, usize, usize)>;
 
@@ -759,7 +759,7 @@ mod tests {
         (func, translated)
     }
 
-    /// What a value is: a reference to the object of this number as of so many collections, an address of a slot, or nothing of matter.
+    /// The meaning of a value: a reference to the object of this number as of a number of collections, the address of a slot, or irrelevant.
     #[derive(Clone, Copy, PartialEq, Debug)]
     enum Content {
         Reference(usize, usize),

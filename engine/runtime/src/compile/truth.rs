@@ -137,7 +137,7 @@ impl Translator<'_, '_> {
                 let condition = self.pop();
                 let (params, results) = self.block_type(blockty);
                 let after = self.block_for(&results);
-                // What is known in the other arm.
+                // The facts in the other arm.
                 self.facts = no.facts;
                 let kind = FrameKind::If(Some((no.block, vec![], condition)));
                 self.open(kind, after, after, params, results);

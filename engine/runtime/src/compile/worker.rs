@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// What came of work.
+/// The result of a job.
 pub(crate) struct Done {
     pub ticket: u64,
     pub code: Result<Generated>,
@@ -29,7 +29,7 @@ pub(crate) struct Work {
     pub done: Sender<Done>,
 }
 
-/// What the thread is to do.
+/// The queue of the thread.
 #[derive(Default)]
 struct Queue {
     hot: VecDeque<Work>,
@@ -101,7 +101,7 @@ impl Worker {
         queue.ahead.remove(at)
     }
 
-    /// A ticket that nobody has.
+    /// An unused ticket.
     pub fn ticket(&self) -> u64 {
         self.tickets.fetch_add(1, Ordering::Relaxed)
     }
@@ -158,7 +158,7 @@ fn run(work: Work, scratch: &mut Scratch) {
         Err(Error::Internal(what))
     });
     let function = scratch.function();
-    // Nobody waits for it any more if the store is gone.
+    // The store may be gone and no longer wait for the result.
     let _ = done.send(Done {
         ticket,
         code,

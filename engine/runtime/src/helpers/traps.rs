@@ -11,7 +11,7 @@ use crate::store::region::Context;
 /// Frames that a trap keeps.
 const MOST_FRAMES: usize = 64;
 
-/// What a trap says of a frame, and of the functions inlined there.
+/// A trap's description of a frame, and of the functions inlined there.
 fn frame_info(
     vm: &Vm,
     info: &CodeInfo,
@@ -37,7 +37,8 @@ pub(crate) unsafe fn frames(vm: &Vm) -> Vec<FrameInfo> {
     frames_at(vm, &unsafe { stack(vm) })
 }
 
-/// Where the frames go on that [`frames`] tells of, innermost first. Code stays where it is as long as its store.
+/// The return addresses of the frames that [`frames`] describes, innermost first. Code stays where it is as long as its
+/// store.
 ///
 /// # Safety
 /// As [`frames`].
@@ -113,7 +114,7 @@ pub(crate) unsafe extern "C" fn fault_landing(context: *mut Context) -> ! {
         let vm = (*context).vm;
         let frame = (*context).fault_fp;
         let (error, is_dropped) = match (*vm).left_out((*context).fault_pc) {
-            // Nobody needs the frame any more: its caller's is below, as if that had called the code.
+            // The frame is no longer needed: its caller's is below, as if that had called the code.
             Some(Ok(code)) => {
                 let (fp, _) = arch::caller(frame);
                 let sp = arch::return_slot(frame);

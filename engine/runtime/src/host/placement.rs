@@ -1,6 +1,6 @@
-//! The module `varve`: what a program tells the runtime that places its objects.
+//! The module `varve`: the interface between a program and the runtime that places its objects.
 //!
-//! | import | type | what it says |
+//! | import | type | meaning |
 //! |---|---|---|
 //! | `critical` | `(ref null T) ->` | the object was just allocated, at a site that is critical for the program's speed |
 //! | `sampling` | `-> i32` | asks whether the runtime wants to know of intervals |

@@ -1,7 +1,7 @@
 //! Java programs compiled by TeaVM: their imports, and their main function.
 //!
 //! TeaVM's library reaches the outside through a few dozen functions and, for strings and the main function's arguments, through
-//! values of JavaScript. There is no JavaScript here: what the library itself needs of it is provided; a program that uses
+//! values of JavaScript. There is no JavaScript here: the parts that the library itself needs are provided; a program that uses
 //! JavaScript of its own ends with an error that says so.
 
 use super::arguments::{C, number, result, unsupported};
@@ -41,7 +41,7 @@ pub fn link(
     memory(linker, store, module)
 }
 
-/// What the module imports and [`link`] does not define, by both names: such a program cannot start.
+/// The imports that [`link`] does not define, by both names: a program with such imports cannot start.
 ///
 /// # Errors
 /// As [`link`].
@@ -162,7 +162,7 @@ fn exceptions(linker: &mut Linker<State>) {
         r[0] = Js::Stack(c.stack()).put(c)?;
         Ok(())
     });
-    // What JavaScript would show of the exception: here its stack, for the message of an uncaught one.
+    // The text that JavaScript would show for the exception: here its stack, for the message of an uncaught one.
     linker.func_any(
         "teavm",
         "decorateException",
@@ -310,7 +310,7 @@ fn functions(linker: &mut Linker<State>) {
         r[0] = Js::Function(f).put(c)?;
         Ok(())
     });
-    // Methods for JavaScript to call: nobody will.
+    // Methods for JavaScript to call: there is no caller here.
     for name in [
         "defineMethod",
         "defineStaticMethod",
@@ -439,7 +439,7 @@ fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module)
         (0, 0),
         |_: C<'_>, _, _| Ok(()),
     );
-    // What a browser lacks, the library of `programs/host` asks of WASI, through the same memory.
+    // The library of `programs/host` uses WASI for functions that a browser lacks, through the same memory.
     wasi::link(linker, Some(memory));
     Ok(memory)
 }

@@ -139,7 +139,7 @@ pub(crate) struct ModuleInner {
     pub bytes: Vec<u8>,
     /// Engine's index of each type of the module.
     pub types: Vec<TypeIndex>,
-    /// What each of them is.
+    /// The kind of each of them.
     pub kinds: Vec<Kind>,
     pub imports: Vec<Import>,
     pub imported_funcs: u32,
@@ -164,7 +164,7 @@ pub(crate) struct ModuleInner {
     pub field_names: HashMap<(u32, u32), String>,
     /// Fields that are stored into after their objects' birth: see `persistent.rs`.
     stored_fields: OnceLock<std::collections::HashSet<(TypeIndex, u32)>>,
-    /// What functions are called in site profiles.
+    /// The names of functions in site profiles.
     site_functions: OnceLock<HashMap<u32, String>>,
     pub custom: Vec<(String, Range<usize>)>,
 }

@@ -254,7 +254,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Names are for messages only: what does not decode is left out, as the standard asks.
+    /// Names are for messages only: names that do not decode are left out, as the standard asks.
     fn names(&mut self, names: wp::NameSectionReader<'_>) {
         for name in names.into_iter().flatten() {
             match name {

@@ -1,4 +1,4 @@
-//! What a module's code shows about which objects need persistence checks.
+//! Analysis of a module's code: which objects need persistence checks.
 
 use super::ModuleInner;
 use crate::types::{Registry, TypeIndex};

@@ -184,7 +184,7 @@ fn what_is_computed_behind_a_loop_is_not_computed_in_it() {
 
 const BLOCKS: usize = 5;
 
-/// What a block does, the block that it goes to, and what is there instead if that is not the next: 0 nothing, 1 a check, 2 another block.
+/// The steps of a block, the block that it goes to, and its terminator if that is not the next: 0 nothing, 1 a check, 2 another block.
 type Random = Vec<(Vec<(u8, usize, usize)>, usize, u8)>;
 
 fn random() -> impl Strategy<Value = Random> {
@@ -280,7 +280,7 @@ fn living(func: &Function) -> Vec<(Block, usize)> {
         .collect()
 }
 
-/// What does something, block by block.
+/// The instructions with effects, block by block.
 fn effects(func: &Function) -> Vec<Vec<Opcode>> {
     let mut all = opcodes(func);
     for block in &mut all {

@@ -29,7 +29,7 @@ struct Event {
     flags: u16,
 }
 
-/// What is waited for.
+/// A subscription to wait for.
 enum Wait<'a> {
     Time(Duration),
     Host(BorrowedFd<'a>, u8),

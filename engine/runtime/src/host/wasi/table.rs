@@ -1,4 +1,4 @@
-//! Descriptors: what the program has open, and what it may do with it.
+//! Descriptors: the program's open files, and its rights to them.
 
 use super::errno::{Errno, Outcome};
 use std::os::fd::OwnedFd;
@@ -36,11 +36,11 @@ pub(crate) mod rights {
     pub const POLL: u64 = 1 << 27;
     /// All there are, with those of sockets.
     pub const ALL: u64 = (1 << 30) - 1;
-    /// What opens a file for writing.
+    /// The rights that open a file for writing.
     pub const WRITING: u64 = WRITE | ALLOCATE | SET_SIZE;
     /// Those that mean something for a directory itself: it has no position, no size, and is never written to.
     pub const OF_DIRECTORY: u64 = ALL & !(WRITING | SEEK | TELL);
-    /// Those that nobody has in a folder that is only to be read.
+    /// The rights that no descriptor has in a read-only folder.
     pub const CHANGING: u64 = WRITING
         | SET_TIMES
         | PATH_CREATE_DIRECTORY
@@ -70,7 +70,7 @@ pub(crate) struct Directory {
     pub whole: bool,
     /// Its name for the program, if it was opened in advance.
     pub preopened: Option<Vec<u8>>,
-    /// What `fd_readdir` goes through: the names as they were when its first page was read.
+    /// The listing that `fd_readdir` returns: the names as they were when its first page was read.
     pub listing: Vec<Listed>,
 }
 

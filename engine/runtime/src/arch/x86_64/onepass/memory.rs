@@ -16,7 +16,7 @@ fn size(ty: Type) -> Option<Size> {
 }
 
 impl Generator<'_> {
-    /// The memory at an address, so many bytes on.
+    /// The memory at an address plus `offset`.
     fn at(&mut self, address: Value, offset: i32) -> Option<Place> {
         Some(match self.info(address).what {
             What::Pinned => memory(PINNED, offset),
