@@ -9,7 +9,7 @@ use std::fmt;
 /// Index of a canonical type in its [`Engine`](crate::Engine).
 pub type TypeIndex = u32;
 
-/// What a concrete type describes.
+/// The kind of objects that a concrete type describes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Kind {
     /// A function.
@@ -20,7 +20,7 @@ pub enum Kind {
     Array,
 }
 
-/// What a reference points at.
+/// The type of objects that a reference points at.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum HeapType {
@@ -74,7 +74,7 @@ impl HeapType {
 pub struct RefType {
     /// Whether null is a value of this type.
     pub nullable: bool,
-    /// What it points at.
+    /// The type of its target.
     pub heap: HeapType,
 }
 
@@ -231,7 +231,7 @@ impl fmt::Display for FuncType {
     }
 }
 
-/// What a defined type is made of.
+/// The structure of a defined type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Composite {

@@ -51,9 +51,9 @@ impl Vm {
         }
     }
 
-    /// What collections did so far.
+    /// Statistics of collections so far.
     pub(super) fn gc_stats(&self) -> varve_heap::Stats {
-        // SAFETY: as `with_heap`; nobody changes the mutator meanwhile.
+        // SAFETY: as `with_heap`; no code changes the mutator meanwhile.
         let mutator = unsafe { &(*self.context).mutator };
         self.heap().stats_now(mutator)
     }
@@ -88,7 +88,7 @@ impl Vm {
         self.allocate(|heap, mutator, roots| heap.alloc(mutator, header, len, roots))
     }
 
-    /// What compiled code sets by itself in the headers of objects that it allocates. A large one has it before its place is chosen.
+    /// The temperature that compiled code itself sets in the headers of objects that it allocates. A large object has it before its place is chosen.
     fn temperature(&self, site: u32) -> u8 {
         let known = self.sites.temperature(site & !MARKED);
         match site & MARKED {

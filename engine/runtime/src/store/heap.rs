@@ -46,7 +46,7 @@ pub(crate) trait Managed {
     /// Collects everything, and gives the durable objects that are referred to.
     fn collect_durable(&mut self, mutator: &mut Mutator, roots: &mut dyn Roots) -> Vec<Ref>;
     fn set_log(&mut self, log: Option<varve_heap::Log>);
-    /// What collections did, and what was born since the last one.
+    /// Statistics of collections, with the objects born since the last one.
     fn stats_now(&self, mutator: &Mutator) -> Stats;
     fn spaces(&self) -> Vec<SpaceUse>;
     fn ranges(&self) -> Vec<SpaceRanges>;
@@ -56,7 +56,7 @@ pub(crate) trait Managed {
     fn monitors(&self) -> bool;
     /// Whether the plan may want to know where objects are born.
     fn asks_about_sites(&self) -> bool;
-    /// What compiled code sets in the temperature byte of objects that are born at a site.
+    /// The temperature byte that compiled code sets in objects that are born at a site.
     fn temperature(&self, site: Site<'_>) -> u8;
     fn plan(&self) -> &dyn Plan;
     /// The temperature of objects that the programmer marked, if the plan takes marks: it goes by nothing else then.
@@ -184,15 +184,15 @@ impl<P: Places + 'static, O: Observer + 'static> Managed for varve_heap::Heap<P,
     }
 }
 
-/// Who watches a store.
+/// The observer of a store.
 pub(crate) enum Watched {
-    /// Nobody.
+    /// None.
     Not,
-    /// Somebody is told of every access.
+    /// Every access is recorded for a sink.
     Recorded(Arc<Recording>),
     /// Accesses are counted by allocation site.
     Profiled,
-    /// Somebody is told what memory spaces want, and gives it on this machine.
+    /// A backing binds the memory of spaces on this machine.
     Placed(Box<dyn Backing>),
 }
 

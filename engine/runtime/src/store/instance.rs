@@ -309,7 +309,7 @@ impl Vm {
         copy_checked(source, from, target, to, len, TrapKind::TableOutOfBounds)
     }
 
-    /// What an instance exports under a name.
+    /// An instance's export of a name.
     pub(crate) fn export(&self, instance: u32, name: &str) -> Option<Extern> {
         let i = &self.instances[instance as usize];
         let export = &i.module.exports[*i.module.export_index.get(name)?];

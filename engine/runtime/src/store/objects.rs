@@ -121,7 +121,7 @@ impl Vm {
     /// If the reference is null, or the array has no such elements.
     ///
     /// # Safety
-    /// So many elements are at `from`, which is no place of the array itself, and stay there: nothing is allocated here.
+    /// `from` has that number of elements, does not overlap the array, and stays valid: nothing is allocated here.
     pub(crate) unsafe fn write_elements(
         &mut self,
         reference: u32,

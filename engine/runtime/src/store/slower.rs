@@ -5,7 +5,7 @@ use varve_access::Op;
 /// Multiplies the instructions of the program's accesses.
 pub(super) struct Slower {
     times: f64,
-    /// What was left of the last access: instructions are told in whole numbers.
+    /// The fraction left of the last access: instructions are reported in whole numbers.
     left: f64,
     /// The collector executes, whose instructions count once.
     pub collecting: bool,
@@ -25,7 +25,7 @@ impl Slower {
         self.times > 1.0
     }
 
-    /// Multiplies the instructions of accesses that nobody was told of yet.
+    /// Multiplies the instructions of accesses that were not reported yet.
     pub fn count(&mut self, ops: &mut [Op]) {
         if !self.is_scaled() || self.collecting {
             return;

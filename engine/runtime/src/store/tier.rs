@@ -55,7 +55,7 @@ struct Versions {
     given_up: u32,
 }
 
-/// What the compilers of a store have done.
+/// Statistics of the compilers of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompilerStats {
     /// Functions, and rests of functions, that were compiled quickly.
@@ -76,7 +76,7 @@ pub struct CompilerStats {
     pub kept: u64,
 }
 
-/// What a store knows of its functions' code.
+/// A store's state of its functions' code.
 #[derive(Default)]
 pub(crate) struct Tiers {
     pub feedback: FeedbackTable,

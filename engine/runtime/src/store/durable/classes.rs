@@ -1,9 +1,9 @@
-//! What a module says of its classes beside their types: the custom section `varve.classes`, which the compiler's plugin in `programs/api`
+//! A module's description of its classes beside their types: the custom section `varve.classes`, which the compiler's plugin in `programs/api`
 //! writes. Durable objects are known by the names of their classes and fields; what a compiler names may be numbered over the whole program.
 //!
 //! ```text
 //! class  TYPE  FIELD...       fields as the class declares them, in the order of the struct; FIELD:char for characters
-//! was    TYPE  OLD...         what a class was called before
+//! was    TYPE  OLD...         former names of a class
 //! field  TYPE  FIELD OLD...   what a field was called before
 //! line   TYPE  FILE:LINE      where a closure stands
 //! name   TYPE  NAME           what a class is known by that has a number for a name
@@ -21,7 +21,7 @@ use varve_durable::evolve::{each_class, without_number};
 /// The section's name.
 const SECTION: &str = "varve.classes";
 
-/// What a module says of its classes.
+/// A module's description of its classes.
 #[derive(Default)]
 pub(super) struct Classes {
     /// Whether it says anything.
@@ -151,7 +151,7 @@ impl Classes {
         }));
     }
 
-    /// What a type or a constant is known by, whose name has classes in it.
+    /// The stable name of a type or a constant whose name contains classes.
     pub fn known_as(&self, name: &str) -> String {
         known_as(&self.names, name)
     }
@@ -180,7 +180,7 @@ impl Classes {
         let said = if agrees { said } else { &[] };
         let mut all = said.to_vec();
         for made in &made[said.len()..] {
-            // Where two could be meant, they are told apart by their order.
+            // If the name is ambiguous, the order of the two decides.
             let base = without_number(made);
             let mut name = base.to_string();
             let mut n = 0;

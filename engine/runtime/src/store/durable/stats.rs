@@ -1,4 +1,4 @@
-//! What is known of persistence checks: how often they were made, with what outcome, and how they were biased.
+//! Statistics of persistence checks: their number, their outcomes, and their biases.
 
 use crate::compile::persist::{Bias, ENOUGH};
 use crate::store::{Store, Vm};
@@ -106,12 +106,12 @@ impl<T> Store<T> {
         self.vm().check_stats()
     }
 
-    /// What baseline code saw of places that check; all zero without checks.
+    /// Baseline code's counts of places that check; all zero without checks.
     pub fn check_sites(&self) -> SiteStats {
         self.vm().site_stats()
     }
 
-    /// What the durable region did, and what was found when it was opened, if there is one.
+    /// The counters of the durable region, and the results of its recovery, if there is one.
     pub fn durable_stats(&self) -> Option<(crate::DurableStats, crate::DurableRecovered)> {
         let space = self.vm().durable.as_ref()?.space()?;
         Some((space.stats(), space.recovered().clone()))
@@ -137,8 +137,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// Sets so many bytes of the region aside, for when there is no room for anything else; what is set aside already counts. Without a region
-    /// nothing is.
+    /// Sets `bytes` bytes of the region aside, for when it is full otherwise; bytes already set aside count. Does nothing without a region.
     ///
     /// # Errors
     /// If there is no room for that.

@@ -128,7 +128,7 @@ impl Vm {
         }
     }
 
-    /// What a constant was called before, as the program's strings have it.
+    /// The former names of a constant, as the program's strings have them.
     fn old_names(&self, enumeration: TypeIndex, name: &[u8]) -> Vec<Vec<u8>> {
         let Some(durable) = self.durable.as_ref() else {
             return Vec::new();
@@ -167,7 +167,7 @@ impl Vm {
         }
     }
 
-    /// The numbers in arrays that an object leads to: what a string says, however its language keeps it.
+    /// The numbers in arrays that an object leads to: a string's characters, in any language's representation.
     pub(super) fn text_of(&self, object: u32) -> Vec<u8> {
         let mut text = Vec::new();
         self.add_text(object, 3, &mut text);
@@ -196,7 +196,7 @@ impl Vm {
         if is_text {
             let array = self.array(object);
             let bytes = array.len as usize * array.storage.bytes() as usize;
-            // SAFETY: the array's elements, which nobody writes while compiled code waits.
+            // SAFETY: the array's elements, which no code writes while compiled code waits.
             text.extend(unsafe { std::slice::from_raw_parts(array.address(0), bytes) });
         }
         for offset in held {

@@ -58,7 +58,7 @@ impl Vm {
         };
         let (unit, isa) = self.translate(job)?;
         let mut generated = unit.generate(&*isa, &mut self.code.scratch)?;
-        // Who asks for the stack finds what was interrupted, with all that is inlined around it.
+        // A stack trace shows the interrupted function, with all that it is inlined into.
         generated.info.func = info.func;
         generated.info.inlined = info.inlined.clone();
         generated.info.offsets = vec![(0, location)];
