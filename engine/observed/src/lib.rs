@@ -57,7 +57,7 @@ use varve_runtime::Config;
 /// Everything that decides a managed program's result.
 #[derive(Clone)]
 pub struct ManagedSpec {
-    /// What is run.
+    /// The program.
     pub program: ManagedProgram,
     /// The engine's settings; its plan is [`ManagedSpec::plan`].
     pub config: Config,
@@ -88,7 +88,7 @@ impl Spec for ManagedSpec {
     type Result = PlanResult;
     type End = End;
 
-    /// What a region file holds is not part of it.
+    /// The contents of a region file are not part of it.
     fn identity(&self) -> Option<String> {
         if self.config.durable.is_some() {
             return None;
@@ -190,7 +190,7 @@ impl ManagedSpec {
     }
 }
 
-/// Who places pages: by memory, or by colour.
+/// The page placement: by memory, or by colour.
 enum Pages {
     Tiers(TierPager),
     Trays(Box<Placement>),
@@ -221,11 +221,12 @@ impl Pages {
     }
 }
 
-/// Runs a managed program on the model: what was measured, and how the first instance ended. `watch` is called now and then and ends the run by returning `false`.
+/// Runs a managed program on the model. Returns the measurements, and how the first instance ended. `watch` is called now and then and ends the run
+/// by returning `false`.
 ///
 /// # Errors
-/// A machine without slow memory of its own, or too small for the instances; pages that do not suit it; what goes wrong in
-/// the program, or on the model, such as a memory that is full.
+/// A machine without slow memory of its own, or too small for the instances; pages that do not suit it; errors of the program, or of the model, such
+/// as a memory that is full.
 pub fn run_managed(
     spec: &ManagedSpec,
     watch: &mut dyn FnMut(&Progress) -> bool,

@@ -42,7 +42,7 @@ impl ManagedMember {
         }
     }
 
-    /// The same under a heap plan, with at most so many bytes of fast memory.
+    /// The same under a heap plan, with at most this number of bytes of fast memory.
     pub fn placed(
         program: ManagedProgram,
         page_bytes: u64,
@@ -75,7 +75,7 @@ impl ManagedMember {
         };
     }
 
-    /// The program has told everything, or nobody listens to it any more: how it ended.
+    /// The program has sent all its accesses, or the model takes no more: returns how it ended.
     fn end(&mut self) -> Option<std::thread::Result<Result<End, Failed>>> {
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Running(stream, thread) => {
@@ -120,7 +120,7 @@ impl Program for ManagedMember {
 
 impl Drop for ManagedMember {
     fn drop(&mut self) {
-        // Nobody asks any more how it ended.
+        // The outcome is not needed any more.
         let _ = self.end();
     }
 }

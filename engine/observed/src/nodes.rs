@@ -13,7 +13,7 @@ pub struct OnNodes {
     pool: Option<Arc<ZeroPool>>,
     /// Chunks that are slow memory now.
     slow: Mutex<HashSet<u64>>,
-    /// What went wrong first. All later collections would say the same.
+    /// The first error. All later collections would report the same.
     failure: Mutex<Option<String>>,
 }
 

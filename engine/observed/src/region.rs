@@ -22,7 +22,7 @@ impl Copy {
             Error::Region(format!("a copy of {}: {e}: {remedy}", file.path.display()))
         })?);
         if file.path.exists() {
-            // Of one instant, whoever has it open.
+            // Of one instant, even if another process has it open.
             copy_region(&file.path, &copy.path(), &mut |_, _| ())
                 .map_err(|e| Error::Region(e.to_string()))?;
         }

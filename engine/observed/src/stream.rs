@@ -1,4 +1,4 @@
-//! What the thread of a managed program tells the model's thread, in order.
+//! The messages from the thread of a managed program to the model's thread, in order.
 //!
 //! ```text
 //! the program's thread                             the model's thread
@@ -7,9 +7,8 @@
 //!   Sink::now    <------------- virtual time --    when all of that has been run
 //! ```
 //!
-//! Everything travels in order, so that a run is the same every time, whichever of the threads is ahead. There are so many buffers for
-//! accesses, which go round; those that the model has done with go back by the half of all, so that the program's thread, which
-//! waits for them, is woken seldom.
+//! Everything travels in order, so that a run is the same every time, whichever of the threads is ahead. A fixed number of buffers for accesses is
+//! reused. The model returns processed buffers half of all at a time, so that it seldom has to wake the program's thread, which waits for them.
 
 use super::pages::Tiers;
 use std::sync::Arc;

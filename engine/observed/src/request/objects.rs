@@ -62,7 +62,7 @@ impl ObjectsRequest {
         has_one_memory(&self.machine)
     }
 
-    /// What is wrong with the machine, said before the program runs.
+    /// Checks the machine before the program runs.
     ///
     /// # Errors
     /// A machine that plans do not go with, or that the heap does not fit into; trays that cannot be.
@@ -133,7 +133,7 @@ impl ObjectsRequest {
     /// As [`ObjectsRequest::check`] and [`ObjectsRequest::plans`].
     pub fn runs(&self) -> Result<ObjectRuns, Error> {
         let asked = self.plans()?;
-        // What the program takes is known from a run in fast memory alone, so that this one is the first.
+        // The size of the program is known from a run in fast memory alone, so this run is the first.
         let shares = matches!(self.plans.fast, Some(Fast::Percent(_)));
         let plans: Vec<String> = match shares {
             true => asked.iter().filter(|plan| *plan != BASE).cloned().collect(),
@@ -190,7 +190,7 @@ impl ObjectRuns {
             .get(run.checked_sub(usize::from(self.shares))?)
     }
 
-    /// What a run is.
+    /// The specification of a run.
     pub fn spec(&self, run: usize) -> ManagedSpec {
         let mut spec = self.base.clone();
         if let Some(run) = self.run(run) {

@@ -4,7 +4,7 @@ use varve_run::Error;
 use varve_runtime::plans as catalogue;
 use varve_sites::Profile;
 
-/// The few plans that are compared where nobody names one; where memories are `colours`, all that are about hot and cold.
+/// The few plans that are compared if the user names none; if memories are `colours`, all that are about hot and cold.
 pub fn usual_plans(profile: Option<&Profile>, colours: bool) -> Vec<String> {
     catalogue::plans()
         .iter()

@@ -17,7 +17,7 @@ use varve_report::StudyResult;
 use varve_run::membench::MemBench;
 use varve_run::{Error, RunResult, VERSION};
 
-/// What the parts of the study share.
+/// The state shared by the parts of the study.
 struct Setup<'a> {
     options: &'a StudyOptions,
     bench: MemBench,
@@ -110,14 +110,14 @@ fn about(setup: &Setup, model: Option<&BandwidthModel>) -> Vec<String> {
     about
 }
 
-/// W of the memory of so many sockets.
+/// W of the memory of `sockets` sockets.
 fn watts(r: &RunResult, sockets: usize) -> f64 {
     r.power
         .as_ref()
         .map_or(f64::NAN, |p| p.sockets.iter().take(sockets).sum())
 }
 
-/// W of processors and memory of so many sockets.
+/// W of processors and memory of `sockets` sockets.
 fn all_watts(r: &RunResult, sockets: usize) -> f64 {
     let cpu = r.power.as_ref().and_then(|p| p.cpu);
     let [busy, asleep] = cpu.unwrap_or([f64::NAN; 2]);
