@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why a region cannot be opened, or what was asked of it cannot be done.
+/// The reason why a region cannot be opened, or an operation on it fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused something.
@@ -30,12 +30,12 @@ pub enum Error {
     },
     /// The file's name leads to another file, or to none.
     #[error(
-        "{0}: the file was removed or replaced while it was open: what is stored from now on could not be found again; what was over is in the file that was there"
+        "{0}: the file was removed or replaced while it was open: stores from now on would be lost; everything that was committed is in the old file"
     )]
     Gone(String),
     /// The medium failed before: its contents are unknown.
     #[error(
-        "{0}: nothing is stored any more, as the medium failed; what was over before that is there when the region is opened again"
+        "{0}: the medium failed, so nothing more is stored; everything that was committed before is there when the region is opened again"
     )]
     Failed(String),
     /// The file is something else.
@@ -45,7 +45,7 @@ pub enum Error {
     Foreign(String),
     /// The file was copied while its region was open.
     #[error(
-        "{0}: {COPIED}; `varve durable backup` makes copies that are whole; --verify opens this one if nothing is found wrong with it, `varve durable salvage` writes what is whole into a new region"
+        "{0}: {COPIED}; `varve durable backup` makes consistent copies; --verify opens this one if no damage is found, `varve durable salvage` writes its intact objects into a new region"
     )]
     Copied(String),
     /// There is nothing in the file: it may have held a region before.
@@ -90,7 +90,7 @@ pub enum Error {
     },
     /// The file's contents are inconsistent.
     #[error(
-        "{path}: the file is damaged: {what}; `varve durable check` says more, `varve durable salvage` gets out what is whole"
+        "{path}: the file is damaged: {what}; `varve durable check` has details, `varve durable salvage` recovers the intact objects"
     )]
     Damaged {
         /// The region file.

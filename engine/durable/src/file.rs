@@ -454,7 +454,7 @@ pub fn compact(path: &Path) -> Result<Copy> {
 /// `progress` is called with the bytes copied so far and the total.
 ///
 /// # Errors
-/// If the region is damaged, or there is no room; what was there under the name `to` is as it was then.
+/// If the region is damaged, or there is no room; an existing file `to` stays unchanged then.
 pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Copy> {
     let name = path.display().to_string();
     is_another(to, path)?;

@@ -72,7 +72,7 @@ pub fn end_if_in_region(signal: i32, address: usize) {
                 ": the file was cut off while it was open, or its medium cannot be read; put a copy in its place, or try `varve durable salvage`\n"
             }
             _ => {
-                ": the program met a damaged place in the file; `varve durable check` says which, `varve durable salvage` gets out what is whole\n"
+                ": the program met a damaged place in the file; `varve durable check` finds it, `varve durable salvage` recovers the intact objects\n"
             }
         };
         for text in [name, why] {

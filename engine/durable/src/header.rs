@@ -152,7 +152,7 @@ pub fn read(image: &Image) -> Result<Header, Unreadable> {
         _ => ObjectAlign::of_shift(image.u32(ALIGN_SHIFT)),
     };
     let Some(align) = align else {
-        return Err(damaged("what objects are aligned to makes no sense".into()));
+        return Err(damaged("the alignment of objects is invalid".into()));
     };
     let mut commits: Vec<Commit> = (0..2)
         .filter_map(|slot| read_record(image, commit_place(slot), COMMIT_STRIDE))
@@ -160,7 +160,7 @@ pub fn read(image: &Image) -> Result<Header, Unreadable> {
         .collect();
     commits.sort_by_key(|commit| std::cmp::Reverse(commit.number));
     if commits.is_empty() {
-        return Err(damaged("neither commit record is whole".into()));
+        return Err(damaged("neither commit record is valid".into()));
     }
     // The record before may be for other tables: it is not asked.
     let commit = commits.swap_remove(0);
@@ -186,7 +186,7 @@ pub fn read(image: &Image) -> Result<Header, Unreadable> {
     let tables: Tables = serde_json::from_slice(bytes)
         .map_err(|e| damaged(format!("the tables do not read: {e}")))?;
     if let Some(what) = tables.broken() {
-        return Err(damaged(format!("the tables make no sense: {what}")));
+        return Err(damaged(format!("the tables are invalid: {what}")));
     }
     Ok(Header {
         version,

@@ -196,7 +196,7 @@ impl Image {
             self.len = len;
             return Ok(());
         }
-        // SAFETY: inside of the addresses that the image was lent; what is mapped there already is mapped to the same bytes.
+        // SAFETY: inside of the addresses that the image was lent; existing mappings there are mapped to the same bytes.
         let mapped = unsafe {
             libc::mmap(
                 self.base.add(from as usize).cast(),

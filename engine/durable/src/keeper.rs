@@ -167,7 +167,7 @@ impl Work {
         for page in self.unchecked.start..to {
             if pages::is_marked(page, self.first) && !self.is_well(page) {
                 eprintln!(
-                    "{}: {}: a program that meets it ends; `varve durable salvage` gets out what is whole",
+                    "{}: {}: a program that meets it ends; `varve durable salvage` recovers the intact objects",
                     self.name,
                     wrong_sum(page)
                 );

@@ -33,12 +33,12 @@
 //! | `arch` | what of it is the processor's |
 //! | `domain` | when bytes are in the medium: cache lines, files, simulated, a modelled machine |
 //! | `journal` | has what was stored reach an ordinary file in one sync, by a redo log behind the region |
-//! | `space` | a region in use: `stores`, `regions`, `garbage`; what is written of `roots` and `records`; when pages are opened and sealed |
+//! | `space` | a region in use: `stores`, `regions`, `garbage`; writes of `roots` and `records`; when pages are opened and sealed |
 //! | `space/persist` | moves objects into it |
 //! | `log` | what regions would store over |
 //! | `alloc` | room for objects |
 //! | `walk` | follows references and believes nothing: checks, garbage |
-//! | `name` | who owns a file, and how one takes the place of another |
+//! | `name` | ownership of a file, and its replacement by another |
 //! | `file`, `source` | opening by name; reading one that may be in use |
 //! | `keeper`, `snapshot`, `transfer` | beside a program: checking pages, copies for others, the file's name |
 //! | `guard` | faults in a region's addresses |

@@ -480,7 +480,7 @@ impl Space {
         }
     }
 
-    /// After a medium has failed it is not known what it holds, and to ask again may say that all is well: nothing more is stored.
+    /// After a failure the medium's contents are unknown, and a repeated sync may report success: nothing more is stored.
     #[cold]
     fn fail(&mut self, done: std::io::Result<()>) -> Error {
         self.failed = true;
@@ -488,7 +488,7 @@ impl Space {
         match done {
             Err(source) => Error::Io {
                 path,
-                what: "the medium did not take what was written",
+                what: "the medium failed to write",
                 source,
             },
             Ok(()) => Error::Gone(path),
@@ -546,7 +546,7 @@ impl Space {
         let made = self.domain.make_room_to_commit(bytes);
         made.map_err(|source| Error::Io {
             path: self.path.clone(),
-            what: "there is no room for what is to be committed",
+            what: "there is no room for the commit",
             source,
         })
     }

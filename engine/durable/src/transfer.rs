@@ -28,7 +28,7 @@ fn address(file: &Metadata) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(name)
 }
 
-/// Where others ask for copies of a file.
+/// The socket for requests of copies of a file.
 pub(crate) fn listen(file: &Metadata) -> io::Result<UnixListener> {
     let listener = UnixListener::bind_addr(&address(file)?)?;
     listener.set_nonblocking(true)?;

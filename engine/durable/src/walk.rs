@@ -299,7 +299,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The type and bytes of the object that a reference says is at an offset; what is wrong if there can be none.
+/// The type and bytes of the object that a reference says is at an offset; the error if there can be none.
 pub(crate) fn object_at(
     image: &Image,
     infos: &[Info],

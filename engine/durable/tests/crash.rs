@@ -167,7 +167,7 @@ fn a_fence_that_is_left_out_is_noticed() {
     }
 }
 
-/// A store that is over is in the medium: the program may have acknowledged it.
+/// A completed store is in the medium: the program may have acknowledged it.
 #[test]
 fn what_is_over_is_there() {
     for (fence, whole) in [

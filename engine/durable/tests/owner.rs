@@ -240,7 +240,7 @@ fn a_file_that_lost_its_name_is_stored_into_no_more() {
         let object = Space::offset_of(list.offset());
         let refused = (0..).find_map(|i| {
             std::thread::sleep(Duration::from_millis(10));
-            assert!(i < 1000, "nobody noticed");
+            assert!(i < 1000, "the replacement was not noticed");
             world.space().store(object, 8, &[1; 8]).err()
         });
         assert!(matches!(refused, Some(Error::Gone(_))));

@@ -175,7 +175,7 @@ fn free_pages_go_back_to_the_file_system_and_are_used_again() {
                 varve_skip::skip!("the file system makes no holes");
                 return;
             }
-            // Little lives, and so much garbage is not looked for.
+            // Little is alive, and less garbage than the threshold is not collected.
             assert!(few < 24 << 20, "{few} of {full}");
             left(&mut values);
             values.check();

@@ -219,7 +219,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
                 self.observer.write(address, pages);
             }
         }
-        // It is born outside of the nursery and will hold references into it before anybody logs it: it is
+        // It is born outside of the nursery and will hold references into it before any store logs it: it is
         // remembered from the beginning.
         let word = self.tables.memory.checked_long(run.at);
         word.store(Header(header).with(LARGE | self.mark).0, Relaxed);
@@ -245,9 +245,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
         Ok(r)
     }
 
-    /// Opens what is kept for a program that is to learn that the heap is full: a small nursery, beyond the maximum if need be. Closed, it
-    /// holds what was born there, and has no room for more. Returns whether there was anything to open: objects that programs keep of it add up, and
-    /// the same room is not lent twice.
+    /// Opens the reserve for a program that handles a full heap: a small nursery, beyond the maximum if need be. Closed, it holds what was born
+    /// there, and has no room for more. Returns whether there was anything to open: objects that programs keep of it add up, and the same room is not
+    /// lent twice.
     pub fn lend(&mut self, mutator: &mut Mutator, open: bool) -> bool {
         let used = self.used();
         let lent = self.sizing.lend(open, used) && self.has_reserve(used);

@@ -114,7 +114,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
 
     /// Bytes that may be copied without need.
     fn room_for_copies(&self) -> u64 {
-        // Copies must not use up the address range; what is kept for the nursery's survivors does not count.
+        // Copies must not use up the address range; the reserve for the nursery's survivors does not count.
         self.tables.chunks.free_for_programs() * CHUNK_SIZE / 4 * 3
     }
 
@@ -269,7 +269,7 @@ struct Whole;
 impl Drop for Whole {
     fn drop(&mut self) {
         eprintln!(
-            "the collector failed in the middle of a collection: the heap is not whole, the process ends"
+            "the collector failed during a collection: the heap is inconsistent, the process ends"
         );
         std::process::abort();
     }

@@ -45,7 +45,7 @@ pub struct Config {
     /// Bytes of address range right before the heap's base that the heap reserves and leaves to its owner, inaccessible: an engine's data there is
     /// addressed from the base as objects are.
     pub before: u64,
-    /// Leaves the addresses from [`ObjectAlign::durable_start`] to [`ObjectAlign::durable_end`] to its owner, who maps objects there
+    /// Leaves the addresses from [`ObjectAlign::durable_start`] to [`ObjectAlign::durable_end`] to its owner, which maps objects there
     /// that survive the program. Collections follow references into that range no further.
     pub durable: bool,
     /// The alignment of objects. More than the default makes them larger, and the durable range with them.
@@ -59,7 +59,7 @@ pub type Log = Box<dyn FnMut(&Record) + Send>;
 ///
 /// Collector threads call while they collect.
 pub trait Backing: Send + Sync {
-    /// `bytes` at `address` are to be memory of `tier` from now on. What they hold is not needed any more. Whole
+    /// `bytes` at `address` are to be memory of `tier` from now on. Their contents are not needed any more. Whole
     /// chunks of the heap, but for tables of the collector, which are neither aligned nor empty.
     ///
     /// # Safety

@@ -1,4 +1,4 @@
-//! The heap's bytes: one reserved address range, and the few ways in which anybody touches it.
+//! The heap's bytes: one reserved address range, and the few ways to access it.
 //!
 //! A [`View`] checks nothing: the collector's steps use it, and say why they may. A [`Memory`] checks what hosts ask for.
 //!
@@ -62,7 +62,7 @@ impl View {
         }
     }
 
-    /// The same for who knows the alignment, which must be that of the memory.
+    /// The same for callers that know the alignment, which must be that of the memory.
     pub fn aligned<A: Aligned>(self, align: A) -> View<A> {
         assert_eq!(self.align, align.align());
         View {

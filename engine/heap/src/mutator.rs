@@ -19,7 +19,7 @@ use crate::remembered::{Buffer, Remembered};
 /// [`Heap::alloc_slow`](crate::Heap::alloc_slow), which gives an object whose header is written already.
 ///
 /// After each store of a reference into an object, compiled code tests [`UNLOGGED`] in the object's
-/// [`COLLECTOR_BYTE`], and if it is set, notes the object without calling anybody:
+/// [`COLLECTOR_BYTE`], and if it is set, logs the object without a call:
 ///
 /// ```text
 /// byte [object + COLLECTOR_BYTE] = collector byte & !UNLOGGED
@@ -39,7 +39,7 @@ use crate::remembered::{Buffer, Remembered};
 /// ```
 ///
 /// After a store of several elements all of their lines are noted, or the array. [`log_slow`] and
-/// [`log_element_slow`] do the same, for who prefers to call; neither collects. A store of null or of a 31-bit
+/// [`log_element_slow`] do the same, for compilers that prefer a call; neither collects. A store of null or of a 31-bit
 /// integer needs no test, nor does one into an object allocated since the last call that may collect. The two steps
 /// of noting belong together: no collection may come between them, nor between the store and the test.
 ///

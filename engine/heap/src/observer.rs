@@ -12,7 +12,7 @@ use crate::traced::Traced;
 ///
 /// With [`Unobserved`] nothing is left of it after compilation.
 pub trait Observer: Send + Sync {
-    /// Whether anybody watches.
+    /// Whether there is an observer.
     const WATCHES: bool = true;
 
     /// `bytes` were read at `address`: of objects, and of the collector's own tables.

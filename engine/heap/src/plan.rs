@@ -117,7 +117,7 @@ pub trait Plan: Send + Sync {
         None
     }
 
-    /// The same where it is intervals, to tell the plan of them.
+    /// The same if it is intervals, for reporting them to the plan.
     fn intervals_mut(&mut self) -> Option<&mut dyn Intervals> {
         None
     }
@@ -141,7 +141,7 @@ pub trait Places: Send + Sync {
     /// The plan whose answers these are.
     fn plan(&self) -> &dyn Plan;
 
-    /// The plan, to tell it something. Its answers change when the next collection begins.
+    /// The plan, for updates. Its answers change when the next collection begins.
     fn plan_mut(&mut self) -> &mut dyn Plan;
 
     /// A collection begins: answers do not change until the next one.

@@ -66,7 +66,7 @@ pub(crate) struct Buffer {
     bytes: usize,
 }
 
-// SAFETY: the range is owned by this value; who writes into it is the heap's only mutator, or a collection while that
+// SAFETY: the range is owned by this value; its only writer is the heap's only mutator, or a collection while that
 // one stands still.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.

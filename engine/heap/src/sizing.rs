@@ -95,7 +95,7 @@ impl Sizing {
         self.lends(used) == open
     }
 
-    /// Whether there is something lent while so much is in use.
+    /// Whether memory is lent while `used` bytes are in use.
     pub fn lends(&self, used: u64) -> bool {
         self.lent && self.lent_at.is_none_or(|at| used <= at + MIN_NURSERY)
     }

@@ -174,7 +174,7 @@ pub(crate) struct Worker<'t, 'h, P, O, A, const FULL: bool, const PAR: bool> {
     card_slots: Range<u32>,
     /// Slots of old objects that refer to the observer space now.
     pub old_to_observed: Vec<u32>,
-    /// References to durable objects that were found, if anybody wants to know.
+    /// References to durable objects that were found, if the host has requested them.
     pub(crate) durable: Vec<Ref>,
 }
 

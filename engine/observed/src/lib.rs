@@ -6,7 +6,7 @@
 //! | file | job |
 //! |---|---|
 //! | the root | [`ManagedSpec`] in, [`PlanResult`] out |
-//! | [`request`] | what a user asks for, as runs |
+//! | [`request`] | a user's request, as runs |
 //! | [`registry`] | every plan and policy by name, those of heaps included |
 //! | `program`, `access` | how a program is started, and what of the system it is given |
 //! | `stream`, `pages`, `trays` | its accesses, and where its pages go |
@@ -306,7 +306,7 @@ pub fn run_managed(
         let owners = eye.looks().then_some(&mut parts as _);
         let pages = pager.pager();
         let outcome = seen::run(machine, pages, &mut streams, &options, owners, &eye, watch);
-        // If the model has stopped early, the programs hear of it when they tell the next accesses.
+        // If the model has stopped early, the programs get the error when they pass the next accesses.
         drop(programs);
         let ends: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
         let mut all = Vec::new();

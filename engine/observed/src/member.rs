@@ -1,5 +1,5 @@
 //! A managed program as one of several programs of a model, of whatever kind the others are: its engine runs in a thread of its own and
-//! tells every access. All of its heap is in one memory, which the model's pager says, unless a plan divides it.
+//! passes on every access. All of its heap is in one memory, which the model's pager says, unless a plan divides it.
 
 use super::pages::Tiers;
 use super::program::{End, Failed, ManagedProgram, SEED};

@@ -62,7 +62,7 @@ impl GcBacking for OnNodes {
             return self.settle(address, bytes, 0);
         }
         for chunk in (address..address + bytes).step_by(CHUNK as usize) {
-            // SAFETY: whole chunks, of which the caller promises what `take` asks for.
+            // SAFETY: whole chunks, for which the caller guarantees the conditions of `take`.
             let take = || unsafe { pool.take(chunk) };
             if slow.insert(chunk) && take() {
                 continue;

@@ -31,7 +31,7 @@ impl Tiers {
         self.of.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The tier of a page; what was never bound is in the first.
+    /// The tier of a page; unbound pages are in the first.
     pub fn of(&self, vpn: u64) -> u8 {
         self.lock().get(&vpn).copied().unwrap_or(0)
     }
@@ -48,7 +48,7 @@ impl Tiers {
         }
     }
 
-    /// Pages that lie in the range with all their bytes are given back.
+    /// Pages that lie in the range with all their bytes are freed.
     pub fn release(&self, space: usize, address: u64, bytes: u64, out: &mut Vec<Op>) {
         let tag = self.tag(space);
         let mut tiers = self.lock();

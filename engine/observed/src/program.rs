@@ -200,7 +200,7 @@ impl ManagedProgram {
         }
     }
 
-    /// A profile from a file, which a plan for the program's objects goes by.
+    /// A profile from a file, which a plan for the program's objects uses.
     ///
     /// # Errors
     /// A line: it cannot be read, or is of another program; the module is none.
@@ -273,7 +273,7 @@ impl ManagedProgram {
         })
     }
 
-    /// Runs the program to its end and tells `sink` of everything it accesses. Its random numbers are those of the seed.
+    /// Runs the program to its end and passes all its accesses to `sink`. Its random numbers are those of the seed.
     pub fn observed(&self, config: Config, seed: u64, sink: Box<dyn Sink>) -> Result<End, Failed> {
         let (out, err) = (Kept::default(), Kept::default());
         let mut phases = Vec::new();

@@ -3,7 +3,7 @@
 use super::stream::AccessStream;
 use varve_access::{Kind, Op, Program};
 
-/// Runs for a given time, wherever the programs are then, and who runs when. All instances are run.
+/// Runs for a given time, wherever the programs are then, and which instances run when. All instances are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shifts {
     /// The end, ns of the machine's time.
@@ -78,7 +78,7 @@ impl Shifts {
                 slice_ns,
                 rest_ns,
             } => {
-                // It hears of the time after some accesses: it rests as long, only later.
+                // It gets the time after some accesses: it rests as long, only later.
                 let due = (*round * u64::from(*turns) + u64::from(instance)) * slice_ns;
                 if now < due {
                     return Turn::Run;

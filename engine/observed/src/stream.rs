@@ -102,7 +102,7 @@ impl AccessStream {
     fn exchange(&mut self, ops: Vec<Op>, out: &mut Vec<Op>) {
         let last = match out.is_empty() {
             true => std::mem::replace(out, ops),
-            // Pages were given back before these accesses.
+            // Pages were freed before these accesses.
             false => {
                 out.extend_from_slice(&ops);
                 ops
@@ -140,7 +140,7 @@ impl Program for AccessStream {
                 Ok(Message::Release { address, bytes }) => {
                     self.tiers.release(self.space, address, bytes, out);
                 }
-                // Without a wait: pages that are given back take no time.
+                // Without a wait: freeing pages takes no time.
                 Ok(Message::Now(answer)) => {
                     let _ = answer.send(now);
                 }

@@ -135,7 +135,7 @@ pub struct Config {
     /// Where a store is observed, the weight of an instruction of the program; one of the collector counts once. It stands for instructions that the
     /// program would execute besides: on a slower virtual machine, or for its files and requests. 1 or more.
     pub slower: f64,
-    /// Programs are to report intervals of their work under all plans, also those that do not go by them:
+    /// Programs are to report intervals of their work under all plans, also those that do not use them:
     /// [`Store::first_interval`](crate::Store::first_interval).
     pub intervals: bool,
     /// The profile of the program's allocation sites, for plans that use one. [`check_profile`](crate::Module::check_profile) checks that it belongs

@@ -189,7 +189,7 @@ pub enum TrapKind {
     TableLimit,
     /// Another thread stopped the program: see [`Interrupt`](crate::Interrupt).
     Interrupted,
-    /// A unit of a string is asked for that the string does not have.
+    /// The index of a string's unit is out of bounds.
     StringOutOfBounds,
     /// A number is to be a character, and no character has it.
     CodePoint,

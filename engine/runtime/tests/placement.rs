@@ -191,7 +191,7 @@ fn null_and_small_integers_have_no_site() {
     assert!(matches!(error, Error::ImportType { .. }), "{error}");
 }
 
-/// Keeps what a store tells; its clock is set by the test.
+/// Keeps the records of a store; its clock is set by the test.
 #[derive(Clone, Default)]
 struct Ear(Arc<Mutex<(Vec<Op>, Duration)>>);
 

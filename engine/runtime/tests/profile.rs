@@ -434,7 +434,7 @@ fn counted(config: Config, program: &str, args: &[&str]) -> BTreeMap<Key, Counts
     made.map(|site| (site.key, site.counts)).collect()
 }
 
-/// Which objects survive depends on how long code holds on to them; what happens to all of them does not depend on the code.
+/// Which objects survive depends on how long code holds on to them; the totals do not depend on the code.
 #[test]
 fn all_compilers_count_the_same() {
     for (program, args) in [

@@ -240,7 +240,7 @@ impl Connection {
         Ok(sent)
     }
 
-    /// Writes as much as is taken.
+    /// Writes as many bytes as the socket takes.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut written = 0;
         while written < bytes.len() {

@@ -1,4 +1,4 @@
-//! Where a shard carries requests out, or hands them to the shard that they are for.
+//! A shard's dispatcher: it executes requests, or passes them to the shard that has the key.
 
 use crate::answer::{After, Stats, answer};
 use crate::exchange::{Answers, Asks, Extra, Letter, Place};
@@ -161,7 +161,7 @@ impl<'a, H: Host> Desk<'a, H> {
         Ok(done.map(|()| sums))
     }
 
-    /// Carries out what another shard asks for.
+    /// Executes the requests of another shard.
     ///
     /// # Errors
     /// A store that cannot go on.

@@ -1,4 +1,4 @@
-//! All keys for a client that asks for them, a part at a time: the list is never there as a whole.
+//! All keys for a client that lists them, a part at a time: the list is never in memory as a whole.
 
 use crate::cache::{Cache, OVERHEAD};
 use crate::request::{Listing, Part};

@@ -173,7 +173,7 @@ pub enum Unread {
 /// How a list of keys is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listing {
-    /// With what is kept with their values: `lru_crawler metadump`.
+    /// With the metadata of their values: `lru_crawler metadump`.
     Described,
     /// As commands that get them: `lru_crawler mgdump`.
     Commands,

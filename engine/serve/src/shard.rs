@@ -1,6 +1,7 @@
 //! A shard: one thread, which waits for all of its connections at once and owns a store with its part of the keys.
 //!
-//! A turn of its loop carries out all that is ready, then commits once, then sends answers: no client hears of a change that a loss of power could roll back.
+//! A turn of its loop executes all requests that are ready, then commits once, then sends answers: no client gets an answer about a change that a
+//! loss of power could roll back.
 
 use crate::connection::{Connection, Got, Retrieval};
 use crate::desk::Desk;

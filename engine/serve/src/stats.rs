@@ -29,7 +29,7 @@ pub struct Traffic {
     pub written: u64,
     /// Commits of the store.
     pub commits: u64,
-    /// Requests that another shard carried out.
+    /// Requests that another shard executed.
     pub handed_over: u64,
     /// Times that the store's program failed and began again.
     pub restarts: u64,

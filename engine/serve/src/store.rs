@@ -108,7 +108,7 @@ pub trait Store {
     /// As [`Store::get`], and [`StoreError::Full`].
     fn put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>>;
 
-    /// Replaces what is kept with a value that is there.
+    /// Replaces the metadata of a value that is there.
     ///
     /// # Errors
     /// As [`Store::put`].
@@ -138,7 +138,7 @@ pub trait Store {
     /// As [`Store::get`].
     fn scan(&mut self, cursor: Cursor) -> Result<()>;
 
-    /// A cursor's next key, what is kept with its value, and the bytes of the value; none after the last one. Values that are put or removed
+    /// A cursor's next key, the metadata of its value, and the bytes of the value; none after the last one. Values that are put or removed
     /// between calls may be met or not, others are met at least once.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Answers wait for commits: no client hears of a change that a loss of power could roll back.
+//! Answers wait for commits: no client gets an answer about a change that a loss of power could roll back.
 
 mod common;
 
@@ -157,7 +157,7 @@ impl Host for Machine {
     }
 }
 
-/// Writes rising numbers of keys of its own, some at a time, and reads those of the next writer; what it knows to be kept at least.
+/// Writes rising numbers of keys of its own, some at a time, and reads those of the next writer; returns the numbers that must be kept at least.
 fn client(mut client: Client, number: usize, clients: usize, rounds: u64) -> BTreeMap<String, u64> {
     let mut known = BTreeMap::new();
     for round in 1..=rounds {

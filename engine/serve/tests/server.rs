@@ -245,7 +245,7 @@ fn bytes_of_no_protocol_are_answered_by_an_error_and_the_end() {
     // The end may come as a reset, since not all was read.
     let _ = client.read_to_end(&mut answer);
     assert_eq!(answer, b"");
-    // A web page that has a browser send commands is not heard: the rest is not even read.
+    // A web page that has a browser send commands is refused: the rest is not even read.
     for method in ["GET", "POST", "PUT", "OPTIONS"] {
         let mut browser = server.stream();
         let request = format!("{method} /set HTTP/1.1\r\nHost: x\r\n\r\nset pwn 0 0 4\r\nEVIL\r\n");

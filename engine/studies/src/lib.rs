@@ -142,7 +142,7 @@ pub fn list() -> &'static [Study] {
         },
         Study {
             name: "quickcheck",
-            about: "objects that survive: what persistence checks cost, biased and not, and how they turn out (Shull et al., VEE 2019): claims C7-C9",
+            about: "objects that survive: the cost of persistence checks, biased and not, and their outcomes (Shull et al., VEE 2019): claims C7-C9",
             claims: ('C', 7, 9),
             rounds: 0,
             run: quickcheck::run,

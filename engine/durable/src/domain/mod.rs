@@ -23,13 +23,13 @@ use std::io;
 pub enum Fence {
     /// New objects are to be there before anything refers to them.
     Copied,
-    /// A store outside of regions is over.
+    /// A store outside of regions has ended.
     Stored,
     /// The bytes that a store is about to overwrite have been logged.
     Logged,
     /// The stores of a region are to be there before its log is dropped.
     Finished,
-    /// A region is over.
+    /// A region has ended.
     Committed,
     /// Rolled-back bytes are to be in the medium before the log is dropped.
     TakenBack,

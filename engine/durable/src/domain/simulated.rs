@@ -37,7 +37,7 @@ type Look = Box<dyn FnMut(&Crash<'_>) + Send>;
 /// Compares memory with what was fenced, at each write-back and each fence.
 ///
 /// Every line in which they differ may have reached the medium: caches write back what they like. A line that was written back is there for
-/// certain once a fence is over; one that was only stored to may never be.
+/// certain once a fence has ended; one that was only stored to may never be.
 pub struct Simulated {
     base: *const u8,
     medium: Vec<u8>,

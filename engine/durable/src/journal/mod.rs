@@ -4,7 +4,7 @@
 //!  memory, mapped privately       file
 //!  +-----------------------+      +-----------------------+---------------------------------------+
 //!  | the region, with what |      | the region as of the  | transaction | transaction | torn      |
-//!  | nobody has committed  |      | last checkpoint       | n           | n + 1       |           |
+//!  | is not committed yet  |      | last checkpoint       | n           | n + 1       |           |
 //!  +-----------------------+      +-----------------------+---------------------------------------+
 //!        |  lines that changed            ^                  ^                                |
 //!        +--------------------------------|------- commit ---+                                |

@@ -7,11 +7,11 @@ use crate::image::Image;
 use std::io;
 
 /// The message for a journal whose transactions are not all whole.
-const DAMAGED: &str = "the journal is damaged: what was stored last is missing";
+const DAMAGED: &str = "the journal is damaged: the last stores are missing";
 /// The message for a file whose first sector does not say where its journal is.
-const NOWHERE: &str = "the place of the journal is damaged: what was stored last is missing";
+const NOWHERE: &str = "the place of the journal is damaged: the last stores are missing";
 /// The message for a file that was truncated.
-const CUT_OFF: &str = "the file ends in the middle of its journal: what was stored last is missing";
+const CUT_OFF: &str = "the file ends in the middle of its journal: the last stores are missing";
 
 /// Brings all whole transactions of a file's journal to their places, and takes the journal off. The file has the bytes of its region alone
 /// afterwards, and a crash in between changes nothing. Says what is wrong, if anything is: the file stays as it is then.

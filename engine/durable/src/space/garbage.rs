@@ -73,7 +73,7 @@ impl Space {
         self.cycle = Some(cycle);
     }
 
-    /// When so much is in use as marking begins: how much may become durable until it is done.
+    /// The bytes that may become durable until marking is done, if `used` bytes are in use when it begins.
     pub(super) fn new_until(&self, used: u64) -> u64 {
         (used / (2 * GARBAGE)).max(LEAST_GARBAGE / 2)
     }
@@ -146,7 +146,7 @@ impl Space {
         }
     }
 
-    /// Before bytes of an object are stored over: while garbage is looked for, what they refer to is kept.
+    /// Before bytes of an object are overwritten: during marking, the objects that they refer to are kept.
     #[inline]
     pub(crate) fn stored_over(&mut self, object: u64, at: u64, bytes: u64) {
         if self.cycle.is_some() {
@@ -188,7 +188,7 @@ impl Space {
         self.threshold = self.threshold_for(self.alloc.used());
     }
 
-    /// When so much is alive: how much may be in use before garbage is looked for. Less where not as much again has room.
+    /// The bytes that may be in use before the next durable collection, if `alive` bytes are alive. Less if the room for as much again is missing.
     pub(super) fn threshold_for(&self, alive: u64) -> u64 {
         let room = self.image.capacity().saturating_sub(alive);
         alive + (alive / GARBAGE).max(LEAST_GARBAGE).min(room / 2)

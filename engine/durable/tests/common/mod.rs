@@ -262,7 +262,8 @@ impl World {
     /// Everything that is reachable now, as text.
     pub fn state(&mut self) -> String {
         let bytes = self.space().image().to_vec();
-        let mut shown = inspect(&bytes).expect("the region is whole while nobody stores into it");
+        let mut shown =
+            inspect(&bytes).expect("the region is intact while no thread stores into it");
         if self.space().in_region() {
             shown.push_str("in a region");
         }

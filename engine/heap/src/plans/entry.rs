@@ -15,7 +15,7 @@ pub const CODE: Param = Param::new(
     "code",
     Want::Word(&["plan", "fast", "slow"]),
     "plan",
-    "the memory of compiled code: what the plan says (fast, but for the slow ones), or another one",
+    "the memory of compiled code: the plan's own choice (fast, except for the slow plans), or another one",
 );
 
 /// A plan: its name, its parameters and requirements, its purpose, its constructor.
@@ -29,7 +29,7 @@ pub struct Entry {
     pub source: &'static str,
     /// Whether it needs a site profile.
     pub profile: bool,
-    /// Whether it goes by intervals of its work that the program reports: it tries both memories.
+    /// Whether it uses intervals of its work that the program reports: it tries both memories.
     pub intervals: bool,
     /// Whether it is worth comparing where its memories are colours of one memory: its placement depends on how hot objects are, not on which memory
     /// is faster.

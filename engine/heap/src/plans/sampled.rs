@@ -23,7 +23,7 @@ pub const ENTRY: Entry = Entry {
             "interval",
             Want::Time,
             "1ms",
-            "time between two samples of what runs, 0s for none: the paper tries 0s and 10us to 1s, and finds 1ms best for small loads",
+            "time between two samples of the running method, 0s for none: the paper tries 0s and 10us to 1s, and finds 1ms best for small loads",
         ),
         Param::new(
             "cool",
@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry {
     ],
     ..Entry::new(
         "sampled",
-        "objects of types that running methods touch in fast memory, others in slow memory, found by sampling what runs",
+        "objects of types that running methods touch in fast memory, others in slow memory, found by sampling the running method",
         |v, _| {
             let (interval, cool) = (v.time("interval"), v.time("cool"));
             if cool.is_zero() {

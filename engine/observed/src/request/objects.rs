@@ -21,7 +21,7 @@ pub struct ObjectsRequest {
     pub machine: Machine,
     /// The program, and what it is given.
     pub program: ManagedProgram,
-    /// The engine's settings ([`super::Heap`]), with the profile that plans go by.
+    /// The engine's settings ([`super::Heap`]), with the profile that plans use.
     pub config: Config,
     /// The most memory of the program that was asked for, if it was.
     pub heap_max: Option<Bytes>,
@@ -102,7 +102,7 @@ impl ObjectsRequest {
         self.colours() && wanted == varve_spec::ALL && self.config.profile.is_none()
     }
 
-    /// Makes that profile, and goes by it.
+    /// Makes that profile, and uses it.
     ///
     /// # Errors
     /// A program that does not run.
@@ -118,7 +118,7 @@ impl ObjectsRequest {
     /// The plans that are meant.
     ///
     /// # Errors
-    /// A plan that is unknown, or that goes by a profile where there is none.
+    /// A plan that is unknown, or that needs a profile where there is none.
     pub fn plans(&self) -> Result<Vec<String>, Error> {
         let profile: Option<&Profile> = self.config.profile.as_deref();
         match self.plans.plan.as_deref() {

@@ -17,7 +17,7 @@ pub fn usual_plans(profile: Option<&Profile>, colours: bool) -> Vec<String> {
 /// there is one, the profile; where memories are `colours`, those of them that are about hot and cold.
 ///
 /// # Errors
-/// A plan that is unknown or goes by a profile where there is none, and a profile that no plan goes by.
+/// A plan that is unknown or needs a profile where there is none, and a profile that no plan uses.
 pub fn plans(specs: &str, profile: Option<&Profile>, colours: bool) -> Result<Vec<String>, Error> {
     let able = catalogue::plans().iter();
     let able = able.filter(|p| p.is_for(profile.is_some(), colours));

@@ -58,7 +58,7 @@ impl Translator<'_, '_> {
         self.ins().call_indirect(signature, code, operands)
     }
 
-    /// Calls a helper of the runtime. Helpers trap by themselves; what some throw goes to the handler around, if there is one.
+    /// Calls a helper of the runtime. Helpers trap by themselves; an exception that some throw goes to the enclosing handler, if there is one.
     pub(super) fn call_helper(&mut self, helper: Helper, operands: &[Value]) -> Option<Value> {
         let f = match self.maps.helpers.get(&helper) {
             Some(&f) => f,
@@ -219,7 +219,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Calls code; what it throws goes to the handler around, if there is one.
+    /// Calls code; its exceptions go to the enclosing handler, if there is one.
     pub(super) fn call_signature(
         &mut self,
         sig: ir::SigRef,
@@ -482,7 +482,7 @@ impl Translator<'_, '_> {
         no
     }
 
-    /// Pushes what an exception with the tag carries.
+    /// Pushes the values of an exception with the tag.
     pub(super) fn push_payload(&mut self, exception: Value, tag: u32) {
         let ty = self
             .env

@@ -559,7 +559,7 @@ impl Translator<'_, '_> {
             _ => {}
         }
         self.stack.truncate(frame.height);
-        // Branches to a loop go to its header; what is after it is reached from its end only.
+        // Branches to a loop go to its header; the code after it is reached from its end only.
         let reached = match frame.kind {
             FrameKind::EnteredLoop(_) => self.reachable,
             _ => frame.exits.count > 0 || self.control.is_empty(),

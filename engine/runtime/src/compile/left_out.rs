@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Neither a local nor an operand is needed there. If nothing in the code catches the exception, nothing of the activation is. So there is a
-//! trap with a code of its own, which says where the call is. If control ever comes to it, the runtime takes the frame away, and goes on in code
+//! trap with a code of its own, which says where the call is. If control ever reaches it, the runtime takes the frame away, and goes on in code
 //! that has the call and the throw alone (`store/tier/left_out.rs`). Then the function's code is made anew, with its throws.
 
 use super::control::FrameKind;

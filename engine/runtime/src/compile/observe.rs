@@ -93,7 +93,7 @@ const GUARD: u32 = 3;
 /// Instructions that load or store what is in an object.
 pub(super) const ACCESS: u32 = 1;
 
-/// Instructions that test whether the collector wants to know of a store of a reference, and branch.
+/// Instructions of the write barrier's test for a store of a reference, and of its branch.
 pub(super) const BARRIER: u32 = 3;
 
 /// Instructions that compare an index with a length, and branch.
@@ -102,7 +102,7 @@ pub(super) const BOUNDS: u32 = 2;
 /// Instructions of a comparison.
 pub(super) const COMPARISON: u32 = 1;
 
-/// Instructions of an operator. Those that access objects tell where they do, since what they would load may be known.
+/// Instructions of an operator. Those that access objects are counted at the access, since a known value is not loaded.
 fn cost(op: &Operator<'_>) -> u32 {
     use Operator::*;
     match op {

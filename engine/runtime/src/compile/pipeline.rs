@@ -254,7 +254,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// The same after a store: other slots that may be this one hold who knows what.
+    /// The same after a store: the values of other slots that may alias this one are unknown.
     fn replace_content(&mut self, slot: &Slot, value: Value) {
         if slot.reference.is_some() || matches!(slot.kind, Kind::Global { .. }) {
             self.forget_stored(slot.region);

@@ -150,7 +150,7 @@ fn run(work: Work, scratch: &mut Scratch) {
         ticket,
         done,
     } = work;
-    // The program may wait for it: it must hear of a compiler that fails in an unforeseen way.
+    // The program may wait for the result: it must get an error even if the compiler fails in an unforeseen way.
     let generated = catch_unwind(AssertUnwindSafe(|| unit.generate(&*isa, scratch)));
     let code = generated.unwrap_or_else(|_| {
         *scratch = Scratch::default();

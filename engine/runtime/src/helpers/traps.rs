@@ -48,7 +48,7 @@ pub(crate) unsafe fn stack(vm: &Vm) -> Box<[usize]> {
         stack.push(f.pc);
         stack.len() < MOST_FRAMES
     };
-    // SAFETY: as this function; what makes an exception is called by an activation.
+    // SAFETY: as this function; the code that makes an exception is called by an activation.
     unsafe {
         match vm.throwing {
             true => walk::around(vm, &mut note),

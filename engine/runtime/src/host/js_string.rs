@@ -318,7 +318,7 @@ fn compare(vm: &mut Vm, g: &Given) -> Result<u32> {
     Ok(a.cmp(b) as i32 as u32)
 }
 
-/// A string in UTF-8; what is no character becomes U+FFFD.
+/// A string in UTF-8; invalid characters become U+FFFD.
 fn utf8(vm: &Vm, string: u32) -> Result<String> {
     Ok(String::from_utf16_lossy(read(vm, string)?))
 }

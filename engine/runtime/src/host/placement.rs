@@ -3,8 +3,8 @@
 //! | import | type | meaning |
 //! |---|---|---|
 //! | `critical` | `(ref null T) ->` | the object was just allocated, at a site that is critical for the program's speed |
-//! | `sampling` | `-> i32` | asks whether the runtime wants to know of intervals |
-//! | `interval` | `i64 i64 i64 ->` | an interval of the program's work is over: its number, and the nanoseconds that loading and updating took |
+//! | `sampling` | `-> i32` | asks whether the runtime needs reports of intervals |
+//! | `interval` | `i64 i64 i64 ->` | an interval of the program's work has ended: its number, and the nanoseconds that loading and updating took |
 
 use crate::{AsContextMut, Caller, Error, Linker, Result};
 use std::time::Duration;

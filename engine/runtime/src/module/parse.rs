@@ -364,7 +364,7 @@ impl<'a> Reading<'a> {
         });
     }
 
-    /// The decoder's error with the function that holds the offset; what needs a proposal is named as such.
+    /// The decoder's error with the function that holds the offset; a feature that needs a proposal is named as such.
     fn explain(&self, e: wp::Error) -> Error {
         let offset = e.offset();
         let body = self

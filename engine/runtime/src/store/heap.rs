@@ -17,7 +17,8 @@ use varve_heap::{
 
 pub(crate) use varve_heap::Mutator;
 
-/// A heap with any plan and any observer. Compiled code allocates and stores by itself; what comes here is slow anyhow.
+/// A heap with any plan and any observer. Compiled code allocates and stores by itself; calls that come here are slow
+/// anyhow.
 pub(crate) type Heap = dyn Managed;
 
 /// See [`Heap`].
@@ -59,7 +60,7 @@ pub(crate) trait Managed {
     /// The temperature byte that compiled code sets in objects that are born at a site.
     fn temperature(&self, site: Site<'_>) -> u8;
     fn plan(&self) -> &dyn Plan;
-    /// The temperature of objects that the programmer marked, if the plan takes marks: it goes by nothing else then.
+    /// The temperature of objects that the programmer marked, if the plan takes marks: it uses nothing else then.
     fn marked(&self) -> u8 {
         let key = varve_sites::Key::default();
         self.temperature(Site {

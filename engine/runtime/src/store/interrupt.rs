@@ -19,7 +19,7 @@ pub(crate) struct Limit(Arc<Mutex<Option<Word>>>);
 /// The word with the limit.
 struct Word(*mut usize);
 
-// SAFETY: it is only used as an atomic, by who holds the lock; see `Interrupt::now`.
+// SAFETY: it is only used as an atomic, by the thread that holds the lock; see `Interrupt::now`.
 unsafe impl Send for Word {}
 
 impl Limit {

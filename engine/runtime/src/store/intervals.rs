@@ -35,7 +35,7 @@ impl Default for Reports {
 }
 
 impl Vm {
-    /// Whether the plan wants to know of intervals.
+    /// Whether the plan uses intervals.
     fn samples(&self) -> bool {
         self.told().is_some()
     }
@@ -49,7 +49,7 @@ impl Vm {
         self.heap().plan().sampler().and_then(Sampler::intervals)
     }
 
-    /// Every phase that the plan has entered, if it is one that wants to know of intervals.
+    /// Every phase that the plan has entered, if it uses intervals.
     pub(crate) fn phases(&self) -> &[Entry] {
         self.told().map_or(&[], |told| told.log())
     }

@@ -115,7 +115,8 @@ impl Vm {
         }
     }
 
-    /// Writes `len` elements of an array that holds no references, from `start` on, and tells all who want to know.
+    /// Writes `len` elements of an array that holds no references, from `start` on, and records the writes for
+    /// observers.
     ///
     /// # Errors
     /// If the reference is null, or the array has no such elements.

@@ -151,7 +151,7 @@ struct Cursor {
     instructions: u64,
 }
 
-/// The buffer, and who gets it. One thread uses it: the store's.
+/// The buffer, and its sink. One thread uses it: the store's.
 #[repr(C)]
 pub(crate) struct Recording {
     cursor: UnsafeCell<Cursor>,

@@ -227,7 +227,7 @@ impl Vm {
         unsafe { (*self.context).vm = address };
     }
 
-    /// Writes rows, and tells the heap, of the types that the engine has got since.
+    /// Writes rows of the types that the engine has got since, and registers them with the heap.
     pub(crate) fn learn_types(&mut self) -> Result<()> {
         let types = self.engine.types();
         if types.len() > MAX_TYPES {

@@ -119,7 +119,7 @@ impl Managed {
 
     fn collect(&mut self) {
         let begun = Instant::now();
-        // A cursor over a map that never changes holds the map as it was. If the program fails in this, it says so with what is asked for next.
+        // A cursor over a map that never changes holds the map as it was. If the program fails in this, the next request reports it.
         let _ = self.call(self.forget, Cursor::Sweep as i32);
         self.store.collect_durable();
         self.reclaim = Reclaim {

@@ -6,7 +6,7 @@ use varve_durable::domain::Pool;
 
 /// Room is given in units of a cache line, so that no two records share one.
 pub const UNIT: u64 = 64;
-/// The file grows by so much at a time.
+/// The step by which the file grows.
 const GROWTH: u64 = 16 << 20;
 
 /// Free room by its bytes.

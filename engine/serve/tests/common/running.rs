@@ -55,7 +55,7 @@ impl Running {
         Client(BufReader::new(self.stream()))
     }
 
-    /// Ends the server; what it has counted.
+    /// Ends the server; returns its counts.
     pub fn end(mut self) -> Traffic {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap()

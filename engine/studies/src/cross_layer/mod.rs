@@ -57,7 +57,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     let results = plan.make(options, watch)?;
     let mut out = StudyResult::new("cross-layer", "haswell-2620v3", options.seed, VERSION);
     out.title = "Colours, trays and DRAM energy".into();
-    // The programs' governor goes by what MemBench showed.
+    // The programs' governor uses the results of MemBench.
     results.all_there()?;
     let model = spread::model(&setup, &results);
     let ran = programs::run(&setup, model.as_ref(), watch)?;

@@ -183,7 +183,7 @@ impl Vm {
             let new = durable.constants.reference(at);
             drop(types);
             let from = self.object(raw);
-            // SAFETY: both objects have the type's size; what follows the header is copied, and the original says where it is now.
+            // SAFETY: both objects have the type's size; the bytes after the header are copied, and the original forwards to the copy.
             unsafe {
                 std::ptr::copy_nonoverlapping(from.add(8), to.add(8), size - 8);
                 let header = Header(from.cast::<u64>().read());

@@ -1,5 +1,5 @@
 //! A module's description of its classes beside their types: the custom section `varve.classes`, which the compiler's plugin in `programs/api`
-//! writes. Durable objects are known by the names of their classes and fields; what a compiler names may be numbered over the whole program.
+//! writes. Durable objects are known by the names of their classes and fields; names made by a compiler may be numbered over the whole program.
 //!
 //! ```text
 //! class  TYPE  FIELD...       fields as the class declares them, in the order of the struct; FIELD:char for characters
@@ -160,7 +160,7 @@ impl Classes {
     pub fn left_out(&self, class: &str) -> Option<String> {
         let is_class = !class.is_empty() && !class.contains(['@', '<']);
         (!self.keeps.is_empty() && is_class && !self.keeps.contains(class)).then(|| {
-            "it belongs to one run of a program, or the compiler left out some of what can be called on it: keep its values in an object of another class".into()
+            "it belongs to one run of a program, or the compiler left out some of its methods: keep its values in an object of another class".into()
         })
     }
 
