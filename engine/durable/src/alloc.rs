@@ -1,7 +1,7 @@
-//! Room for new objects: bumping through runs of free granules. Which granules are free is what following references from the roots finds, or, in
-//! a region that was not followed yet, what the marks of its pages say of whole lines.
+//! Room for new objects: bumping through runs of free granules. Free granules are found by tracing references from the roots, or, in a region that
+//! was not traced yet, whole free lines by the marks of its pages.
 //!
-//! A granule is what objects are aligned to, so that the room of one dead object between two live ones is room for another of its size. Only
+//! A granule has the size of the objects' alignment, so that the room of one dead object between two live ones is room for another of its size. Only
 //! maps in memory know granules: the file has bits for lines.
 
 use crate::layout::CACHE_LINE;
@@ -187,7 +187,7 @@ impl Allocator {
         runs
     }
 
-    /// Gives back what no object was put into, of what was taken for those to come.
+    /// Frees the unused part of the granules taken for later objects.
     pub fn retire(&mut self) {
         for gap in [self.small, self.medium] {
             self.free(gap.cursor, gap.limit.saturating_sub(gap.cursor));
@@ -196,7 +196,7 @@ impl Allocator {
         self.medium.limit = self.medium.cursor;
     }
 
-    /// Puts no more objects into what was taken last: their places cannot be used.
+    /// Puts no more objects into the granules taken last: they cannot be used.
     pub fn abandon(&mut self, bytes: u64) {
         let gap = self.gap(bytes <= LINE_SIZE);
         gap.limit = gap.cursor;
@@ -472,7 +472,7 @@ mod tests {
         }
     }
 
-    /// In a failure-atomic region, what is logged by cache lines and what is not never share one.
+    /// In a failure-atomic region, logged and unlogged data never share a cache line.
     #[test]
     fn room_that_is_apart_shares_no_cache_line() {
         let mut a = Allocator::new(0, 8);

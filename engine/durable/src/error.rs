@@ -95,7 +95,7 @@ pub enum Error {
     Damaged {
         /// The region file.
         path: String,
-        /// Where, and what is wrong.
+        /// The place and the damage.
         what: String,
     },
     /// So much of the file is damaged that nothing of it can be read.
@@ -105,7 +105,7 @@ pub enum Error {
     Lost {
         /// The region file.
         path: String,
-        /// Where, and what is wrong.
+        /// The place and the damage.
         what: String,
     },
     /// The file is of a program with other types.
@@ -144,7 +144,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether there is no room: in the region, in the medium, or in what this user may have of it.
+    /// Whether there is no room: in the region, in the medium, or in this user's quota.
     pub fn is_full(&self) -> bool {
         match self {
             Error::Full { .. } => true,

@@ -1,4 +1,4 @@
-//! Opening a region by its file's name, and what is done to a file as a whole.
+//! Opening a region by its file's name, and operations on a file as a whole.
 
 use crate::class_data::Late;
 use crate::domain::{CacheLines, Domain, FileSync};
@@ -233,7 +233,7 @@ impl Prepared {
         &self.late
     }
 
-    /// Has the region be in use: a draft takes the file's name, or what a crash left in the file is recovered.
+    /// Has the region be in use: a draft takes the file's name, or the file is recovered after a crash.
     ///
     /// # Errors
     /// If the system refuses.
@@ -257,7 +257,7 @@ impl Prepared {
     }
 }
 
-/// Where a region is to be, and on what.
+/// The place of a region, and its medium.
 struct Placed {
     path: String,
     medium: Medium,
@@ -284,7 +284,7 @@ impl Placed {
         }
     }
 
-    /// Opens what is in a draft, in memory alone, as it will be opened under the file's name.
+    /// Opens the region in a draft, in memory alone, as it will be opened under the file's name.
     fn drafted(self, draft: Draft, tables: &Tables) -> Result<Prepared> {
         self.fits(draft.file())?;
         let path = &self.path;
@@ -316,7 +316,7 @@ fn open_in_memory(path: &str, image: Image, tables: &Tables, checked_first: u64)
 /// Most bytes of any region file: of address range for one that is being written, whose kind is not known yet.
 const MOST_FILE: u64 = Addresses(ObjectAlign::MOST).max_file();
 
-/// Brings what a crash left in the file's journal to its place.
+/// Replays the journal that a crash left in the file.
 fn recovered(file: &File, path: &str) -> Result<()> {
     let failed = || io_error(path, "its journal cannot be brought to its place");
     let mut file = file.try_clone().map_err(failed())?;
@@ -333,7 +333,7 @@ fn damaged(path: &str, what: &str) -> Error {
     }
 }
 
-/// Maps the bytes of a region's file, with what has them reach the medium.
+/// Maps the bytes of a region's file, with the domain that writes them to the medium.
 fn mapped(
     file: &File,
     medium: Medium,
@@ -383,7 +383,7 @@ fn mapped(
     }
 }
 
-/// Writes what is live of a file's region beside it, for a program with these tables: to take the file's place.
+/// Writes the live objects of a file's region to a new file beside it, for a program with these tables: to take the file's place.
 fn rewritten_beside(
     owned: Owned,
     old: &Inspection,
@@ -430,7 +430,7 @@ pub struct Copy {
     pub objects: u64,
 }
 
-/// Writes what is live in a region into a new file, which takes the old one's place.
+/// Writes the live objects of a region into a new file, which takes the old one's place.
 ///
 /// # Errors
 /// If another process has it open, it is damaged, or there is no room. The file is as it was then.
@@ -496,7 +496,7 @@ pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Res
     })
 }
 
-/// That what is made of a region has another name than the region, wherever links lead.
+/// Checks that the output has another name than the region, wherever links lead.
 pub(crate) fn is_another(to: &Path, path: &Path) -> Result<()> {
     match resolved(path)? == resolved(to)? {
         false => Ok(()),

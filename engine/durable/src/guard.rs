@@ -53,7 +53,7 @@ impl Drop for Guard {
     }
 }
 
-/// If an address is one of an open region's file, says what its fault means and ends the process with exit code 1. May be called by handlers of
+/// If an address is one of an open region's file, prints the meaning of the fault and ends the process with exit code 1. May be called by handlers of
 /// signals: it allocates nothing.
 pub fn end_if_in_region(signal: i32, address: usize) {
     for slot in &SLOTS {

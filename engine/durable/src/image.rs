@@ -177,7 +177,7 @@ impl Image {
         Ok(self)
     }
 
-    /// Maps what the file has beyond what is mapped.
+    /// Maps the bytes of the file beyond the mapped ones.
     fn map_up_to(&mut self, len: u64) -> io::Result<()> {
         use std::os::fd::AsRawFd;
         let Backing::Mapped { file, mapping, .. } = &self.backing else {
@@ -375,7 +375,7 @@ impl Image {
         self.base.wrapping_add(offset as usize)
     }
 
-    /// Has the processor fetch what is at an offset, if there is something: it will be needed soon.
+    /// Prefetches the bytes at an offset, if they exist: they will be needed soon.
     #[inline]
     pub(crate) fn fetch(&self, offset: u64) {
         if offset < self.len {

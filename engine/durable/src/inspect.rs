@@ -112,7 +112,7 @@ impl Inspection {
         })
     }
 
-    /// Follows references, but not to what is in these pages.
+    /// Follows references, but not to objects in these pages.
     pub(crate) fn walked(
         image: Image,
         header: Header,

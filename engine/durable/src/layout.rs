@@ -1,4 +1,4 @@
-//! Where things are in a region file, and where the file is among references. `docs/region-format.md` says what the bytes mean.
+//! Where things are in a region file, and where the file is among references. `docs/region-format.md` documents the bytes.
 //!
 //! ```text
 //! file      0         4 KiB     8 KiB    16 KiB        192 KiB     256 KiB       384 KiB             first page after both tables
@@ -35,7 +35,7 @@ pub const FILE_START: u64 = DURABLE_START + CONSTANTS_ROOM;
 /// Most bytes of a region file, where objects are aligned to 8 bytes.
 pub const MAX_FILE: u64 = DURABLE_END - FILE_START;
 
-/// Where references lead, by what objects are aligned to.
+/// The targets of references, by the alignment of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses(pub ObjectAlign);
 

@@ -4,7 +4,7 @@
 //! LOG       number of the last region that is over, with its checksum (u64)
 //! LOG + 64  entry, entry, ...
 //!
-//! entry     checksum of what follows (u32)   bytes (u32)   offset in the file (u64)   region (u64)   the bytes, a multiple of 8
+//! entry     checksum of the rest (u32)   bytes (u32)   offset in the file (u64)   region (u64)   the bytes, a multiple of 8
 //!           padding up to a cache line
 //! ```
 //!
@@ -135,7 +135,7 @@ impl Log {
         link
     }
 
-    /// Writes an entry, of which what was there is given, behind room for what is before it.
+    /// Writes an entry. `entry` has room for the header, then the old bytes.
     fn put(&mut self, image: &mut Image, region: u64, offset: u64, entry: &mut [u8]) -> (u64, u64) {
         let held = entry.len() as u64 - ENTRY;
         entry[4..8].copy_from_slice(&(held as u32).to_le_bytes());
@@ -167,7 +167,7 @@ pub(crate) fn finished(image: &Image, version: u32) -> Option<u64> {
     }
 }
 
-/// The entries of a region that is not over, in their order: offset in the file, and what was there.
+/// The entries of an open region, in their order: offset in the file, and the old bytes.
 pub(crate) fn entries(image: &Image, version: u32) -> Vec<(u64, Vec<u8>)> {
     let Some(region) = finished(image, version).map(|n| n.wrapping_add(1)) else {
         return Vec::new();
@@ -207,7 +207,7 @@ pub(crate) fn entries(image: &Image, version: u32) -> Vec<(u64, Vec<u8>)> {
     entries
 }
 
-/// Rolls back what the region stored that is not over, if there is one: the places that were restored.
+/// Rolls back the stores of an open region, if there is one. Returns the places that were restored.
 pub(crate) fn take_back(image: &mut Image, version: u32) -> Vec<(u64, u64)> {
     let entries = entries(image, version);
     let mut restored = Vec::with_capacity(entries.len());

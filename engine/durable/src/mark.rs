@@ -1,4 +1,4 @@
-//! Marks what is reachable, a little at a time, while the program goes on: a snapshot at the beginning.
+//! Marks reachable objects, a little at a time, while the program goes on: a snapshot at the beginning.
 //!
 //! Objects that were reachable when marking began stay, and so do all that were made since. For that, the old values of overwritten references are
 //! followed too ([`Marker::stored_over`]). No other action of the program matters: every object that it can reach was reachable then, or is new.
@@ -78,7 +78,7 @@ impl Marker {
         self.ahead.pop_front()
     }
 
-    /// Marks what a reference leads to, and looks into it; how many references it has.
+    /// Marks the target of a reference, and scans it. Returns the number of its references.
     fn mark(&mut self, view: View<'_>, r: Ref) -> u64 {
         let at = match view.addresses.place(r) {
             Place::File(at) => at,

@@ -319,7 +319,7 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Removes what a process left beside a file that was killed while it made a new one.
+/// Removes the leftover beside a file of a process that was killed while it made a new one.
 pub(crate) fn tidy(owned: &Owned) {
     let left = beside(&owned.path);
     if left.exists()

@@ -70,7 +70,7 @@ pub fn sum_of(page: &[u8], lines: u16) -> u32 {
 
 /// The one bit that makes a page's checksum wrong, if it is one: its number in the page, or none if it is in the mark.
 ///
-/// A checksum of all bytes but for one bit differs by what that bit alone makes of it, and no two bits of a page make the same.
+/// A checksum of all bytes but for one bit differs by the effect of that bit alone, and no two bits of a page make the same.
 pub fn wrong_bit(page: &[u8], lines: u16, sum: u32) -> Option<Option<usize>> {
     let wrong = sum_of(page, lines) ^ sum;
     if wrong == 0 || wrong.is_power_of_two() {

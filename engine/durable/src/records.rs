@@ -17,7 +17,7 @@ use varve_heap::Ref;
 pub(crate) enum Record {
     /// How to make class data again.
     Late(Late),
-    /// An object that the program makes in each run and means the same one: its reference, and [what it is](Named::of).
+    /// An object that the program makes anew in each run but treats as the same one: its reference, and [its name](Named::of).
     Named {
         named: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Copies what is reachable in a region into a new one: without garbage, or for a program whose types changed.
+//! Copies the reachable objects of a region into a new one: without garbage, or for a program whose types changed.
 //!
 //! The new region is written beside the old one, in a file that is mapped, and takes its name once all of it is in the medium: a crash leaves
 //! one of both.

@@ -1,4 +1,4 @@
-//! Gets out of a damaged region what is whole, into a new one.
+//! Recovers the intact objects of a damaged region into a new one.
 //!
 //! A page whose checksum is wrong by one bit is repaired: the checksum says which bit. Objects in other damaged pages are left out, and so are those
 //! with an invalid reference. References to them become null; an object whose type allows no null there is left out too.
@@ -35,7 +35,7 @@ pub struct Salvaged {
     pub roots: Vec<String>,
 }
 
-/// Writes what is whole of a region into the file `to`, which must not be there yet, or be a region. The damaged file stays as it is.
+/// Writes the intact objects of a region into the file `to`, which must not be there yet, or be a region. The damaged file stays as it is.
 ///
 /// # Errors
 /// If its header or tables are damaged so that nothing can be read, or the new file cannot be written.

@@ -127,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// Copies some pages of the image at `base` from one on, and what was kept meanwhile; none if the copy was given up.
+    /// Copies some pages of the image at `base` from one on, and the pages saved meanwhile; none if the copy was given up.
     pub fn fetch(&self, base: *const u8, from: u64, count: u64) -> Option<Vec<(u64, Box<Page>)>> {
         let mut copy = self.copy();
         if copy.fell_behind {

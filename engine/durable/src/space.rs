@@ -69,7 +69,7 @@ pub struct Recovered {
 /// Less garbage than this number of bytes is not worth a collection.
 const LEAST_GARBAGE: u64 = 8 << 20;
 
-/// A file grows by one part in this many of what it has, but by no less than [`LEAST_GROWTH`] bytes.
+/// A file grows by one part in this many of its size, but by no less than [`LEAST_GROWTH`] bytes.
 const GROWS_BY: u64 = 10;
 const LEAST_GROWTH: u64 = 1 << 20;
 
@@ -79,7 +79,7 @@ const LEAST_ASIDE: u64 = 1 << 10;
 /// Regions of at most this size are checked and traced before they are used; the pages of larger ones are checked in the background.
 pub const CHECKED_FIRST: u64 = 32 << 20;
 
-/// A region: its bytes, its medium, and what is known of both.
+/// A region: its bytes, its medium, and the state of both.
 pub struct Space {
     /// Declared before the image, which it reads, so that it is dropped first.
     keeper: Option<Keeper>,
@@ -94,7 +94,7 @@ pub struct Space {
     pub(crate) alloc: Allocator,
     pub(crate) stats: Stats,
     pub(crate) records: Records,
-    /// Objects that are the same in each run, became durable, and are not recorded yet: their offsets, and what they are.
+    /// Objects that are the same in each run, became durable, and are not recorded yet: their offsets, and their names.
     pub(crate) new_named: Vec<(u64, Option<String>)>,
     /// Arrays of which elements became durable.
     pub(crate) wanted: Vec<u32>,
@@ -140,7 +140,7 @@ pub struct Space {
     pub(crate) last_opened: u64,
     /// Pages with unannounced bytes: the medium may hold other bytes, so these pages get no checksum in this run.
     pub(crate) unsettled: FxHashSet<u64>,
-    /// The medium did not take what was written: nothing more is.
+    /// The medium failed: nothing more is written.
     failed: bool,
 }
 
@@ -193,7 +193,7 @@ impl Space {
         Ok(space)
     }
 
-    /// Opens a region: rolls back what was not over, and finds what is free. `tables` are those of the program that opens it; without them the
+    /// Opens a region: rolls back unfinished operations, and finds free space. `tables` are those of the program that opens it; without them the
     /// region is opened as it is. A region of at most [`CHECKED_FIRST`] bytes is checked as a whole.
     ///
     /// # Errors
@@ -615,7 +615,7 @@ impl Space {
         Ok(())
     }
 
-    /// Gives up what was set aside: it is room for objects now.
+    /// Frees the reserve that was set aside: it is room for objects now.
     pub fn use_aside(&mut self) {
         for (from, to) in std::mem::take(&mut self.aside) {
             self.alloc.free(from, to - from);
@@ -742,7 +742,7 @@ impl Space {
         lines >> (offset % PAGE / varve_heap::layout::LINE_SIZE) & 1 != 0
     }
 
-    /// Has the domain look at what is in the medium by now.
+    /// Has the domain check the current contents of the medium.
     pub fn flush_for_tests(&mut self) {
         self.flush(0, 1);
     }

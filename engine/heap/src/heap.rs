@@ -349,7 +349,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         self.config.log = log;
     }
 
-    /// The same, and what was born since the last collection.
+    /// The same, with the objects born since the last collection.
     pub fn stats_now(&self, mutator: &Mutator) -> Stats {
         let mut stats = self.stats.clone();
         stats.allocated += self.nursery.used(mutator);

@@ -58,7 +58,7 @@ pub const COLLECTOR_BYTE: i32 = 6;
 /// The object lives elsewhere: the low 32 bits of this header are its new reference, unless [`DURABLE`] is set too.
 ///
 /// With [`DURABLE`], the object became durable: its durable copy's reference is where an ordinary header has site (lower 24 bits) and
-/// temperature (upper 8), its type is still there, and what it held then too, until the next collection.
+/// temperature (upper 8), its type is still there, and its contents then too, until the next collection.
 pub const FORWARDED: u8 = 1 << 0;
 /// A collector thread is copying the object; others wait.
 pub const FORWARDING: u8 = 1 << 1;
@@ -114,7 +114,7 @@ pub const ARRAY_NARROW_BASE: u32 = 12;
 pub const ARRAY_WIDE_BASE: u32 = 16;
 /// Offset of a host object's handle, a `u64`.
 pub const HOST_HANDLE: i32 = 8;
-/// Bytes of a host object, but for what its alignment adds.
+/// Bytes of a host object, without alignment padding.
 pub const HOST_SIZE: u32 = 16;
 
 /// Offset of the elements of an array, by the bytes that one element takes.
@@ -137,7 +137,7 @@ pub const MUTATOR_CURSOR: i32 = 0;
 pub const MUTATOR_LIMIT: i32 = 8;
 /// Offset of the heap's base address (`u64`). It never changes.
 pub const MUTATOR_HEAP_BASE: i32 = 16;
-/// Offset of the address (`u64`) at which the write barrier notes what was stored into: an entry of 4 bytes, after
+/// Offset of the address (`u64`) at which the write barrier logs the next object or line that is stored into: an entry of 4 bytes, after
 /// which the address is 4 more. There is always room. An entry is the reference of an object, whose [`UNLOGGED`] bit
 /// is cleared with it, or a line: see [`REMEMBERED_LINE`] and the barrier in [`Mutator`](crate::Mutator).
 pub const MUTATOR_REMEMBERED: i32 = 24;

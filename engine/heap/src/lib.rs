@@ -33,7 +33,7 @@
 //!   their objects are copied in the same pass, as far as a budget lets them, and stay in place otherwise.
 //! - **When**: the nursery is as large as the configuration says, doubles while much of it survives, and shrinks
 //!   when the heap's maximum is near, so that survivors always have room. A full collection comes when survivors
-//!   take [`Config::growth`] times what was live after the last one.
+//!   take [`Config::growth`] times the live bytes after the last one.
 //! - **Out of memory** is a value, [`OutOfMemory`], given when even a full collection leaves less than one part in
 //!   fifty of the heap. [`Heap::lend`] gives a little beyond the maximum then, so that the program can handle the error. Address range for a whole
 //!   nursery is set aside, so that no collection fails half-way.
@@ -57,9 +57,9 @@
 //!                                             +--+  tier is another one by now is copied there
 //! ```
 //!
-//! - [`plans`] has the plans by name, [`varve_sites`] what is known of allocation sites, [`record`] makes a profile, [`Pima`] the state machine that
-//!   tries both memories. [`Heap::planned`] makes a heap with any plan, [`Heap::temperature`] is what compiled code
-//!   sets in headers, [`Heap::interval`] takes a program's reports.
+//! - [`plans`] has the plans by name, [`varve_sites`] has profiles of allocation sites, [`record`] makes a profile, [`Pima`] the state machine that
+//!   tries both memories. [`Heap::planned`] makes a heap with any plan, [`Heap::temperature`] is the byte that compiled code sets in headers,
+//!   [`Heap::interval`] takes a program's reports.
 //! - [`Config::backing`] binds addresses to memory of a tier; the heap binds nothing itself.
 //! - An [`Observer`] sees every access of a collection and every object that moves, so that a model of a machine can
 //!   charge for it; with [`Unobserved`] nothing of it is compiled.
@@ -103,7 +103,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `layout`, `align`, `usual`, `reference`, `header`, `shape` | what objects are, as data |
+//! | `layout`, `align`, `usual`, `reference`, `header`, `shape` | objects, as data |
 //! | `memory`, `chunks`, `blocks`, `lines` | the address range and the tables over it; `arch`: the processor-specific part |
 //! | `nursery`, `observed`, `mature`, `large` | the kinds of spaces; `ahead` touches their memory |
 //! | `mutator`, `remembered` | the state that compiled code holds, and the log of its write barrier |
@@ -111,7 +111,7 @@
 //! | `plans`, `tier`, `record` | every plan by name, kinds of memory, the making of a profile |
 //! | `sampler`, `pima`, `warm`, `instances` | the input of plans from the running program: intervals and samples; instances that sample together |
 //! | `durable` | reports of references to durable objects, which the collector does not own |
-//! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, what it found, and when the next one comes |
+//! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, its results, and when the next one comes |
 //! | `heap`, `alloc`, `access`, `stats`, `verify` | the API |
 //!
 //! `unsafe` is in `arch`, `memory`, `lines`, `mutator`, `remembered`, and in `trace`, whose steps check nothing.

@@ -269,7 +269,7 @@ impl Bump {
         }
     }
 
-    /// Forgets the hole and the block: the next full collection frees what was not used of them.
+    /// Forgets the hole and the block: the next full collection frees their unused parts.
     pub fn retire(&mut self) {
         *self = Bump::default();
     }

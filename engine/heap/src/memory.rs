@@ -1,6 +1,6 @@
 //! The heap's bytes: one reserved address range, and the few ways to access it.
 //!
-//! A [`View`] checks nothing: the collector's steps use it, and say why they may. A [`Memory`] checks what hosts ask for.
+//! A [`View`] checks nothing: the collector's steps use it, and say why they may. A [`Memory`] checks requests of hosts.
 //!
 //! Every reference lies in the range by construction (32 bits times half of the alignment), so that a wrong one faults or reads a
 //! wrong object, but never reaches memory outside of the heap.

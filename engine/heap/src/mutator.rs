@@ -124,7 +124,7 @@ impl Mutator {
         entries.iter().map(|&bits| Remembered::of(bits))
     }
 
-    /// Forgets what was remembered; `buffer` is that of the heap.
+    /// Clears the remembered set; `buffer` is that of the heap.
     pub(crate) fn forget(&mut self, buffer: &Buffer) {
         let mut used = 0;
         for entry in self.remembered() {

@@ -105,7 +105,7 @@ impl ObserverSpace {
         }
     }
 
-    /// From now on survivors go to the other half, which is empty. Gives what was in use of this one.
+    /// From now on survivors go to the other half, which is empty. Returns the range in use of this one.
     pub fn flip(&mut self) -> (u64, u64) {
         let used = (self.starts[self.active], self.used());
         self.active ^= usize::from(self.exists());

@@ -8,7 +8,7 @@ use crate::reference::Ref;
 use crate::stats::Kind;
 use crate::traced::Traced;
 
-/// Sees what the collector does. Collector threads call at the same time.
+/// Observes the collector. Collector threads call at the same time.
 ///
 /// With [`Unobserved`] nothing is left of it after compilation.
 pub trait Observer: Send + Sync {
@@ -32,7 +32,7 @@ pub trait Observer: Send + Sync {
         let _ = moved;
     }
 
-    /// A collection traced what is alive, and nothing that died is overwritten yet.
+    /// A collection has traced live objects, and no dead object is overwritten yet.
     fn traced(&self, traced: &Traced<'_>) {
         let _ = traced;
     }
@@ -70,7 +70,7 @@ pub struct Moved {
 /// The phases of a collection, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The program stands still. Roots and what the write barrier remembered are looked at.
+    /// The program stands still. Roots and the remembered set are scanned.
     Roots,
     /// Objects are scanned and copied.
     Trace,

@@ -171,7 +171,7 @@ pub struct AnyPlan {
 /// Bits of the temperature byte that a plan may know: colour, hot, written.
 const KNOWN: u8 = COLOUR_MASK | HOT | WRITTEN;
 const _: () = assert!(KNOWN == 0b1111);
-/// By where the object is, whether it is large, and what its temperature says.
+/// By where the object is, whether it is large, and its temperature.
 const KINDS: usize = (3 + MAX_TIERS as usize) * 2 * 16;
 
 impl AnyPlan {
@@ -307,7 +307,7 @@ impl Places for AnyPlan {
     }
 }
 
-/// The temperature of an object whose heat is what samples say: of its type, and for one that leaves the nursery or is born, of the
+/// The temperature of an object whose heat is decided by samples: of its type, and for one that leaves the nursery or is born, of the
 /// method that it was born in.
 #[inline(never)]
 fn sampled(hot: &HotNow, header: Header, from: Origin) -> u8 {

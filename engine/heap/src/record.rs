@@ -1,4 +1,4 @@
-//! Makes a profile: counts, exactly, what a program does to the objects of each site.
+//! Makes a profile: counts, exactly, a program's accesses to the objects of each site.
 //!
 //! ```text
 //!   heap      | object              | object        |     compiled code, at each access:

@@ -17,8 +17,8 @@
 //!   256 bytes are enough for it: of a large object's first line the object takes one more, and no other line of it
 //!   has an object.
 //!
-//! The address range costs nothing but itself: the system gives memory for what is written, and gets back what only
-//! a rare collection needed. Behind the range is a page that faults, for compilers with errors.
+//! The address range costs nothing but itself: the system provides memory for the written part, and gets back the part
+//! that only a rare collection needed. Behind the range is a page that faults, for compilers with errors.
 
 use std::io;
 

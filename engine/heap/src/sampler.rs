@@ -18,7 +18,7 @@ use varve_pima::{Interval, ReportError};
 pub enum Sampler<'p> {
     /// Intervals of its work, which it reports itself.
     Intervals(&'p dyn Intervals),
-    /// Samples of what runs.
+    /// Samples of the running method.
     Stacks(&'p Arc<Warmth>),
 }
 
@@ -31,7 +31,7 @@ impl<'p> Sampler<'p> {
         }
     }
 
-    /// Where samples of what runs go.
+    /// The receiver of samples of the running method.
     pub fn stacks(self) -> Option<&'p Arc<Warmth>> {
         match self {
             Sampler::Stacks(warmth) => Some(warmth),

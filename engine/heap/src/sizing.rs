@@ -1,4 +1,4 @@
-//! How large the nursery is, and when everything is collected. Pure arithmetic over what collections found.
+//! How large the nursery is, and when everything is collected. Pure arithmetic over the results of collections.
 
 use crate::align::ObjectAlign;
 use crate::config::{Config, MIN_NURSERY};

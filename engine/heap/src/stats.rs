@@ -99,8 +99,7 @@ pub struct Record {
     pub at: Duration,
     /// For how long the program stood still.
     pub pause: Duration,
-    /// Part of that in which objects were scanned and copied, from what the write barrier remembered on. The rest looked at roots,
-    /// weak references and tables.
+    /// Part of that in which objects were scanned and copied, from the remembered set on. The rest looked at roots, weak references and tables.
     pub tracing: Duration,
     /// Bytes in the nursery before.
     pub nursery: u64,
@@ -185,7 +184,7 @@ pub struct Pause {
 pub struct Stats {
     /// Every collection, in order.
     pub pauses: Vec<Pause>,
-    /// Of the pauses, what went into scanning and copying: minor, observer, full.
+    /// The part of pauses spent on scanning and copying: minor, observer, full.
     tracing: [Duration; 3],
     /// Bytes of objects born up to the last collection.
     pub allocated: u64,

@@ -8,7 +8,7 @@
 //! them; objects that were reached are scanned last in, first out, while their lines are still in the cache.
 //!
 //! Nothing that is followed is checked: roots, slots and the remembered set hold references that the heap gave. Compilers
-//! and hosts see to that, and [`Heap::verify`](crate::Heap::verify) finds what is wrong.
+//! and hosts see to that, and [`Heap::verify`](crate::Heap::verify) finds errors.
 
 mod room;
 mod work;
@@ -65,7 +65,7 @@ pub(crate) struct Trace<'h, P, O> {
     pub observed: &'h ObserverSpace,
     /// The mark value of live objects.
     pub mark: u8,
-    /// Half of how many references there are to what is collected, from the first one on: durable objects come after them.
+    /// Half the number of references to the collected range, from the first one on: durable objects come after them.
     pub span: u32,
     /// Where references to durable objects are reported, if the host has requested that.
     pub durable: Option<&'h DurableMarks>,
@@ -126,7 +126,7 @@ impl<P, O> Trace<'_, P, O> {
         r.is_object_in(self.young.0, self.young.1)
     }
 
-    /// Whether `r` refers to a durable object, or to what else is in their range.
+    /// Whether `r` refers to a durable object, or to another address in their range.
     pub fn is_durable(&self, r: Ref) -> bool {
         r.is_object() && !r.is_object_in(1, self.span)
     }
@@ -208,7 +208,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         }
     }
 
-    /// Whether a collection of this kind has to look at what `r` refers to.
+    /// Whether a collection of this kind has to follow `r`.
     #[inline(always)]
     fn is_interesting(&self, r: Ref) -> bool {
         if FULL {
@@ -238,7 +238,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         r.is_object_in(self.young.0, self.young.1)
     }
 
-    /// Follows a reference from outside of the heap, and gives what it is to be now.
+    /// Follows a reference from outside of the heap, and returns its new value.
     pub fn root(&mut self, r: Ref) -> Ref {
         if self.is_interesting(r) {
             self.reach(r)
@@ -248,7 +248,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         }
     }
 
-    /// Has the references followed in what was stored into; the next store will note it again.
+    /// Has the references followed in an object or line that was stored into; the next store will log it again.
     pub fn remembered(&mut self, entry: Remembered) {
         match entry {
             Remembered::Object(r) => self.logged(r),
@@ -348,7 +348,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         None
     }
 
-    /// Puts a slot and what it holds into the ring, and follows the one that has been there longest.
+    /// Puts a slot and its reference into the ring, and follows the one that has been there longest.
     #[inline(always)]
     fn exchange(&mut self, slot: u32, child: Ref) {
         let turn = &mut self.ring[self.at as usize % RING];

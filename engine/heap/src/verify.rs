@@ -40,7 +40,7 @@ pub struct Damage {
 impl<P: Places, O: Observer> Heap<P, O> {
     /// Checks every reachable object: that it lies in a space, whole, with a header that fits the space; that
     /// objects do not overlap; that an object outside of the nursery that was stored into is remembered. Takes time
-    /// and memory in proportion to what is reachable.
+    /// and memory in proportion to the reachable objects.
     pub fn verify(&self, mutator: &Mutator, roots: &mut dyn Roots) -> Result<Verified, Damage> {
         let remembered: HashSet<u32> = mutator.remembered().map(Remembered::bits).collect();
         let observed_slots: HashSet<u32> = self.old_to_observed.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! Which methods and types are warm, by samples of what runs: a state machine without a clock (Olson et al., TACO 2018, section
+//! Which methods and types are warm, by samples of the running method: a state machine without a clock (Olson et al., TACO 2018, section
 //! 7.1.2, after Huang et al., OOPSLA 2004).
 //!
 //! ```text
@@ -19,7 +19,7 @@ use std::time::Duration;
 pub struct WarmSettings {
     /// Time between two samples; none between them: as often as can be.
     pub interval: Duration,
-    /// Time after which what was not sampled is cold.
+    /// Time after which a method that was not sampled is cold.
     pub cool: Duration,
 }
 
@@ -296,7 +296,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the list of all samples: hot is what was sampled in this span or in the one before.
+        /// Against the list of all samples: methods sampled in this span or in the one before are hot.
         #[test]
         fn it_is_as_the_list_of_samples_says(
             touches in prop::collection::vec((0u32..5, 0u32..6), 0..12),

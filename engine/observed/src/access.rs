@@ -96,7 +96,7 @@ impl Access {
         }
     }
 
-    /// Whether a program could make or change what is at `path`, or will be.
+    /// Whether a program could create or change the file at `path`.
     pub fn may_write(&self, path: &Path) -> bool {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
         // An existing path may lead elsewhere.

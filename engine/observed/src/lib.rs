@@ -8,7 +8,7 @@
 //! | the root | [`ManagedSpec`] in, [`PlanResult`] out |
 //! | [`request`] | a user's request, as runs |
 //! | [`registry`] | every plan and policy by name, those of heaps included |
-//! | `program`, `access` | how a program is started, and what of the system it is given |
+//! | `program`, `access` | the start of a program, and its access to the system |
 //! | `stream`, `pages`, `trays` | its accesses, and where its pages go |
 //! | `member` | one of several programs on a model |
 //! | `nodes` | a heap's memory on nodes of this machine |
@@ -80,7 +80,7 @@ pub struct ManagedSpec {
     pub trays: TrayOptions,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Whether the result has what pictures are made of; nothing else of it changes, and what was kept has none.
+    /// Whether the result has data for pictures; nothing else of it changes, and saved results have none.
     pub pictures: bool,
 }
 
@@ -164,7 +164,7 @@ impl ManagedSpec {
         self.instances.div_ceil(m.core.per_socket * sockets)
     }
 
-    /// Instances fit the machine, and the machine has what plans are about.
+    /// Instances fit the machine, and the machine has the memories that plans need.
     fn check(&self) -> Result<(), Error> {
         let m = &self.machine;
         let cores = m.core.per_socket * m.core.threads;

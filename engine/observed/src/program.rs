@@ -18,7 +18,7 @@ use varve_sites::{Key, Profile, SitesFile};
 /// The default seed of random numbers.
 pub const SEED: u64 = 1;
 
-/// A program and what it is given.
+/// A program and its inputs.
 #[derive(Clone, Debug)]
 pub struct ManagedProgram {
     /// The module's file, which is also its argument 0.
@@ -63,7 +63,7 @@ pub struct End {
     pub first_interval: Option<Duration>,
     /// The input that the plan needs and the program has not reported.
     pub untold: Option<String>,
-    /// Allocation sites of what ran that the profile, if there is one, does not know, and all of them.
+    /// The number of executed allocation sites that the profile, if there is one, does not know, and of all executed ones.
     pub unknown: Option<(usize, usize)>,
     /// Its standard output.
     pub out: Vec<u8>,
@@ -180,7 +180,7 @@ impl ManagedProgram {
     /// Runs the program's main function, or the export that is asked for; its exit code.
     ///
     /// # Errors
-    /// A module that is no program, and what goes wrong in it.
+    /// A module that is no program, and the program's errors.
     pub fn start(&self, store: &mut Store<State>, module: &Module) -> Result<i32, Error> {
         let (file, bytes) = (PathBuf::from(&self.file), Arc::clone(&self.bytes));
         // Read when it is first asked. Of a damaged map there are no lines; `varve profile` says what is wrong with it.
@@ -229,10 +229,10 @@ impl ManagedProgram {
         Ok(store.profile(self.name()).unwrap_or_default())
     }
 
-    /// Runs the program to its end on this machine as fast as it can, and gives what it printed and what its engine counted.
+    /// Runs the program to its end on this machine at full speed, and returns its output and the counters of its engine.
     ///
     /// # Errors
-    /// A module that is no program, what goes wrong in it, and an exit code that is not 0.
+    /// A module that is no program, the program's errors, and an exit code that is not 0.
     pub fn ran(&self, config: Config) -> Result<HostRun, Error> {
         self.ran_heard(config, |_| {})
     }
@@ -328,7 +328,7 @@ impl ManagedProgram {
     }
 }
 
-/// Allocation sites of what ran that the store's profile, if there is one, does not know, and all of them.
+/// The number of executed allocation sites that the store's profile, if there is one, does not know, and of all executed ones.
 pub fn unknown_sites(store: &mut Store<State>) -> Option<(usize, usize)> {
     let profile = store.engine().config().profile.clone()?;
     let known: HashSet<&Key> = profile.sites.iter().map(|site| &site.key).collect();

@@ -1,5 +1,5 @@
 //! The region file of a program on the modelled machine: a copy of the one that the user has, which stays as it is. So all plans and instances
-//! begin with the same objects, and what is measured changes nothing.
+//! begin with the same objects, and measuring changes nothing.
 
 use std::path::PathBuf;
 use tempfile::TempDir;

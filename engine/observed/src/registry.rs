@@ -42,7 +42,7 @@ pub struct Listed {
     pub name: &'static str,
     /// One line: its function.
     pub about: &'static str,
-    /// Where it comes from; empty for what needs no source.
+    /// Where it comes from; empty if it needs no source.
     pub source: &'static str,
     /// Its parameters, those that all of the kind have included.
     pub params: Vec<Param>,

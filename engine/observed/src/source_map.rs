@@ -99,7 +99,7 @@ impl SourceMap {
         Ok(map)
     }
 
-    /// File and line of what is at an offset of the module, such as `Engine.java:88`.
+    /// File and line of the code at an offset of the module, such as `Engine.java:88`.
     pub fn line(&self, offset: u64) -> Option<String> {
         let before = self.functions.partition_point(|f| *f <= offset);
         let function = before.checked_sub(1).map_or(0, |i| self.functions[i]);

@@ -51,7 +51,7 @@ pub enum Checks {
     Unlikely,
     /// As if none ever did: action means to go on in baseline code.
     Deopt,
-    /// Each by what it was counted to do: the paper's QuickCheck.
+    /// Each by its counters: the paper's QuickCheck.
     Profiled,
     /// The same, and none at all as long as nothing of the program is durable.
     #[default]
@@ -117,7 +117,7 @@ pub struct Config {
     pub nursery: u64,
     /// Bytes that the nursery may grow to while much of it survives; no less than it begins with.
     pub nursery_max: u64,
-    /// Everything is collected when survivors take this many times what was live the last time: more than 1.
+    /// Everything is collected when survivors take this many times the live bytes of the last time: more than 1.
     pub heap_growth: f64,
     /// Only the nursery is collected while survivors take less than this number of bytes.
     pub heap_initial: u64,

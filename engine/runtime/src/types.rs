@@ -306,7 +306,7 @@ fn layout_of_fields(fields: &[FieldType]) -> Layout {
     }
 }
 
-/// A canonical type with what follows from it.
+/// A canonical type with derived data.
 #[derive(Clone, Debug)]
 pub(crate) struct Canonical {
     pub ty: SubType,

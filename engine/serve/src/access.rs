@@ -6,7 +6,7 @@
 //! bit   63..32  hash    31 fetched    30 passed    29..0  seconds since the table's beginning, and one
 //! ```
 //!
-//! It takes 11 to 32 bytes for each value. Two keys of one hash in 2^32 share what is known of them, and in a bucket that is full the oldest one
+//! It takes 11 to 32 bytes for each value. Two keys of one hash in 2^32 share their access state, and in a bucket that is full the oldest one
 //! makes room.
 
 use crate::hash::fnv1a;

@@ -25,7 +25,7 @@ const NEVER: i64 = 1 << 48;
 pub struct Limits {
     /// Most bytes of a value.
     pub value: usize,
-    /// Most bytes of all values with their keys and what they take besides.
+    /// Most bytes of all values with their keys and overhead.
     pub memory: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct Cache<S> {
     ceiling: u64,
     /// The number of the list that is under way, or of the last one.
     pub(crate) list: u64,
-    /// Caches that share what `cache_memlimit` gives.
+    /// The number of caches that share the limit of `cache_memlimit`.
     shards: u64,
     /// Counters so far.
     pub counters: Counters,
@@ -222,7 +222,7 @@ impl<S: Store> Cache<S> {
         Ok(())
     }
 
-    /// When a value is gone, by what a client says.
+    /// The expiry of a value, from the client's number.
     pub fn expiry(&mut self, said: i64) -> i64 {
         let at = match said {
             0 => return 0,

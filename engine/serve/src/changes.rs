@@ -40,7 +40,7 @@ impl Default for Put {
     }
 }
 
-/// Stores as a command says; the unique number of what is stored, and its bytes.
+/// Stores as a command says. Returns the unique number of the stored value, and its bytes.
 pub(crate) fn store<S: Store>(
     cache: &mut Cache<S>,
     key: &[u8],

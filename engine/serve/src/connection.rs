@@ -29,7 +29,7 @@ pub(crate) struct Connection {
     /// The answers of other shards that this waits for: meanwhile nothing is read, sent or closed.
     pub round: Option<Box<Round>>,
     pub retrieval: Retrieval,
-    /// All was said. Since when what the client still sends is thrown away, and how many bytes that were.
+    /// The last answer was sent. Since when the client's further input is discarded, and how many bytes that were.
     pub draining: Option<(Instant, usize)>,
     /// When it last got on.
     pub active: Instant,
@@ -103,7 +103,7 @@ impl Connection {
         &self.input
     }
 
-    /// Reads into `buffer`, or behind what waits for the rest of a large value.
+    /// Reads into `buffer`, or after the first part of a large value.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Got> {
         let Pause::Input(more) = self.pause else {
             return Ok(Got::Nothing);
@@ -188,13 +188,13 @@ impl Connection {
         }
     }
 
-    /// Keeps what was read and not understood.
+    /// Keeps input that was read and not parsed.
     pub fn keep(&mut self, rest: &[u8]) {
         debug_assert!(self.input.is_empty());
         self.input.extend_from_slice(rest);
     }
 
-    /// Sends answers, and keeps what is not taken; the bytes that were sent.
+    /// Sends answers, and keeps the rest; returns the number of bytes sent.
     pub fn send(&mut self, answers: &[u8]) -> io::Result<usize> {
         if self.owes() {
             self.output.extend_from_slice(answers);
@@ -226,7 +226,7 @@ impl Connection {
         }
     }
 
-    /// Sends what waits; the bytes that were sent.
+    /// Sends pending output; returns the number of bytes sent.
     pub fn flush(&mut self) -> io::Result<usize> {
         let output = std::mem::take(&mut self.output);
         let result = self.write(&output[self.sent..]);

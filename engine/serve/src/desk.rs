@@ -204,7 +204,7 @@ impl<'a, H: Host> Desk<'a, H> {
         }
     }
 
-    /// Sends other shards what is for them: requests, and answers too if those may be known.
+    /// Sends other shards their messages: requests, and answers too if those may be known.
     pub fn post(&mut self, with_answers: bool) {
         for (shard, letter) in self.letters.iter_mut().enumerate() {
             if shard == self.number || letter.is_empty() {

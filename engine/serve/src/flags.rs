@@ -93,7 +93,7 @@ pub(crate) struct Call<'a> {
     pub ttl: Option<i64>,
     /// To be compared with.
     pub cas: Option<u64>,
-    /// To be given to what is stored.
+    /// For the stored value.
     pub unique: Option<u64>,
     pub vivify: Option<i64>,
     /// How long before its end a value is to be replaced.
@@ -133,7 +133,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// An answer of a code, with what every answer has.
+    /// An answer with a code, and the flags that every answer has.
     pub fn code(&self, code: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(code.as_bytes());
         for &(letter, token) in &self.flags.all {

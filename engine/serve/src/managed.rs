@@ -62,7 +62,7 @@ impl Kind {
     }
 }
 
-/// An engine's settings for a store that is served: its memory stays near what its values take. Programs that end soon have other ones.
+/// An engine's settings for a store that is served: its memory stays near the size of its values. Programs that end soon have other ones.
 pub fn served(config: Config) -> Config {
     Config {
         nursery_max: config.nursery,
@@ -232,7 +232,7 @@ impl Managed {
         }
     }
 
-    /// The same, with what is stored in the medium from the next [`Store::commit`] on, and not from the end of each operation on.
+    /// The same, with stores in the medium from the next [`Store::commit`] on, and not from the end of each operation on.
     ///
     /// # Errors
     /// If the medium fails.
@@ -241,7 +241,7 @@ impl Managed {
         Ok(self)
     }
 
-    /// The engine's store, for what it knows of collections and compilers.
+    /// The engine's store, for its statistics of collections and compilers.
     pub fn engine(&self) -> &EngineStore<State> {
         &self.store
     }

@@ -346,12 +346,12 @@ fn missing_word(rest: &[u8]) -> Option<usize> {
     (rest.len() - blanks <= MOST_KEY + 1).then_some(blanks)
 }
 
-/// A key that is too long, in a line so long that keys before it were answered. A client that reads on would take what follows for something else.
+/// A key that is too long, in a line so long that keys before it were answered. A client that reads on would misinterpret the next answers.
 fn too_late() -> Parsed<'static> {
     Parsed::Request(Request::Lost { answer: FORMAT })
 }
 
-/// The beginning of a retrieval's line: its bytes, and what comes next.
+/// The beginning of a retrieval's line: its bytes, and the next step.
 fn retrieval(rest: &[u8]) -> Option<(usize, State)> {
     let keys = |cas| State::Keys {
         how: Retrieve { cas, touch: None },
@@ -370,7 +370,7 @@ fn retrieval(rest: &[u8]) -> Option<(usize, State)> {
     }
 }
 
-/// The next word of a line and the offset of what ends it, a blank or the line's end; an empty word before the line's end; none if the end is
+/// The next word of a line and the offset of its end, a blank or the line's end; an empty word before the line's end; none if the end is
 /// not there yet.
 fn word(rest: &[u8]) -> Option<(&[u8], usize)> {
     let start = rest.iter().take_while(|&&b| b == b' ').count();

@@ -158,7 +158,7 @@ impl Session {
 }
 
 /// Answers a client that has given no password yet, as memcached does: a `set` of any key with name and password as its value lets it in. Whether
-/// it is let in, and what comes next.
+/// it is let in, and the next step.
 fn knock(door: &Passwords, request: &Request<'_>, out: &mut Vec<u8>) -> (bool, Next) {
     let (admitted, line) = match request {
         Request::Store {

@@ -268,7 +268,7 @@ impl<'a, H: Host> Shard<'a, H> {
         }
     }
 
-    /// Does what other shards have sent.
+    /// Executes the messages of other shards.
     fn letters(&mut self) -> Result<(), Error> {
         for letter in self.shared.mailboxes[self.number].take() {
             let held = letter.held();
@@ -334,7 +334,7 @@ impl<'a, H: Host> Shard<'a, H> {
         self.turns(place.client, connection)
     }
 
-    /// Takes a connection out of its place, and what it holds out of the sum of all.
+    /// Takes a connection out of its place, and subtracts its bytes from the sum of all.
     fn take_out(&mut self, token: usize) -> Option<Connection> {
         let connection = self.connections[token].take()?;
         match connection.holds() {
@@ -446,7 +446,7 @@ impl<'a, H: Host> Shard<'a, H> {
         Ok(true)
     }
 
-    /// Answers what waits, or else the first `fresh` bytes of what was just read.
+    /// Answers waiting input, or else the first `fresh` bytes that were just read.
     fn converse(
         &mut self,
         token: usize,
@@ -564,7 +564,7 @@ impl<'a, H: Host> Shard<'a, H> {
         Ok(())
     }
 
-    /// Commits what was done, and sends what had to wait for it.
+    /// Commits all changes, and sends the answers that waited for that.
     fn settle(&mut self) -> Result<(), Error> {
         if self.desk.keeper.uncommitted() {
             // The others work meanwhile.
@@ -624,7 +624,7 @@ impl<'a, H: Host> Shard<'a, H> {
         }
     }
 
-    /// Sends what was answered, for a little while.
+    /// Sends pending answers, for a short time.
     fn finish(&mut self) {
         let until = Instant::now() + LAST_WORDS;
         while Instant::now() < until {

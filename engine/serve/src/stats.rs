@@ -103,7 +103,7 @@ pub(crate) struct World<'a> {
     pub places: &'a [Option<String>; 2],
 }
 
-/// Appends what `stats conns` says of a client.
+/// Appends a client's part of `stats conns`.
 pub(crate) fn put_client(
     number: usize,
     stream: &Stream,
@@ -129,7 +129,7 @@ fn stat(out: &mut Vec<u8>, name: &str, value: impl Display) {
     out.extend_from_slice(format!("STAT {name} {value}\r\n").as_bytes());
 }
 
-/// Appends what was asked for.
+/// Appends the requested numbers.
 pub(crate) fn put(which: Stats, sums: &Sums, world: &World<'_>, out: &mut Vec<u8>) {
     let (traffic, settings) = (&sums.traffic, world.settings);
     match which {

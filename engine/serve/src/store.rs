@@ -43,7 +43,7 @@ impl Meta {
     }
 }
 
-/// Why a store could not do what it was asked for.
+/// The reason why an operation of a store failed.
 #[derive(Debug)]
 pub enum StoreError {
     /// No room for a value: nothing was changed.

@@ -56,7 +56,7 @@ impl Source for Stream {
 }
 
 impl Stream {
-    /// Has the client see the end of what it is sent, while it may still send.
+    /// Shuts down the sending side, while the client may still send.
     pub fn end(&mut self) -> io::Result<()> {
         either!(self, Stream, s => s.shutdown(std::net::Shutdown::Write))
     }

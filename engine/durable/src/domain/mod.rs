@@ -43,7 +43,7 @@ pub enum Fence {
 
 impl Fence {
     /// Whether the program may acknowledge an operation once the fence is over. All others only keep an order, and a crash before them loses nothing
-    /// visible: objects that nothing refers to yet, a log, the name of a root that stands for nothing. The end of what was rolled back is
+    /// visible: objects that nothing refers to yet, a log, the name of a root that stands for nothing. The end of a rollback is
     /// [`Fence::Committed`], too.
     pub fn ends_something(self) -> bool {
         matches!(self, Fence::Stored | Fence::Committed | Fence::Header)

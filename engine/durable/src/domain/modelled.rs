@@ -17,7 +17,8 @@ pub enum Step {
     Fenced(Fence),
 }
 
-/// Tells what the region does. The medium survives the process as its file does, and so not at all if that is a copy.
+/// Reports the region's operations. The medium survives the process as its file does, and so not at all if that is a
+/// copy.
 pub struct Modelled {
     base: u64,
     bytes: u64,

@@ -157,7 +157,7 @@ impl Pool {
         self.domain.write_back(from, bytes);
     }
 
-    /// Waits until what was written back is there.
+    /// Waits until all bytes written back are in the medium.
     ///
     /// # Errors
     /// If the system says that it cannot write.

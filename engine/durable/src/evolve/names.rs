@@ -7,7 +7,7 @@ use std::collections::HashMap;
 pub(super) struct Names {
     /// By old type: the new one.
     types: Vec<Option<u32>>,
-    /// Old names of classes and what they are called now.
+    /// Old names of classes and their new ones.
     renamed: HashMap<String, String>,
     /// Old names of fields, by class as it is called now.
     fields: HashMap<(String, String), String>,
@@ -82,7 +82,7 @@ impl Names {
         Ok(names)
     }
 
-    /// That what is renamed to a name that another one gives up at the same time has not been renamed before.
+    /// Checks that a class or field was not renamed before, if its new name is one that another class gives up at the same time.
     ///
     /// # Errors
     /// If the region cannot say.
@@ -162,7 +162,7 @@ fn one_class<'a>(class: &str, to: impl Fn(&str) -> Option<&'a str>) -> String {
 }
 
 /// Names of all types; of those with one name, the first is called `name`, the next `name#1`. Arrays of numbers that the program does not name
-/// are called by what they hold, as all of those are the same.
+/// are named by their contents, as all with equal contents are the same.
 fn numbered(tables: &Tables) -> Vec<String> {
     let mut before: HashMap<String, u32> = HashMap::new();
     let mut all = Vec::new();

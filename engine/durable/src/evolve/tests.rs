@@ -168,7 +168,7 @@ fn a_superclass_may_come_in_between_and_take_fields_along() {
     );
 }
 
-/// A program says in the class where a field is now what it was called, wherever it was.
+/// A program declares a field's old name in its new class, wherever the field was.
 #[test]
 fn a_field_may_be_renamed_and_move_to_another_class_at_once() {
     let int = Storage::I32;

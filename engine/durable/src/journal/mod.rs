@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Nothing that is not committed reaches the file. A commit appends the cache lines that were stored to since the last one, and waits for the
-//! medium once. When the journal is full, what its transactions say is written to its place, from the journal and not from memory; then they
-//! are forgotten. A crash at any point is recovered by doing the same again.
+//! medium once. When the journal is full, the contents of its transactions are written to their places, from the journal and not from memory; then
+//! they are forgotten. A crash at any point is recovered by doing the same again.
 //!
 //! The journal is behind the region's bytes, in the same file, while the region is in use: closing takes it off. It is made with the first
 //! commit, so that a file that is only looked at, or refused, is not written to.
@@ -67,10 +67,10 @@ impl Default for Limits {
     }
 }
 
-/// Bytes that are written with zeroes ahead of transactions. To overwrite takes a file system less than to fill what it only reserved.
+/// Bytes that are written with zeroes ahead of transactions. For a file system, overwriting costs less than filling blocks that it only reserved.
 const PREPARED: u64 = 256 << 10;
 
-/// A journal has at most one part in this many of what its region has, but at least [`LEAST_USUAL`] where there is room.
+/// A journal has at most one part in this many of its region's size, but at least [`LEAST_USUAL`] where there is room.
 const REGION_PARTS: u64 = 16;
 const LEAST_USUAL: u64 = 2 << 20;
 
@@ -256,7 +256,7 @@ impl<D: Disk> Journal<D> {
         self.disk.write_at(&ahead, place.at + end)
     }
 
-    /// Writes what is in the journal to its place.
+    /// Writes the journal's contents to their places.
     fn write_in_place(&mut self) -> io::Result<()> {
         let Some(place) = self.place else {
             return Ok(());

@@ -17,7 +17,7 @@ const BYTES: usize = 32;
 pub(super) struct Place {
     /// The number of the first transaction that counts.
     pub first: u64,
-    /// Its offset: the region's bytes end there. Zero if there is no journal, and `first` is only what numbers go on with.
+    /// Its offset: the region's bytes end there. Zero if there is no journal, and `first` is only the next number.
     pub at: u64,
     /// Its bytes.
     pub bytes: u64,

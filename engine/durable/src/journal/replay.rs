@@ -14,7 +14,7 @@ const NOWHERE: &str = "the place of the journal is damaged: the last stores are 
 const CUT_OFF: &str = "the file ends in the middle of its journal: the last stores are missing";
 
 /// Brings all whole transactions of a file's journal to their places, and takes the journal off. The file has the bytes of its region alone
-/// afterwards, and a crash in between changes nothing. Says what is wrong, if anything is: the file stays as it is then.
+/// afterwards, and a crash in between changes nothing. Returns the damage, if any: the file stays unchanged then.
 ///
 /// # Errors
 /// The system's error.
@@ -95,7 +95,7 @@ pub(super) fn read_bytes(disk: &dyn Disk, at: u64, bytes: u64) -> io::Result<Vec
     Ok(read)
 }
 
-/// Brings what transactions changed to its place, in the medium.
+/// Writes the changes of transactions to their places, in the medium.
 pub(super) fn write_in_place(
     disk: &mut dyn Disk,
     journal: &[u8],

@@ -1,11 +1,11 @@
-//! When what was stored is in the medium: at the end of each operation, or for many operations at once.
+//! The time at which stores are in the medium: at the end of each operation, or for many operations at once.
 
 use super::Space;
 use crate::error::Result;
 
 impl Space {
-    /// Groups operations: from now on what they store is in the medium only after [`Space::commit`], all of it or nothing. A crash, of the
-    /// program too, leaves what was committed last. Only regions of ordinary files that are synced at each commit
+    /// Groups operations: from now on their stores are in the medium only after [`Space::commit`], all of it or nothing. A crash, of the
+    /// program too, leaves the state of the last commit. Only regions of ordinary files that are synced at each commit
     /// ([`Medium::File`](crate::Medium::File) without an interval) can be grouped; others go on as they are. All pending stores are committed when
     /// grouping ends.
     ///

@@ -3,19 +3,19 @@
 //! ```text
 //! used     threshold                      nothing is looked for below
 //!    begin: what roots and the program refer to; no line that was taken before gets new objects
-//!    some:  in step with what is allocated, so that marking is done before as much again is in use
+//!    some:  in step with allocation, so that marking is done before as much again is in use
 //!    end:   lines are free that nothing was found in and that were not taken since
 //! ```
 //!
-//! Nothing moves and nothing is written: which lines are free is not in the file, but for what the marks of pages say once they are sealed.
+//! Nothing moves and nothing is written: which lines are free is not in the file, except in the marks of sealed pages.
 
 use super::{LEAST_GARBAGE, Space};
 use crate::mark::{Marker, View};
 use crate::walk::{Walk, Walker};
 use varve_heap::Ref;
 
-/// Garbage is looked for when one part in this many of what lives was allocated since, and found by when half as much more was. So a file has a
-/// quarter more than what lives, and each byte that becomes durable has four to six followed.
+/// A collection begins when one part in this many of the live bytes was allocated since the last, and ends by the time that half as much more was. So
+/// a file has a quarter more than the live bytes, and each byte that becomes durable has four to six followed.
 const GARBAGE: u64 = 6;
 /// Fewest bytes that are marked at a time, so that it is worth beginning.
 const LEAST_STEP: u64 = 32 << 10;
@@ -42,8 +42,8 @@ impl Space {
         self.cycle.is_some()
     }
 
-    /// Begins to look for what neither the roots nor the program, by the references given, can reach now. Does nothing in a failure-atomic
-    /// region, or if that has begun already.
+    /// Begins marking from the roots and from the program's references, which are given. Objects that they do not reach now are garbage. Does nothing
+    /// in a failure-atomic region, or if that has begun already.
     pub fn begin_collection(&mut self, held: &[Ref]) {
         if self.depth > 0 || self.cycle.is_some() {
             return;
@@ -78,7 +78,7 @@ impl Space {
         (used / (2 * GARBAGE)).max(LEAST_GARBAGE / 2)
     }
 
-    /// Bytes that are to be looked for by now, by what has become durable since that began; none if it is not worth it yet.
+    /// Bytes that should be marked by now, given those that became durable since marking began; none if a step is not worth it yet.
     #[inline]
     pub fn due(&self) -> Option<u64> {
         let cycle = self.cycle.as_ref()?;
@@ -88,7 +88,7 @@ impl Space {
         (bytes >= LEAST_STEP).then_some(bytes)
     }
 
-    /// Looks for what is due, or as much of it as takes some tenths of a millisecond.
+    /// Marks the bytes that are due, but for at most some tenths of a millisecond.
     pub fn collect_some(&mut self) {
         if let Some(bytes) = self.due() {
             self.step(bytes, MOST_REFERENCES);
@@ -114,7 +114,7 @@ impl Space {
         begun
     }
 
-    /// Frees what neither the roots nor the program, by the references given, can reach.
+    /// Frees objects that neither the roots nor the program's references, which are given, can reach.
     pub fn collect(&mut self, held: &[Ref]) {
         self.finish_collection();
         self.begin_collection(held);
@@ -172,7 +172,7 @@ impl Space {
         }
     }
 
-    /// Takes over what a walk found: all else is free.
+    /// Takes over the results of a walk: all other room is free.
     pub(super) fn adopt(&mut self, walk: &Walk) {
         self.alloc.clear_from(self.first);
         // Between regions the log has nothing; its continuations are free as all else that is not live.
@@ -209,7 +209,7 @@ impl Space {
         walker.run(&self.roots(), &held)
     }
 
-    /// Follows all references from the roots, and says what is wrong.
+    /// Follows all references from the roots, and reports damage.
     pub fn check(&self) -> Walk {
         self.walk(&[])
     }

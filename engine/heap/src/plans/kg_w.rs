@@ -40,7 +40,7 @@ pub const ENTRY: Entry = Entry {
     )
 };
 
-/// By what was written to.
+/// By writes.
 #[derive(Clone, Copy, Debug)]
 pub struct KgW {
     /// Whether old objects are watched too.

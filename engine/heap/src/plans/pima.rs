@@ -1,6 +1,6 @@
 //! `pima`, `hints+pima`, `cgz+pima`: the memory of old objects is found by trying both (A8). The state machine is in
-//! `pima.rs`; here is what its choice is about: all old objects, or those of hot allocation sites alone, while the
-//! others stay in slow memory.
+//! `pima.rs`; here is the class of objects that its choice is about: all old objects, or those of hot allocation sites
+//! alone, while the others stay in slow memory.
 
 use std::time::Duration;
 use varve_pima::params::{PARAMS, settled};
@@ -26,7 +26,7 @@ pub const ENTRY: Entry = Entry {
     )
 };
 
-/// By what the program's own intervals showed.
+/// By the program's own intervals.
 #[derive(Clone, Debug)]
 pub struct TriesBoth {
     name: &'static str,

@@ -1,4 +1,4 @@
-//! `sampled`: objects of warm types in fast memory, the others in slow memory, by samples of what runs (B3).
+//! `sampled`: objects of warm types in fast memory, the others in slow memory, by samples of the running method (B3).
 //!
 //! An object that is born outside of the nursery, or leaves it, is hot if the method that it was born in, or its type, is; when everything
 //! is collected, objects are placed anew by their types. The nursery itself is hot: it is written from end to end again and again,
@@ -46,7 +46,7 @@ pub const ENTRY: Entry = Entry {
     )
 };
 
-/// By what runs.
+/// By the running methods.
 pub struct Stacks {
     warmth: Arc<Warmth>,
 }

@@ -11,7 +11,7 @@ pub(super) const COPY: u64 = 90;
 pub(super) const MARK: u64 = 50;
 /// An object, or a segment of an array, is taken from the stack, and its shape is looked up.
 pub(super) const SCAN: u64 = 70;
-/// A reference is loaded, and compared with what is of interest.
+/// A reference is loaded, and compared with the collected range.
 pub(super) const SLOT: u64 = 10;
 /// A reference waits in the ring, its target's header is looked at, and the reference is written.
 pub(super) const FOLLOW: u64 = 60;

@@ -19,7 +19,7 @@ use varve_spec::Bytes;
 pub struct ObjectsRequest {
     /// The machine.
     pub machine: Machine,
-    /// The program, and what it is given.
+    /// The program, and its inputs.
     pub program: ManagedProgram,
     /// The engine's settings ([`super::Heap`]), with the profile that plans use.
     pub config: Config,
@@ -36,7 +36,7 @@ pub struct ObjectsRequest {
     pub trays: Trays,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Whether results have what pictures are made of.
+    /// Whether results have data for pictures.
     pub pictures: bool,
 }
 
@@ -174,7 +174,7 @@ pub struct ObjectRuns {
     /// The run with all in fast memory.
     pub base: ManagedSpec,
     list: Option<String>,
-    /// Whether budgets are shares of what the base takes, so that it comes first.
+    /// Whether budgets are shares of the base run's size, so that it comes first.
     shares: bool,
     /// The plans that were asked for.
     pub asked: Vec<String>,

@@ -21,7 +21,7 @@ use varve_heap::{ObjectAlign, Sampler};
 pub(crate) struct Assumptions {
     /// Nothing is durable yet.
     pub nothing_durable: bool,
-    /// Loops of which it is not true, by their offsets, that no iteration stores what the first one does not.
+    /// Loops, by their offsets, of which a later iteration has stores that the first one lacks.
     pub changing: HashSet<u32>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Env<'a> {
     pub region: &'a mut Region,
     pub feedback: &'a mut FeedbackTable,
     pub points: &'a mut Points,
-    /// Where what compiled code accesses is recorded, if it is.
+    /// Where accesses of compiled code are recorded, if they are.
     pub recording: Option<&'a Recording>,
     /// How far from an object its counters are, if accesses are counted.
     pub counters: Option<i64>,
@@ -54,7 +54,7 @@ pub(crate) struct Env<'a> {
     pub heap: &'a Heap,
     /// The alignment of its objects.
     pub align: ObjectAlign,
-    /// Whether code says what runs, for a sampler.
+    /// Whether code records the running function, for a sampler.
     pub samples: bool,
     /// Whether loops check for an interrupt of the program.
     pub interruptible: bool,
@@ -110,7 +110,7 @@ impl<'a> Env<'a> {
         site
     }
 
-    /// Whether it matters which call led to what a function makes.
+    /// Whether the call that led to a function's allocation matters.
     pub fn attributes(&self) -> bool {
         self.counters.is_some() || self.heap.asks_about_sites()
     }

@@ -1,7 +1,7 @@
 //! Facts about values on the current path: checks that passed need not be made again.
 //!
-//! A fact holds in what its place dominates. Where paths meet, at the end of a block, only facts of all of them hold; a fact at the beginning of a
-//! loop has to hold at its end too.
+//! A fact holds in the blocks that its place dominates. Where paths meet, at the end of a block, only facts of all of them hold; a fact at the
+//! beginning of a loop has to hold at its end too.
 
 use super::alias::Region;
 use super::effects::Effects;
@@ -72,12 +72,12 @@ pub(super) enum Condition {
 }
 
 impl Translator<'_, '_> {
-    /// Whether this code goes by what control has shown.
+    /// Whether this code uses facts that control flow has shown.
     pub(super) fn knows_facts(&self) -> bool {
         self.job.level == Level::Optimizing
     }
 
-    /// Notes what a check has shown.
+    /// Records the fact that a check has shown.
     pub(super) fn learn(&mut self, fact: Fact) {
         if self.knows_facts() {
             if self.facts.len() == 2 * LOOK_BACK {
@@ -297,7 +297,7 @@ impl Translator<'_, '_> {
         })
     }
 
-    /// Notes what a value says when it is used as a condition.
+    /// Records the meaning of a value that is used as a condition.
     pub(super) fn says(&mut self, value: Value, condition: Condition) {
         if self.job.level == Level::Optimizing {
             self.conditions.insert(value, condition);

@@ -7,7 +7,7 @@
 //! header: its site may also allocate objects without a mark.
 //!
 //! An object that languages have as one may be two: arrays of Java and Kotlin are objects that hold the array of their
-//! elements. So what an object's fields hold of arrays, by their declared types, is marked with it.
+//! elements. So arrays in an object's fields, by their declared types, are marked with it.
 
 use super::translate::Translator;
 use crate::helpers::Helper;
@@ -64,7 +64,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Notes what the last one was made of.
+    /// Records the sources of the last one.
     pub(super) fn born_of(&mut self, ty: TypeIndex, values: &[Value]) {
         let fields = self.env.types.fields(ty).iter().zip(values);
         let parts = fields.filter(|(field, _)| holds_part(field));

@@ -137,7 +137,7 @@ impl Translator<'_, '_> {
         !self.observes() && !feedback.throws && count.unwrap_or_default() == 0
     }
 
-    /// Whether a function of this module takes no operands, and the next operator throws what it gives.
+    /// Whether a function of this module takes no operands, and the next operator throws its result.
     fn is_payload(&self, func: u32, code: &mut BinaryReader<'_>) -> Option<()> {
         let tag = index(code, opcode::THROW)?;
         let module = self.env.module;

@@ -46,7 +46,7 @@ impl Locals {
     }
 }
 
-/// Locals that are needed before operators, by their offsets: at calls and what follows them, at allocations, at loops, and where
+/// Locals that are needed before operators, by their offsets: at calls and the operators after them, at allocations, at loops, and where
 /// objects are accessed if that is checked.
 pub(super) type Liveness = HashMap<u32, Locals>;
 
@@ -152,7 +152,7 @@ struct Frame {
     handlers: Locals,
 }
 
-/// Finds what is live. `checked`: accesses of objects have persistence checks, where code may be left. The body has been validated.
+/// Finds live locals. `checked`: accesses of objects have persistence checks, where code may be left. The body has been validated.
 pub(super) fn liveness(body: &FunctionBody<'_>, checked: bool) -> wasmparser::Result<Liveness> {
     let mut steps: Vec<(u32, u32, Step)> = Vec::new();
     let mut open: Vec<usize> = Vec::new();

@@ -56,7 +56,7 @@ use signatures::signature;
 use translate::{Job, Start, Translator};
 pub(crate) use unit::{Generated, Scratch, Unit};
 
-/// Translates a function, or the rest of one; or says what may be assumed, if that is less than was.
+/// Translates a function, or the rest of one; or returns the weaker assumptions that hold, if the given ones do not.
 pub(crate) fn translate(
     isa: &dyn TargetIsa,
     scratch: &mut Scratch,

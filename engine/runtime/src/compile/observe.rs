@@ -19,7 +19,7 @@
 //! summed up while code is translated; where blocks of code meet, instructions not yet reported with an access are added to a counter in memory,
 //! which the next access takes along.
 //!
-//! An access is *dependent* if its address is what the access before it has loaded.
+//! An access is *dependent* if its address is the value that the access before it has loaded.
 
 use super::persist::Bias;
 use super::translate::{Translator, may_branch};
@@ -83,14 +83,14 @@ const _: () = assert!(
 /// 0.0) / 2, the load among them; callgrind, six rounds, 23 November 2026.
 const CHECK: [u32; 4] = [4, 4, 3, 1];
 
-/// Instructions of a call, and of the return: arguments, the frame, the test for the stack's end, what is kept across it. They are reported with the
+/// Instructions of a call, and of the return: arguments, the frame, the test for the stack's end, saved registers. They are reported with the
 /// fetch of the called code, so that an inlined call has none.
 const CALL: u32 = 24;
 
 /// Instructions that compare a function with one that is guessed.
 const GUARD: u32 = 3;
 
-/// Instructions that load or store what is in an object.
+/// Instructions that load or store a value in an object.
 pub(super) const ACCESS: u32 = 1;
 
 /// Instructions of the write barrier's test for a store of a reference, and of its branch.
@@ -155,7 +155,7 @@ fn joins(op: &Operator<'_>) -> bool {
 }
 
 impl Translator<'_, '_> {
-    /// Whether this code records what it accesses.
+    /// Whether this code records its accesses.
     pub(super) fn observes(&self) -> bool {
         self.env.recording.is_some()
     }
@@ -209,7 +209,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Adds what is pending to the counter in memory.
+    /// Adds pending instructions to the counter in memory.
     fn carry(&mut self) {
         let pending = std::mem::take(&mut self.recorded.pending);
         self.recorded.counted = false;
@@ -251,7 +251,7 @@ impl Translator<'_, '_> {
         self.recorded = Recorded::default();
     }
 
-    /// Adds what compares a function with one that is guessed. Code goes on in two places then.
+    /// Adds the instructions that compare a function with the predicted one. Code goes on in two places then.
     pub(super) fn execute_guard(&mut self) {
         if self.observes() {
             self.recorded.pending += GUARD;
@@ -322,7 +322,7 @@ impl Translator<'_, '_> {
         self.recorded.pending = self.recorded.pending.saturating_sub(instructions);
     }
 
-    /// Remembers what the last access loaded.
+    /// Remembers the value that the last access loaded.
     pub(super) fn record_loaded(&mut self, value: Value) {
         self.recorded.loaded = Some(value);
     }

@@ -1,7 +1,7 @@
 //! Loops whose body is in the code more than once.
 //!
 //! ```text
-//! first:  body                  <- what it finds out holds in the loop, as far as that leaves it alone
+//! first:  body                  <- its facts hold in the loop, as far as that changes nothing of them
 //! head:   forget, read ahead
 //!         body                  <- the loop
 //!         body
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The first iteration of an innermost loop is code of its own: checks that it makes of values that the loop does not change are not made
-//! again. A short body is repeated in the loop too: each copy knows what the one before found out, no paths but its own lead to it, and
+//! again. A short body is repeated in the loop too: each copy has the facts of the one before, no paths but its own lead to it, and
 //! branches at more places say better than those at one when the loop will end.
 //!
 //! If a copy decides by constants that the loop goes on, and a counter is close to its limit, the next copy is apart too: a loop from 0 to 3
@@ -58,8 +58,8 @@ impl Translator<'_, '_> {
         Ok(())
     }
 
-    /// The head of the loop at the operator, with its parameters on the stack: translation goes on there. `first` is what the first
-    /// iteration stored, if that was before. Also what has to be so whenever the head is reached.
+    /// The head of the loop at the operator, with its parameters on the stack: translation goes on there. `first` are the regions that the first
+    /// iteration stored into, if that was before. Also returns the facts that must hold whenever the head is reached.
     fn begin_head(
         &mut self,
         params: &[ValType],

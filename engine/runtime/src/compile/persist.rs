@@ -9,10 +9,10 @@
 //! activated and bypassed; optimized code is biased by that, or as the configuration says. *Very unlikely* actions are not compiled: the
 //! activation goes on in baseline code.
 //!
-//! As long as nothing of a program is durable, optimized code has no checks at all. A program runs on one thread, and what makes the first
-//! object durable is a call of the runtime: so code looks after each call whether that has happened, and then goes on in baseline code. The
-//! optimized code of all functions is given up at that moment. A pass that loses what it knows where a loop begins again, as after an
-//! exception that was caught, is done anew with checks.
+//! As long as nothing of a program is durable, optimized code has no checks at all. A program runs on one thread, and the operation that makes the
+//! first object durable is a call of the runtime: so code looks after each call whether that has happened, and then goes on in baseline code. The
+//! optimized code of all functions is given up at that moment. A pass that loses its facts where a loop begins again, as after an exception that
+//! was caught, is done anew with checks.
 //!
 //! Nothing is checked where the answer is known: for objects with functions in them, which never become durable; for fields that never
 //! change after their object's birth, which forwarding objects keep; for objects that were just born; and for those that were checked
@@ -330,7 +330,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Begins a store that may be the runtime's to do. If there is a block, the store is done there, and what is emitted from here on is for
+    /// Begins a store that may be the runtime's to do. If there is a block, the store is done there, and instructions emitted from here on are for
     /// objects that do not survive, until [`Translator::end_store`].
     pub(super) fn begin_store(&mut self, slot: &Slot, value: Value) -> Option<Block> {
         let reference = slot.reference?;

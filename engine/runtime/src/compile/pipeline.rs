@@ -127,7 +127,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Memories reserve more than any 32-bit index and offset reach, so that what is out of bounds faults. Indices of 64 bits are compared.
+    /// Memories reserve more than any 32-bit index and offset reach, so that accesses out of bounds fault. Indices of 64 bits are compared.
     fn memory_address(&mut self, slot: &Slot, memory: u32, index: Value) -> Value {
         if self.env.memories[memory as usize].ty.wide {
             self.check_wide(slot, memory, index);
@@ -292,7 +292,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// The address of what belongs to an object and is as far from `base` as the object is from the heap's base.
+    /// The address of an object's data that are as far from `base` as the object is from the heap's base.
     pub(super) fn object_at(&mut self, base: Value, reference: Value) -> Value {
         let shift = self.env.align.shift() as i64;
         let byte = self.ins().ishl_imm_u(reference, shift);

@@ -88,12 +88,12 @@ impl Width {
         }
     }
 
-    /// Whether what is in memory says all of the value: of a reference too, whose upper half is always 0.
+    /// Whether the stored bytes are the whole value: of a reference too, whose upper half is always 0.
     pub fn is_whole(self) -> bool {
         self.part == self.whole || self.is_reference()
     }
 
-    /// Whether only a reference is kept so, of what is in objects.
+    /// Whether, of values in objects, only references are stored so.
     pub fn is_reference(self) -> bool {
         (self.part, self.whole, self.signed) == (types::I32, REFERENCE, false)
     }

@@ -89,7 +89,7 @@ pub(super) struct Activation {
     pub next_offset: u32,
     /// Whether the call was in the place of its caller's return.
     pub returns: bool,
-    /// Whether what it makes counts as made by the call.
+    /// Whether its objects count as made by the call.
     pub makes: bool,
 }
 
@@ -166,7 +166,7 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) unsigned: bool,
     /// Whether the operators after the cast that is translated ask whether its value is null.
     pub(super) null_is_asked: bool,
-    /// Where code goes on with a value that a cast found to be null, and what is known there: the next operators ask for that.
+    /// Where code goes on with a value that a cast found to be null, and the facts there: the next operators test for null.
     pub(super) null_path: Option<(Block, Facts)>,
     /// The last comparison of two constants, and how far they are from each other.
     pub(super) distance: Option<(Value, u32)>,
@@ -333,7 +333,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         }
     }
 
-    /// Translates the whole function, or the rest of it; or says what may be assumed, where that is less than was.
+    /// Translates the whole function, or the rest of it; or returns the weaker assumptions that hold, if the given ones do not.
     pub fn run(
         mut self,
         config: cranelift_codegen::isa::TargetFrontendConfig,
@@ -432,7 +432,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.activations.last().expect("the function itself")
     }
 
-    /// Whether this code counts what it does.
+    /// Whether this code has counters.
     pub(super) fn counts(&self) -> bool {
         self.job.level == Level::Baseline
     }

@@ -241,7 +241,7 @@ impl Translator<'_, '_> {
         self.reachable = true;
     }
 
-    /// Goes on on one path, with what it leaves as the topmost operand.
+    /// Goes on on one path, with its result as the topmost operand.
     fn begin_with(&mut self, path: Path, left: Left, asked: Asked) {
         self.begin(path);
         self.set_left(left, asked);

@@ -1,4 +1,4 @@
-//! A thread that generates code while the program runs on: optimized code of what is hot, and, as long as there is none of that to do,
+//! A thread that generates code while the program runs on: optimized code of hot functions, and, as long as there is none of that to do,
 //! baseline code of functions that the program may soon call.
 
 use super::{Generated, Scratch, Unit};
@@ -71,7 +71,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Generates code on the thread, as soon as what was asked for before is done.
+    /// Generates code on the thread, as soon as earlier requests are done.
     pub fn generate(&self, work: Work) {
         match self.running_queue() {
             Some(mut queue) => queue.hot.push_back(work),
@@ -81,7 +81,7 @@ impl Worker {
         self.shared.changed.notify_one();
     }
 
-    /// Generates code on the thread when nothing else is to be done there: first what is first in the list, and the list before others.
+    /// Generates code on the thread when nothing else is to be done there: in the order of the list, and before other lists.
     pub fn generate_ahead(&self, works: Vec<Work>) {
         let Some(mut queue) = self.running_queue() else {
             let mut scratch = Scratch::default();

@@ -99,7 +99,7 @@ impl Helper {
         )
     }
 
-    /// Whether it may throw an exception that its caller catches, as what allocates does when the heap is full: it is called as functions of the
+    /// Whether it may throw an exception that its caller catches, as allocating helpers do when the heap is full: it is called as functions of the
     /// program are then, with no more than six parameters.
     pub fn may_throw(self) -> bool {
         use Helper::*;

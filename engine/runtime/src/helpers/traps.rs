@@ -104,7 +104,7 @@ pub(super) unsafe fn leave(vm: *mut Vm, mut error: Error) -> ! {
     unsafe { varve_leave(context, 1) }
 }
 
-/// Where the signal handler continues: the fault fields of the context say what happened.
+/// Where the signal handler continues: the fault fields of the context describe the fault.
 ///
 /// # Safety
 /// Called by the signal handler's return only.

@@ -29,7 +29,7 @@ impl Console {
         }
     }
 
-    /// Writes what is left in both outputs.
+    /// Writes the buffered rest of both outputs.
     ///
     /// # Errors
     /// [`Error::Output`] with the one that failed.
@@ -146,7 +146,7 @@ impl Output {
         self.bytes(text.as_bytes())
     }
 
-    /// Takes bytes, after what was taken before.
+    /// Takes bytes, after those taken before.
     ///
     /// # Errors
     /// If the writer fails.

@@ -17,7 +17,7 @@ use varve_access::Kind as Access;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Slot {
     I32,
-    /// An external reference, to a string but for what is tested.
+    /// An external reference, to a string except for values that are tested.
     Extern,
     /// A reference to an array of these.
     Array(Storage),
@@ -60,7 +60,7 @@ struct Given {
 
 type Call = fn(&mut Vm, &Given) -> Result<u32>;
 
-/// A function: its result and parameters, and what it does.
+/// A function: its result and parameters, and its implementation.
 pub(crate) struct Builtin {
     module: &'static str,
     name: &'static str,

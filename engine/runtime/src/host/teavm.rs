@@ -20,7 +20,7 @@ fn put_char(output: &mut Output, v: &Val) -> io::Result<()> {
     output.put(v.i32().unwrap_or(0) as u16)
 }
 
-/// Defines all that the module imports, but for what only exists in a browser; the linear memory, which modules import and do not export.
+/// Defines all that the module imports, except for functions that only exist in a browser; the linear memory, which modules import and do not export.
 ///
 /// # Errors
 /// If the host gives no memory.

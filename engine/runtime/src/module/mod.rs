@@ -181,7 +181,7 @@ impl Module {
         })
     }
 
-    /// Names and kinds of what the module imports, in order.
+    /// Names and kinds of the module's imports, in order.
     pub fn imports(&self) -> impl Iterator<Item = (&str, &str, &'static str)> {
         self.inner
             .imports
@@ -189,7 +189,7 @@ impl Module {
             .map(|i| (i.module.as_str(), i.name.as_str(), i.ty.kind()))
     }
 
-    /// Names of what the module exports, in order.
+    /// Names of the module's exports, in order.
     pub fn exports(&self) -> impl Iterator<Item = &str> {
         self.inner.exports.iter().map(|e| e.name.as_str())
     }

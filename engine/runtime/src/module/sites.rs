@@ -1,4 +1,4 @@
-//! Allocation sites of a module: where they are, and what they are called.
+//! Allocation sites of a module: their places, and their names.
 //!
 //! A site is an operator that makes an object. An object made by a *maker* counts as made by the call of it: toolchains allocate all arrays of a type
 //! in one small function, and the purpose of one array says nothing about the others. So a site is a place in a function and, for a maker, places in
@@ -127,7 +127,7 @@ impl ModuleInner {
         });
     }
 
-    /// Whether what a function makes counts as made by its caller. `around` are that caller, by its index, and the makers that
+    /// Whether a function's objects count as made by its caller. `around` are that caller, by its index, and the makers that
     /// it was called by, the outermost function first.
     pub fn is_made_by(&self, index: u32, around: &[u32], types: &Registry) -> bool {
         around.len() <= MAKERS && !around.contains(&index) && self.is_maker(index, types)

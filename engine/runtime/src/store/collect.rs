@@ -7,7 +7,7 @@ use crate::error::{Error, Result, TrapKind};
 use crate::types::{HOST_TYPE, TypeIndex};
 use varve_heap::{Kind, OutOfMemory, Ref, Roots, layout};
 
-/// Beside a site's number: the programmer marked what is allocated.
+/// Beside a site's number: the programmer marked its objects.
 pub(crate) const MARKED: u32 = 1 << 31;
 const _: () = assert!(MARKED >> layout::SITE_BITS != 0);
 
@@ -119,7 +119,7 @@ impl Vm {
     /// Collects everything.
     ///
     /// # Errors
-    /// If a collection is asked for by what a collection calls.
+    /// If code that a collection calls requests a collection.
     pub(crate) fn collect(&mut self) -> Result<()> {
         if self.heap.is_none() {
             return Err(Error::Internal("a collection within a collection".into()));

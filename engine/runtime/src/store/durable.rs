@@ -261,7 +261,8 @@ impl Vm {
         space.is_some_and(Space::uncommitted)
     }
 
-    /// Begins to look for what is durable and neither roots nor the program reach: collects everything else, for what it refers to.
+    /// Begins a durable collection, for durable objects that neither roots nor the program reach: collects the heap first, to find its references to
+    /// them.
     pub(super) fn begin_durable_collection(&mut self) {
         let begun = Instant::now();
         let held = self.with_heap(|heap, mutator, roots| heap.collect_durable(mutator, roots));

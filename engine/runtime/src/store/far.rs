@@ -7,7 +7,7 @@ use crate::types::TypeIndex;
 use crate::{Instance, Linker, Module};
 use varve_heap::{ObjectAlign, layout};
 
-/// A list of numbers, and what becomes of it.
+/// A list of numbers, and the operations on it.
 const LIST: &str = r#"(module
     (type $node (struct (field $number (mut i64)) (field $next (mut (ref null $node)))))
     (type $longs (array (mut i64)))

@@ -1,4 +1,4 @@
-//! A store's heap: how it is set up, and what the store asks of it whatever its plan and observer are.
+//! A store's heap: its setup, and its interface to the store for any plan and observer.
 
 use super::observe::{Bound, Recording, Watch};
 use super::region::REGION;

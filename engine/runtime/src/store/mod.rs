@@ -78,7 +78,7 @@ impl<T> Store<T> {
         )
     }
 
-    /// A store that counts, exactly, what its program does to the objects of each allocation site: see [`Store::profile`].
+    /// A store that counts, exactly, its program's accesses to the objects of each allocation site: see [`Store::profile`].
     /// It runs in baseline and optimized code, and its objects are in one memory.
     ///
     /// # Errors
@@ -196,7 +196,7 @@ impl<T> Store<T> {
         self.inner.vm.phases()
     }
 
-    /// When the program's first interval had ended, since the store was made, or in the time of what observes it; none if it reports
+    /// When the program's first interval had ended, since the store was made, or in the observer's time; none if it reports
     /// none.
     pub fn first_interval(&self) -> Option<std::time::Duration> {
         self.inner.vm.intervals.first
@@ -237,7 +237,7 @@ impl<T> Store<T> {
         self.inner.vm.tell()
     }
 
-    /// Groups what is stored into durable objects: it survives from the next [`Store::commit_durable`] on, all of it or nothing, and not from the
+    /// Groups stores into durable objects: they survive from the next [`Store::commit_durable`] on, all of it or nothing, and not from the
     /// end of each operation on. So many requests share one wait for the medium, and their answers wait for it. Pending stores are committed when
     /// grouping ends. Only a region in an ordinary file that is synced at each commit ([`Medium::File`](crate::Medium::File) without an interval)
     /// waits for its medium so long: any other goes on as it is.

@@ -46,7 +46,7 @@ const FILE: u64 = 16 << 30;
 /// a million calls, Linux 6.18 on a virtual machine): the time of this number of instructions at two a cycle and 2.8 GHz.
 const SYSTEM_CALL: u64 = 2_000;
 /// Bytes of code for a byte of bytecode: measured of `graph` and `strings`, 9.4 and 10.5 in baseline code with its counters, 3.8 and
-/// 4.0 in optimized code, what is inlined counted in both.
+/// 4.0 in optimized code, inlined code counted in both.
 const BASELINE: u64 = 10;
 const OPTIMIZED: u64 = 4;
 const PAGE: u64 = 4096;
@@ -82,7 +82,7 @@ pub(crate) fn memory_at(memory: u32) -> u64 {
 /// The purpose of an observed program's memory, by the address that a [`Sink`] gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Objects, and what the engine has right before them.
+    /// Objects, and the engine's data right before them.
     Heap,
     /// A linear memory.
     Linear,
@@ -189,7 +189,7 @@ unsafe impl Send for Recording {}
 unsafe impl Sync for Recording {}
 
 impl Recording {
-    /// Offsets of what compiled code uses.
+    /// Offsets of the fields that compiled code uses.
     pub const NEXT: i32 = offset_of!(Cursor, next) as i32;
     pub const END: i32 = offset_of!(Cursor, end) as i32;
     pub const INSTRUCTIONS: i32 = offset_of!(Cursor, instructions) as i32;
@@ -313,7 +313,7 @@ impl Recording {
         }
     }
 
-    /// Records what a durable region does to its medium, which is memory of the slow tier: the persistent one.
+    /// Records a durable region's operations on its medium, which is memory of the slow tier: the persistent one.
     pub fn medium(&self, step: Step) {
         match step {
             Step::Grown(address, bytes) => self.bind(address, bytes, Tier::SLOW),
@@ -329,7 +329,7 @@ impl Recording {
         unsafe { (*self.cursor.get()).instructions += instructions }
     }
 
-    /// Records what the system does for a program that reads or writes a file: a call, and a copy between its cache and a linear memory.
+    /// Records the system's work for a program that reads or writes a file: a call, and a copy between its cache and a linear memory.
     /// Its instructions count once, as the collector's do.
     fn copy(&self, memory: u32, moved: &Moved) {
         self.collecting(true);

@@ -75,7 +75,7 @@ pub(crate) struct Context {
     /// Written by each iteration of a loop that checks for an interrupt: so the compiler, which knows of no other threads, has the
     /// limit read in the next one too.
     pub looked: u64,
-    /// So that what follows has a cache line of its own.
+    /// So that the next field has a cache line of its own.
     pub padding: [u64; 6],
     /// The function that runs, by its number in the store plus 1, if it is sampled; 0 before the first one. Each read by the sampler takes the cache
     /// line from the program: nothing else that code needs is in it.

@@ -49,7 +49,7 @@ impl Sampling {
         Sampling { warmth, how }
     }
 
-    /// Whether compiled code has to say what runs.
+    /// Whether compiled code has to record the running function.
     pub fn reads_word(&self) -> bool {
         matches!(self.how, How::Thread(_))
     }

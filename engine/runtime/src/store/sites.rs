@@ -57,8 +57,8 @@ impl Sites {
         &self.origins
     }
 
-    /// Gives the origins of an earlier run the numbers that they had, if what has a number by now has the same; whether that is so. Their
-    /// objects begin as all do.
+    /// Gives the origins of an earlier run the numbers that they had, if sites that have numbers by now have the same ones; returns whether that is
+    /// so. Their objects begin as all do.
     pub fn restore(&mut self, origins: Vec<Origin>) -> bool {
         let known = self.origins.len();
         if origins.get(..known) != Some(&self.origins[..]) {

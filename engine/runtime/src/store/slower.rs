@@ -52,7 +52,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the buffers are, the sum is what one multiplication makes of it, less than an instruction off.
+        /// Whatever the buffers are, the sum equals that of one multiplication, with an error below one instruction.
         #[test]
         fn all_instructions_count_as_often_as_is_said(
             instructions in prop::collection::vec(0u32..1000, 1..200),

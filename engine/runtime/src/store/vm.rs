@@ -38,7 +38,7 @@ pub(crate) struct GlobalData {
     pub ty: GlobalType,
 }
 
-/// Code and what the compiler keeps between functions.
+/// Code, and the compiler's state between functions.
 pub(crate) struct Code {
     pub memory: CodeMemory,
     pub map: CodeMap,

@@ -97,7 +97,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Finds leaves and records, and what is free between them.
+    /// Finds leaves and records, and the free room between them.
     fn find_all(&mut self) -> io::Result<()> {
         let mut used = Vec::new();
         let mut leaf = self.pool.u64(HEAD);
@@ -192,7 +192,7 @@ impl Tree {
     /// Keeps a value; the bytes of the one that was there.
     ///
     /// # Errors
-    /// `OutOfMemory` if there is no room, and what the medium says.
+    /// `OutOfMemory` if there is no room, and errors of the medium.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> io::Result<Option<usize>> {
         let (key_bytes, value_bytes) = (key.len() as u64, value.len() as u64);
         let record = self
@@ -435,7 +435,7 @@ mod tests {
         assert!(bytes <= 16 << 20, "{bytes} bytes for 5 MB of values");
     }
 
-    /// A split that is cut off after any of its fences leaves what was there.
+    /// A split that is cut off after any of its fences leaves the old contents.
     #[test]
     fn a_leaf_whose_split_was_not_over_is_put_back() {
         let folder = tempfile::tempdir().unwrap();

@@ -36,7 +36,7 @@ impl Remote {
         })
     }
 
-    /// Of what was read, so that it is read.
+    /// A checksum of the values, so that they are really read.
     pub fn sum(&self) -> u64 {
         self.sum
     }

@@ -20,7 +20,7 @@ pub enum Workload {
     B,
     /// Reads.
     C,
-    /// 95 % reads of what was inserted lately, 5 % insertions.
+    /// 95 % reads of recently inserted records, 5 % insertions.
     D,
     /// Half reads, half read-modify-writes.
     F,

@@ -224,7 +224,7 @@ pub fn is_used(module: &Module) -> bool {
     module.imports().any(|(m, ..)| m == MODULE)
 }
 
-/// Where a program begins: at `_start`; or at `_initialize`, where compilers of Kotlin put the main function, and others what must run
+/// Where a program begins: at `_start`; or at `_initialize`, where compilers of Kotlin put the main function, and others the code that must run
 /// before a library is used.
 const ENTRIES: [&str; 2] = ["_start", "_initialize"];
 

@@ -269,7 +269,7 @@ pub fn path_link(
     )?)
 }
 
-/// Where the link leads is looked at when it is followed; only what can lead nowhere is refused here.
+/// The target of the link is checked when it is followed; only a target that is always invalid is refused here.
 pub fn path_symlink(
     g: &mut Guest,
     s: &mut State,

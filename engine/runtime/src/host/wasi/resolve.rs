@@ -54,7 +54,7 @@ pub(crate) fn resolve(from: &Directory, path: &[u8], follow: bool) -> Outcome<Pl
     }
 }
 
-/// Opens what a path leads to.
+/// Opens the file or directory that a path leads to.
 pub(crate) fn open(from: &Directory, path: &[u8], follow: bool, flags: OFlags) -> Outcome<OwnedFd> {
     check(path)?;
     let mode = match flags.contains(OFlags::CREATE) {

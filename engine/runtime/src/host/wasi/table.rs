@@ -66,7 +66,7 @@ pub(crate) enum Kind {
 
 pub(crate) struct Directory {
     pub fd: Arc<OwnedFd>,
-    /// It is, or is below, the root of the host's files, opened in advance: then no path leads out of what the program may see.
+    /// It is, or is below, the root of the host's files, opened in advance: then no path leads out of the program's files.
     pub whole: bool,
     /// Its name for the program, if it was opened in advance.
     pub preopened: Option<Vec<u8>>,
@@ -84,10 +84,10 @@ pub(crate) struct Listed {
 pub(crate) struct Entry {
     pub kind: Kind,
     pub rights: u64,
-    /// Rights of what is opened through this.
+    /// Rights of descriptors that are opened through this.
     pub inheriting: u64,
     /// It is, or is below, a folder that is only to be read. Programs ask for more rights than they use, so these are not taken
-    /// away: using one is what is refused.
+    /// away: their use is refused.
     pub read_only: bool,
 }
 

@@ -23,7 +23,7 @@ const LITERALS: &str = "teavm@string<";
 /// How names of the language's library begin.
 const LIBRARY: &str = "java.";
 
-/// How names of what belongs to the runtime begin.
+/// The prefix of names that belong to the runtime.
 const OTHERS: [&str; 3] = ["org.teavm.", "varve.host.", "varve.teavm."];
 
 /// Most elements of an array that are looked at: caches are short.
@@ -255,7 +255,7 @@ impl Vm {
         now
     }
 
-    /// Has what [`Vm::canonical_now`] knows be looked up again.
+    /// Drops the result of [`Vm::canonical_now`], so that it is looked up again.
     fn forget_canonical(&mut self) {
         if let Some(durable) = self.durable.as_mut() {
             durable.canonical.as_of = u64::MAX;
@@ -324,7 +324,7 @@ impl Vm {
         (len <= MOST_ELEMENTS).then_some(len)
     }
 
-    /// Whether all elements of an array are there: a cache that is filled after it was made is none yet, and what is stored into it must not
+    /// Whether all elements of an array are there: a cache that is filled after it was made is none yet, and values stored into it must not
     /// replace those of the region. An object that is no array is full; an array too long to be a cache is not.
     fn is_full(&self, object: u32) -> bool {
         match (self.array_in(object), self.elements_of(object)) {
@@ -358,7 +358,7 @@ impl Vm {
         is_refs.then_some(held)
     }
 
-    /// Whether an object may be the same in each run: constants of enumerations have names of their own, and what the program's own fields hold
+    /// Whether an object may be the same in each run: constants of enumerations have names of their own, and values of the program's own fields
     /// must be nothing but itself, since the next version may mean something else by the field.
     fn may_be_canonical(&self, object: u32, name: &str) -> bool {
         let Some(durable) = self.durable.as_ref() else {

@@ -4,9 +4,9 @@
 //! ```text
 //! class  TYPE  FIELD...       fields as the class declares them, in the order of the struct; FIELD:char for characters
 //! was    TYPE  OLD...         former names of a class
-//! field  TYPE  FIELD OLD...   what a field was called before
+//! field  TYPE  FIELD OLD...   former names of a field
 //! line   TYPE  FILE:LINE      where a closure stands
-//! name   TYPE  NAME           what a class is known by that has a number for a name
+//! name   TYPE  NAME           the stable name of a class that has a number for a name
 //! final  TYPE  FIELD...       static fields that are never assigned again
 //! keeps  TYPE                 objects of the class can be in a region: all is there that can be called on them
 //! ```
@@ -156,7 +156,7 @@ impl Classes {
         known_as(&self.names, name)
     }
 
-    /// Why objects of a class must not be in a region, if another version of the program could not do with them what this one does.
+    /// The reason why objects of a class must not be in a region, if another version of the program could not use them as this one does.
     pub fn left_out(&self, class: &str) -> Option<String> {
         let is_class = !class.is_empty() && !class.contains(['@', '<']);
         (!self.keeps.is_empty() && is_class && !self.keeps.contains(class)).then(|| {

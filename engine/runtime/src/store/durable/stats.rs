@@ -15,7 +15,7 @@ pub struct CheckStats {
     pub baseline: (u64, u64),
 }
 
-/// Places in the program that check, by what baseline code saw there.
+/// Places in the program that check, by baseline code's counts there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteStats {
     /// That were activated each time.
@@ -33,7 +33,7 @@ pub struct SiteStats {
 }
 
 impl SiteStats {
-    /// Adds a place with what was seen there.
+    /// Adds a place with its counts.
     fn note(&mut self, bypassed: u64, activated: u64) {
         match (bypassed, activated) {
             (0, 0) => {}
@@ -47,7 +47,7 @@ impl SiteStats {
         self.checks.1 += activated;
     }
 
-    /// Places that were checked often enough to say what they do.
+    /// Places that were checked often enough to be classified.
     pub fn known(&self) -> u64 {
         self.always + self.sometimes + self.never
     }
@@ -148,7 +148,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// Gives up what was set aside: it is room for objects now.
+    /// Frees the reserve that was set aside: it is room for objects now.
     pub fn use_durable_aside(&mut self) {
         if let Some(space) = self.inner.vm.region_in_use() {
             space.use_aside();

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use varve_durable::{Field, Heap, Kind, Tables, Target, Type};
 use varve_heap::layout;
 
-/// Types of Java whose objects are something because of what else refers to them in one run of a program.
+/// Types of Java whose objects have a meaning only through other references to them in one run of a program.
 const IDENTITIES: [(&str, &str); 3] = [
     ("java.lang.Thread", "threads end with the program"),
     (
@@ -47,7 +47,7 @@ pub(crate) struct Enumeration {
 }
 
 impl Vm {
-    /// The type of enumerations, if the program has any and says what is where in them: a reference and a number beyond those of all objects.
+    /// The type of enumerations, if the program has any and describes their layout: a reference and a number beyond those of all objects.
     pub(super) fn enumeration(&self, instance: u32) -> Option<Enumeration> {
         let module = &self.instances[instance as usize].module;
         let names = names(module);
@@ -282,7 +282,7 @@ impl Vm {
     }
 }
 
-/// The type of Java that all exceptions extend, and its fields that belong to a run: the stack as it was, and what the host knows.
+/// The type of Java that all exceptions extend, and its fields that belong to a run: the stack trace, and the host's data.
 const EXCEPTION: (&str, [&str; 2]) = ("java.lang.Throwable", ["lazyStackTrace", "nativeRef"]);
 
 /// Fields that are null in a region, by their types and offsets.

@@ -20,7 +20,7 @@ use crate::error::Result;
 use rustc_hash::FxHashMap as HashMap;
 use std::time::{Duration, Instant};
 
-/// Functions that wait for the thread, at most. To translate them takes the program's time, and what is far ahead may never be called.
+/// Functions that wait for the thread, at most. To translate them takes the program's time, and functions far ahead may never be called.
 const MOST_WAITING: usize = 32;
 /// How long a program waits for code that the thread has begun. Code of most functions takes a tenth of that, so that the thread then has
 /// no processor.
@@ -61,7 +61,7 @@ impl Ahead {
 }
 
 impl Vm {
-    /// Baseline code of a function that is first called now. Code of what it calls is asked for.
+    /// Baseline code of a function that is first called now. Requests the code of its callees.
     pub(super) fn generate_and_look_ahead(&mut self, func: u32) -> Result<*const u8> {
         let Some(early) = self.code.tiers.ahead.functions.remove(&func) else {
             let job = self.job(func, Level::Baseline);
@@ -127,7 +127,7 @@ impl Vm {
         }
     }
 
-    /// A function for the thread, and what it calls.
+    /// A function for the thread, and its callees.
     fn translate_ahead(&mut self, func: u32) -> Result<(Work, Vec<u32>)> {
         self.prepare_feedback(func)?;
         let job = self.job(func, Level::Baseline);
