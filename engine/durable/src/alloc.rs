@@ -23,11 +23,11 @@ pub(crate) struct Allocator {
     used: u64,
     /// Free granules taken last, from and to. The caller has not prepared them for objects yet.
     pub fresh: Option<(u64, u64)>,
-    /// While garbage is looked for: one bit for each granule, set if it was taken since that began.
+    /// During marking: one bit for each granule, set if it was taken since marking began.
     recent: Option<Vec<u64>>,
 }
 
-/// Free bytes of the file, and the granule from which to look for more.
+/// Free bytes of the file, and the granule from which the search goes on.
 #[derive(Debug, Default, Clone, Copy)]
 struct Gap {
     cursor: u64,
@@ -93,7 +93,7 @@ impl Allocator {
         self.recent = Some(vec![0; self.taken.len()]);
     }
 
-    /// Whether an offset is in a granule that was taken since garbage is looked for.
+    /// Whether an offset is in a granule that was taken since marking began.
     #[inline]
     pub fn is_recent(&self, offset: u64) -> bool {
         let at = offset / self.granule;
@@ -102,7 +102,7 @@ impl Allocator {
         word >> (at % 64) & 1 != 0
     }
 
-    /// Garbage was looked for: from `offset` on, the granules of `live` and those that were taken since are taken, and no others. None if it was
+    /// Marking has ended: from `offset` on, the granules of `live` and those that were taken since are taken, and no others. None if it was
     /// all in vain.
     pub fn end_cycle(&mut self, offset: u64, live: Option<&[u64]>) {
         let (Some(recent), Some(live)) = (self.recent.take(), live) else {
@@ -161,7 +161,7 @@ impl Allocator {
         }
     }
 
-    /// Gives whole granules back, which are not looked for before all others: their first.
+    /// Frees whole granules, which are not searched before all others. Returns the first of them.
     fn free_rest(&mut self, from: u64, to: u64) -> u64 {
         let from = from.div_ceil(self.granule);
         let to = (to / self.granule).min(self.granules).max(from);
@@ -213,7 +213,7 @@ impl Allocator {
         self.free(from, to - from);
     }
 
-    /// Where the next objects go without another look for free granules: from and to.
+    /// Where the next objects go without another search for free granules: from and to.
     pub fn gaps(&self) -> [(u64, u64); 2] {
         [self.small, self.medium].map(|gap| (gap.cursor, gap.limit))
     }

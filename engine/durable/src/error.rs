@@ -18,7 +18,7 @@ pub enum Error {
     /// Another process has the file open.
     #[error("{0}: another process has this region open; wait until it ends, or use another file")]
     Locked(String),
-    /// Another process has the file open, and gives no copy of it to look at.
+    /// Another process has the file open, and gives no copy of it to inspect.
     #[error(
         "{path}: another process has this region open and gives no copy to look at ({why}); try again when it has ended"
     )]

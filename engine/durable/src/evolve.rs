@@ -487,7 +487,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Constants by name; behind them class data that the program makes while it runs, as far as something needs them.
+    /// Constants by name; after them class data that the program makes while it runs, as far as something needs them.
     fn add_constants(&mut self, late: &[Late], live: &Live) -> Result<(), String> {
         let new: HashMap<&str, u32> = self
             .new

@@ -13,7 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// How often the file's name is looked at, in milliseconds.
+/// The interval at which the file's name is checked, in milliseconds.
 const LOOK: i32 = 200;
 /// Pages that are checked or copied at a time.
 const STEP: u64 = 256;

@@ -20,7 +20,7 @@ use varve_heap::{ObjectAlign, Ref};
 pub const MAGIC: [u8; 8] = *b"VARVEREG";
 /// The version of the format that this crate writes. It reads [`OLDEST`] too.
 pub const VERSION: u32 = 3;
-/// The version that a file has instead while its region has a journal behind it: see [`journal`](crate::journal). Programs that know none would
+/// The version that a file has instead while its region has a journal after it: see [`journal`](crate::journal). Programs that know none would
 /// miss what is in there.
 pub const JOURNALED: u32 = 4;
 /// The oldest version that this crate reads: a region of it is rewritten when it is opened.

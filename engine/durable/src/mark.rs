@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 use varve_heap::layout::ARRAY_LENGTH;
 use varve_heap::{Header, Ref};
 
-/// Slots of an array that are looked at together: longer ones are looked at in turns.
+/// Slots of an array that are scanned together: longer ones are scanned in turns.
 const SLOTS: u32 = 1024;
-/// References whose objects are fetched while others are looked at: most of marking is waiting for memory.
+/// References whose objects are fetched while others are scanned: most of marking is waiting for memory.
 const AHEAD: usize = 16;
 
 /// The data that marking reads, all borrowed from the region.
@@ -39,7 +39,7 @@ pub(crate) struct Marker {
     pending: Vec<Ref>,
     /// The next of them, whose objects are being fetched.
     ahead: VecDeque<Ref>,
-    /// Arrays that are not looked into as a whole yet, and the first of their slots that was not.
+    /// Arrays that are not scanned as a whole yet, and the first of their slots that was not.
     arrays: Vec<(u64, u32)>,
     /// Bytes of objects that were found.
     pub bytes: u64,

@@ -415,7 +415,7 @@ fn check_begin(owned: &Owned) -> Result<()> {
     }
 }
 
-/// Has a new file look as an old one to everybody: mode, owner, group, extended attributes, which access lists are among.
+/// Gives a new file the attributes of an old one: mode, owner, group, extended attributes, which access lists are among.
 fn keep_attributes(old: &File, like: &Metadata, new: &File) -> io::Result<()> {
     let now = new.metadata()?;
     if (now.uid(), now.gid()) != (like.uid(), like.gid()) {

@@ -1,7 +1,7 @@
 //! Records that a region gets while it is in use, one after the other: class data that programs made while they ran, and objects that the
 //! program makes anew in each run and means the same ones. None is ever changed.
 //!
-//! The commit record says up to where all of them are whole; behind that, the first that is not ends them.
+//! The commit record says up to where all of them are whole; after that, the first that is not ends them.
 
 use crate::class_data::Late;
 use crate::header::read_record;
@@ -48,7 +48,7 @@ impl Named {
 pub(crate) struct Records {
     pub late: Vec<Late>,
     pub named: Vec<Named>,
-    /// The offset behind the last one.
+    /// The offset after the last one.
     pub end: u64,
 }
 

@@ -104,7 +104,7 @@ pub struct Space {
     pub(crate) named_end: u64,
     commit: Commit,
     recovered: Recovered,
-    /// By type: whether there were objects of it when the region was opened; none if that was not looked for.
+    /// By type: whether there were objects of it when the region was opened; none if that was not determined.
     alive: Option<Vec<bool>>,
     /// Offset of the first object.
     pub(crate) first: u64,
@@ -127,7 +127,7 @@ pub struct Space {
     pub(crate) made: bool,
     /// Bytes in use after which durable garbage is worth collecting.
     threshold: u64,
-    /// Garbage that is being looked for.
+    /// The durable collection in progress.
     cycle: Option<garbage::Cycle>,
     /// Room that is kept for when there is no other: from and to.
     aside: Vec<(u64, u64)>,
@@ -360,7 +360,7 @@ impl Space {
         }
     }
 
-    /// Has a thread look after the file beside the program: see [`keeper`](crate::keeper).
+    /// Starts a thread that watches the file beside the program: see [`keeper`](crate::keeper).
     pub(crate) fn keep(&mut self, owned: Owned, unchecked: bool) -> Result<()> {
         self.image.watched(self.watch.clone());
         let base = self.image.base();

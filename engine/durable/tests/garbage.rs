@@ -1,4 +1,4 @@
-//! Garbage is looked for while a program goes on: nothing that it could get hold of is ever freed, against a plain graph of what it did.
+//! Durable garbage is collected while a program runs: nothing that it can reach is ever freed, against a plain graph of what it did.
 
 mod common;
 
@@ -43,7 +43,7 @@ enum Step {
     Begin,
     End,
     TakeBack,
-    /// Garbage is looked for.
+    /// A durable collection begins.
     Look,
     Some {
         references: u8,

@@ -86,7 +86,7 @@ fn files(crash: &DiskCrash<'_>, rng: &mut SmallRng) -> Vec<Vec<u8>> {
     }
 }
 
-/// Stores, commits and grows at random; gives what was wrong, and how many files were looked at.
+/// Stores, commits and grows at random; returns the errors, and the number of files checked.
 fn explore(seed: u64, operations: usize, without: Option<Sync>) -> (Option<String>, u64, u64) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut memory = vec![0u64; ROOM / 8];

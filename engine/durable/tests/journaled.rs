@@ -1,4 +1,4 @@
-//! Region files with a journal: killed, looked at, copied, damaged, and grown.
+//! Region files with a journal: killed, inspected, copied, damaged, and grown.
 #![cfg(not(miri))]
 
 mod common;
@@ -356,7 +356,7 @@ fn own_memory(at: *const u8, bytes: u64) -> u64 {
     own
 }
 
-/// A group that is longer than the journal: memory is given back once it is in its place.
+/// A group that is longer than the journal: memory is released once it is in its place.
 #[test]
 fn a_checkpoint_gives_memory_back() {
     let folder = tempfile::tempdir().unwrap();

@@ -99,7 +99,7 @@ impl Values {
         for i in 0..self.slots {
             let value = self.at(i);
             if !value.is_null() {
-                // The last four bytes of eight are the first of the value, behind its length.
+                // The last four bytes of eight are the first of the value, after its length.
                 let first = self.world.load(value, 8) as u64 >> 32;
                 assert_eq!(first, u64::from(i as u8) * 0x0101_0101, "slot {i}");
             }

@@ -1,4 +1,4 @@
-//! How hosts look into objects and change them. Compiled code does the same by itself.
+//! How hosts read and change objects. Compiled code does the same by itself.
 
 use std::sync::atomic::Ordering::Relaxed;
 

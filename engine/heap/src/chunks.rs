@@ -6,7 +6,7 @@ use crate::config::Backing;
 use crate::layout::*;
 use crate::memory::Memory;
 
-/// Address range that spaces take and give back in runs of chunks.
+/// Address range that spaces take and free in runs of chunks.
 pub(crate) struct Chunks {
     state: Mutex<State>,
     /// First chunk that is kept for collections: they must find room for survivors whatever programs did.

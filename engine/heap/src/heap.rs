@@ -41,7 +41,7 @@ pub struct Heap<P = Dram, O = Unobserved> {
     pub(crate) observed: ObserverSpace,
     /// The buffer that the mutator's write barrier fills.
     pub(crate) remembered: Buffer,
-    /// Whether writes are noted in headers.
+    /// Whether writes are recorded in headers.
     pub(crate) monitors: bool,
     /// Slots, in units of 4 bytes, of old objects that referred to the observer space after some collection since
     /// its objects were last sorted.

@@ -85,7 +85,7 @@ pub const TEMPERATURE_BYTE: i32 = 7;
 pub const COLOUR_MASK: u8 = 0b11;
 /// The allocation site was hinted, or profiled, as hot.
 pub const HOT: u8 = 1 << 2;
-/// Written since the collector last looked. Monitoring barriers set it, an observer space reads and clears it.
+/// Written since the collector last read it. Monitoring barriers set it, an observer space reads and clears it.
 pub const WRITTEN: u8 = 1 << 3;
 /// Lowest of two bits that count, up to 3, the collections that the object survived by copying.
 pub const AGE_SHIFT: u32 = 4;
@@ -142,7 +142,7 @@ pub const MUTATOR_HEAP_BASE: i32 = 16;
 /// is cleared with it, or a line: see [`REMEMBERED_LINE`] and the barrier in [`Mutator`](crate::Mutator).
 pub const MUTATOR_REMEMBERED: i32 = 24;
 /// Offset of the address (`u64`) of the cards: a byte for each line of the heap, by its number from the heap's base.
-/// Those of lines in [`LARGE`] objects are not 0 if the line was noted already. The address never changes.
+/// Those of lines in [`LARGE`] objects are not 0 if the line was logged already. The address never changes.
 pub const MUTATOR_CARDS: i32 = 32;
 /// The bit of an entry that stands for a line, whose number is above it: `(address - heap base) / LINE_SIZE << 1 | 1`.
 pub const REMEMBERED_LINE: u32 = 1;
@@ -157,7 +157,7 @@ pub const BLOCK_SIZE: u64 = 32 << 10;
 pub const LINE_SIZE: u64 = 256;
 /// Lines of a block.
 pub const LINES_PER_BLOCK: usize = (BLOCK_SIZE / LINE_SIZE) as usize;
-/// Bytes of a chunk, the unit in which spaces take and give back address range: a large page of the systems that we
+/// Bytes of a chunk, the unit in which spaces take and free address range: a large page of the systems that we
 /// know.
 pub const CHUNK_SIZE: u64 = 2 << 20;
 /// Blocks of a chunk.

@@ -49,7 +49,7 @@
 //! plan has one:
 //!
 //! ```text
-//!   nursery --+-- the plan: wait ------> observer space: the write barrier notes writes
+//!   nursery --+-- the plan: wait ------> observer space: the write barrier records writes
 //!             |                               |  sorted with the nursery when it is nearly full
 //!             |                               v
 //!             +-- the plan: a tier ----> mature and large spaces, one pair per tier

@@ -163,7 +163,7 @@ impl Mature {
             .sum()
     }
 
-    /// Frees all lines that are not marked `live`, and gives back chunks that became empty.
+    /// Frees all lines that are not marked `live`, and frees chunks that became empty.
     pub fn sweep(&self, tables: &Tables, live: u8, poison: bool) {
         let mut state = self.lock();
         let State {
@@ -225,12 +225,12 @@ fn blocks_of(chunk: u32) -> std::ops::Range<u32> {
 #[derive(Default)]
 pub(crate) struct Bump {
     small: Gap,
-    /// Block of the small hole, and the line from which to look for its next one.
+    /// Block of the small hole, and the line from which the search for its next one begins.
     block: Option<(u32, usize)>,
     medium: Gap,
 }
 
-/// Bytes from the heap's base: the next free one and the first one behind.
+/// Bytes from the heap's base: the next free one and the first one after the hole.
 #[derive(Clone, Copy, Default)]
 struct Gap {
     cursor: u64,

@@ -106,7 +106,7 @@ impl<A: Aligned> View<A> {
     /// The address of an offset.
     ///
     /// # Safety
-    /// The offset is inside of the extent and behind the null guard, or in the durable range.
+    /// The offset is inside of the extent and after the null guard, or in the durable range.
     #[inline(always)]
     unsafe fn at(&self, offset: u64) -> *mut u8 {
         #[cfg(debug_assertions)]
@@ -183,7 +183,7 @@ impl<A: Aligned> View<A> {
         unsafe { self.word(self.offset(r) + ARRAY_LENGTH as u64) }.load(Relaxed)
     }
 
-    /// Tells the processor that the object at `r` will be looked at soon.
+    /// Prefetches the object at `r`, which will be accessed soon.
     #[inline(always)]
     pub fn prefetch(&self, r: Ref) {
         arch::fetch(self.base.wrapping_add(self.offset(r) as usize));

@@ -28,7 +28,7 @@ use crate::remembered::{Buffer, Remembered};
 /// ```
 ///
 /// That is right for every object. The next collection scans the whole of it, though, so that elements of arrays are
-/// better noted by line if [`LARGE`] is set in the same byte, whose bits stay as they are:
+/// better logged by line if [`LARGE`] is set in the same byte, whose bits stay as they are:
 ///
 /// ```text
 /// line = (address of the element - heap base) / LINE_SIZE
@@ -38,7 +38,7 @@ use crate::remembered::{Buffer, Remembered};
 ///     remembered = remembered + 4
 /// ```
 ///
-/// After a store of several elements all of their lines are noted, or the array. [`log_slow`] and
+/// After a store of several elements all of their lines are logged, or the array. [`log_slow`] and
 /// [`log_element_slow`] do the same, for compilers that prefer a call; neither collects. A store of null or of a 31-bit
 /// integer needs no test, nor does one into an object allocated since the last call that may collect. The two steps
 /// of noting belong together: no collection may come between them, nor between the store and the test.

@@ -23,7 +23,7 @@ pub(crate) struct Nursery {
     bound: u64,
 }
 
-/// Where the first space begins: behind the null guard, on a large page of its own.
+/// Where the first space begins: after the null guard, on a large page of its own.
 pub(crate) const START: u64 = CHUNK_SIZE;
 
 impl Nursery {
@@ -58,7 +58,7 @@ impl Nursery {
         mutator.cursor - mutator.heap_base() - self.start
     }
 
-    /// The first byte and the first one behind.
+    /// The first byte and the first one after the nursery.
     pub fn bounds(&self) -> (u64, u64) {
         (self.start, self.end)
     }

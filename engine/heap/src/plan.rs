@@ -349,7 +349,7 @@ mod tests {
         }
     }
 
-    /// Moves are looked for where there can be any, and for as long as there can be.
+    /// Objects to move are searched where there can be any, and for as long as there can be.
     #[test]
     fn old_objects_are_asked_about_only_if_they_may_have_to_move() {
         /// All in one memory, which the test changes.

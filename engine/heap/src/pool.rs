@@ -10,7 +10,7 @@ pub(crate) type Entry = u64;
 pub(crate) struct Pool {
     state: Mutex<State>,
     changed: Condvar,
-    /// Threads that wait for a packet: busy ones look at this now and then.
+    /// Threads that wait for a packet: busy ones check this now and then.
     hungry: AtomicUsize,
 }
 

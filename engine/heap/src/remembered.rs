@@ -11,9 +11,9 @@
 //! whatever its alignment, its space and tier, the observer space included. Between two collections no memory
 //! outside of the nursery is used again, so that an address means one object, and:
 //!
-//! - an object is noted at most once: noting takes its [`UNLOGGED`] bit away, and only collections, which empty the
-//!   buffer, set it. A large object is noted once without the bit, at its birth, and does not have it then.
-//! - a line is noted at most once, because its card says so until the buffer is emptied. The 32 entries of a line's
+//! - an object is logged at most once: logging clears its [`UNLOGGED`] bit, and only collections, which empty the
+//!   buffer, set it. A large object is logged once without the bit, at its birth, and does not have it then.
+//! - a line is logged at most once, because its card says so until the buffer is emptied. The 32 entries of a line's
 //!   256 bytes are enough for it: of a large object's first line the object takes one more, and no other line of it
 //!   has an object.
 //!
@@ -28,7 +28,7 @@ use crate::reference::Ref;
 
 /// Bytes that stay in memory from one collection to the next.
 const KEEP: usize = 1 << 20;
-/// Bytes behind the buffer that fault.
+/// Bytes after the buffer that fault.
 const GUARD: usize = 64 << 10;
 
 /// A decoded entry.

@@ -99,7 +99,7 @@ pub struct Record {
     pub at: Duration,
     /// For how long the program stood still.
     pub pause: Duration,
-    /// Part of that in which objects were scanned and copied, from the remembered set on. The rest looked at roots, weak references and tables.
+    /// Part of that in which objects were scanned and copied, from the remembered set on. The rest scanned roots, weak references and tables.
     pub tracing: Duration,
     /// Bytes in the nursery before.
     pub nursery: u64,

@@ -166,11 +166,11 @@ pub(crate) struct Worker<'t, 'h, P, O, A, const FULL: bool, const PAR: bool> {
     mark: u8,
     live: u8,
     moves_old: bool,
-    /// The first byte behind nursery and observer space, if there is one.
+    /// The first byte after nursery and observer space, if there is one.
     old: u64,
-    /// The rest of this thread's share of the observer space: its first byte, and the first one behind it.
+    /// The rest of this thread's share of the observer space: its first byte, and the first one after it.
     share: (u64, u64),
-    /// The slots of the large array that was looked at last because of a line of it.
+    /// The slots of the large array that was scanned last because of a line of it.
     card_slots: Range<u32>,
     /// Slots of old objects that refer to the observer space now.
     pub old_to_observed: Vec<u32>,
@@ -294,7 +294,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         let array = self.trace.large[tier].around(offset);
         let array = array.expect("lines are noted of large arrays alone");
         let first = slot_at(array + u64::from(ARRAY_NARROW_BASE));
-        // SAFETY: the space has an object there, and lines are noted of arrays alone.
+        // SAFETY: the space has an object there, and only lines of arrays are logged.
         let length = unsafe { self.memory.array_length(self.memory.reference(array)) };
         first..first + length
     }
@@ -422,7 +422,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
     #[inline(always)]
     fn slot(&mut self, slot: u32) {
         let memory = self.memory;
-        // SAFETY: slots are of objects, by their shapes or as they were noted.
+        // SAFETY: slots are of objects, by their shapes or as they were logged.
         let child = Ref(unsafe { memory.word(place(slot)) }.load(Ordering::Relaxed));
         if self.is_interesting(child) {
             memory.prefetch(child);

@@ -18,7 +18,7 @@ enum Step {
     Pair,
     /// An array of this number of references, as a new root.
     Array(u32),
-    /// Stores root `value` in a slot of root `object`; `whole`: notes all of an array.
+    /// Stores root `value` in a slot of root `object`; `whole`: logs all of an array.
     Store {
         object: usize,
         slot: u32,
@@ -235,7 +235,7 @@ proptest! {
 }
 
 /// A store into each object of a heap that is full of the smallest ones, and into each line of a large array: the
-/// most that can be noted, twice.
+/// most that can be logged, twice.
 #[test]
 fn everything_there_is_can_be_remembered() {
     for align in [ObjectAlign::LEAST, ObjectAlign::MOST] {

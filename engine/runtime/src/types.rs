@@ -313,7 +313,7 @@ pub(crate) struct Canonical {
     pub layout: Layout,
     /// The chain of supertypes from the root to this type itself.
     pub display: Vec<TypeIndex>,
-    /// Modules cannot look into its objects: the host's, and exceptions.
+    /// Modules cannot access the contents of its objects: the host's, and exceptions.
     pub opaque: bool,
     /// Another type extends it.
     pub extended: bool,
@@ -322,7 +322,8 @@ pub(crate) struct Canonical {
 /// The type of objects that stand for values of the host; the first of every engine.
 pub(crate) const HOST_TYPE: TypeIndex = 0;
 
-/// The type of JavaScript's strings: arrays of 16-bit units that no module can look into. The second of every engine.
+/// The type of JavaScript's strings: arrays of 16-bit units whose contents no module can access. The second of every
+/// engine.
 pub(crate) const STRING_TYPE: TypeIndex = 1;
 
 /// In a recursion group that is looked up, references to members of the group itself carry this bit and the member's

@@ -7,7 +7,7 @@ use program::Program;
 use proptest::prelude::*;
 use varve_runtime::*;
 
-/// `f(which, x)` looks into objects, deep down in calls, and says what it found or caught: with an exception, 1000 times its number, and how
+/// `f(which, x)` reads objects, deep down in calls, and says what it found or caught: with an exception, 1000 times its number, and how
 /// often one was made so far.
 const CHECKS: &str = r#"(module
     (type $box (struct (field $v (mut i32))))

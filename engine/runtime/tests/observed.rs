@@ -109,7 +109,7 @@ fn each_access_is_told_once_in_order_with_its_instructions() {
             (Kind::Write, 4, 1, 0),
             (Kind::Read, 1, 1, 0),
             (Kind::Write, 8, 1, 0),
-            // The addition and the branch come with the load behind them; the last address was just loaded.
+            // The addition and the branch come with the load after them; the last address was just loaded.
             (Kind::Read, 4, 3, 0),
             (Kind::Write, 4, 1, 1),
         ]

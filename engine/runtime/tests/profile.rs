@@ -78,7 +78,7 @@ fn key(function: &str, ty: &str, nth: u32) -> Key {
     }
 }
 
-/// Makes cells; every 16th is kept in a list, and looked at by `walk` and changed by `touch`.
+/// Makes cells; every 16th is kept in a list, and read by `walk` and changed by `touch`.
 const LIST: &str = r#"(module
     (rec (type $cell (struct (field (mut (ref null $cell))) (field (mut i32)))))
     (type $note (struct (field i64)))

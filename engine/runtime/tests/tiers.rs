@@ -334,7 +334,7 @@ fn perf_is_told_the_names_of_compiled_functions() {
     }
 }
 
-/// The code of Java compilers for `a[i]`, where `a` has four elements: the element, -1 below the first, and -2 behind the last. The code after it
+/// The code of Java compilers for `a[i]`, where `a` has four elements: the element, -1 below the first, and -2 after the last. The code after it
 /// reads and writes it again, where the checks are known to pass.
 const RANGE: &str = r#"(module
     (type $a (array (mut i32)))

@@ -155,7 +155,7 @@ fn a_program_that_must_do_the_same_every_time_sees_the_same() {
             .unwrap()
             .swap_bytes()
     };
-    // A look is a microsecond; the sleep took none of ours.
+    // A read is a microsecond; the sleep took none of ours.
     assert_eq!((time(0), time(1)), (0, 1000));
     let hour = 3_600_000_000_000;
     assert!((hour..hour + 10_000).contains(&time(2)), "{}", time(2));

@@ -8,7 +8,7 @@ use crate::request::{Mode, Request, Retrieve, Unread};
 use crate::store::{Meta, Result, Store, StoreError};
 use crate::words::put_number;
 
-/// The level of the protocol that is spoken, as clients look for it, and whose server this is.
+/// The level of the protocol that is spoken, as clients query it, and whose server this is.
 pub const VERSION: &str = concat!("1.6.18-varve-", env!("CARGO_PKG_VERSION"));
 
 /// The next step after an answer.

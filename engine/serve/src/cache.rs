@@ -11,9 +11,9 @@ const RELATIVE: i64 = 60 * 60 * 24 * 30;
 pub const OVERHEAD: u64 = 160;
 /// A time that is over, for values that are gone as they come.
 const GONE: i64 = 1;
-/// Values looked at for room, when there is none.
+/// Values that are scanned for expired ones, when there is no room.
 const SWEEP_FOR_ROOM: usize = 4096;
-/// Most values that are looked at for one that is to be evicted.
+/// Most values that are scanned for one that is to be evicted.
 const LOOK: usize = 64;
 /// Room in the store's own memory that is made when it has none left, besides that for a value, and how often at most.
 const STORE_ROOM: (u64, u32) = (4 << 20, 4);
@@ -475,7 +475,7 @@ impl<S: Store> Cache<S> {
     }
 
     /// Adds to a value that is a number, or takes from it: beyond the greatest number it begins again at 0, and below 0 it stays there. A number
-    /// with fewer digits than before has blanks behind it, as memcached has it. `change` may change the value's metadata.
+    /// with fewer digits than before has blanks after it, as memcached has it. `change` may change the value's metadata.
     ///
     /// # Errors
     /// The store's error.

@@ -223,7 +223,7 @@ fn meta<'a>(line: &'a [u8], name: &[u8], most_value: usize) -> Command<'a> {
 fn short<'a>(name: &'a [u8], rest: impl Iterator<Item = &'a [u8]>) -> Command<'a> {
     let mut all: Vec<&[u8]> = rest.take(8).collect();
     let is_http = all.last().is_some_and(|word| word.starts_with(b"HTTP/"));
-    // Alone behind `delete` it is a key.
+    // Alone after `delete` it is a key.
     let quiet = all.last() == Some(&&b"noreply"[..]) && (name != b"delete" || all.len() > 1);
     if quiet {
         all.pop();

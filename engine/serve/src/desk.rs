@@ -46,7 +46,7 @@ impl<'a, H: Host> Desk<'a, H> {
         }
     }
 
-    /// Answers a client's request, or notes in `waits` that the answer comes from elsewhere.
+    /// Answers a client's request, or records in `waits` that the answer comes from elsewhere.
     ///
     /// # Errors
     /// A store that cannot go on.

@@ -15,7 +15,7 @@ pub(crate) struct Place {
     pub answer: usize,
 }
 
-/// Requests, with their bytes one behind the other.
+/// Requests, with their bytes one after the other.
 #[derive(Default)]
 pub(crate) struct Asks {
     bytes: Vec<u8>,
@@ -58,7 +58,7 @@ pub(crate) enum Extra {
     TooMuch,
 }
 
-/// Answers, with their bytes one behind the other.
+/// Answers, with their bytes one after the other.
 #[derive(Default)]
 pub(crate) struct Answers {
     pub bytes: Vec<u8>,
@@ -149,9 +149,9 @@ impl Mailbox {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Has the shard look around.
+    /// Wakes the shard.
     pub fn wake(&self) {
-        // It fails if the kernel has no memory: the shard looks for letters at its next turn then.
+        // It fails if the kernel has no memory: the shard checks for messages at its next turn then.
         let _ = self.waker.wake();
     }
 

@@ -115,7 +115,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The letters that every answer gives back.
+    /// The letters that every answer echoes.
     pub fn echo(&self, letter: u8, token: &[u8], out: &mut Vec<u8>) {
         match letter {
             b'O' => {

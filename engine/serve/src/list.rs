@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 /// Bytes of answers after which no further request is answered until some are sent.
 pub const ENOUGH: usize = 64 << 10;
 
-/// Most values that are looked at before others have their turn.
+/// Most values that are scanned before other connections have their turn.
 const PART: usize = 1000;
 
 /// A list that is under way, of all shards in turn. The server makes one at a time; it is over when this is dropped.

@@ -271,7 +271,7 @@ impl Parser {
         }
     }
 
-    /// Whether a retrieval's words have a key that is too long. The expiry before the keys is looked at later.
+    /// Whether a retrieval's words have a key that is too long. The expiry before the keys is parsed later.
     fn has_long_key(&self, all: &[u8]) -> bool {
         if all.len() <= MOST_KEY {
             return false;

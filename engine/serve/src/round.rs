@@ -48,7 +48,7 @@ pub(crate) struct Round {
     /// This shard's own answers.
     text: Vec<u8>,
     waits: Vec<Wait>,
-    /// The ranges of retrievals' end marks in the text; empty if a key is refused.
+    /// The ranges of retrievals' end marks in the text; one is empty if a key is refused.
     ends: Vec<Range<usize>>,
     missing: usize,
     /// The turn of the event loop that it began in: until that is over, the own answers are not committed.

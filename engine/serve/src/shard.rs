@@ -34,9 +34,9 @@ const READ: usize = 64 << 10;
 const SMALL: usize = 4 << 10;
 /// Times that a connection is read before others have their turn.
 const TURNS: usize = 4;
-/// Time between looks for expired values, and how many are looked at.
+/// Time between scans for expired values, and the number of values of a scan.
 const SWEEP: (Duration, usize) = (Duration::from_millis(100), 1000);
-/// Longest wait: after it the clock and the flag are looked at.
+/// Longest wait: after it the clock and the flag are checked.
 const TICK: Duration = Duration::from_millis(500);
 /// Longest time that answers are sent for after the server was asked to stop, and that input is read after a client was refused with an error.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -65,7 +65,7 @@ pub(crate) struct Shard<'a, H: Host> {
     losses: u64,
     turn: u64,
     now: Instant,
-    /// When connections were last looked at for being idle.
+    /// When connections were last checked for being idle.
     looked: Instant,
     /// Buffers for current input and answers.
     read: Vec<u8>,
@@ -143,7 +143,7 @@ impl<'a, H: Host> Shard<'a, H> {
                     self.accepting |= event.token() != LETTERS;
                     continue;
                 }
-                // Closed since the event was noted.
+                // Closed since the event was recorded.
                 let Some(connection) = self.connections.get_mut(token).and_then(Option::as_mut)
                 else {
                     continue;
@@ -216,7 +216,7 @@ impl<'a, H: Host> Shard<'a, H> {
         }
     }
 
-    /// Notes whether the system lets connections be accepted.
+    /// Records whether the system lets connections be accepted.
     fn accepts(&mut self, yes: bool) {
         match (yes, self.stopped_accepting) {
             (true, Some(since)) => {

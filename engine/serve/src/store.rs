@@ -82,7 +82,7 @@ pub struct Totals {
 /// The purpose of a scan over all values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cursor {
-    /// The server, which looks for values that are to go.
+    /// The server, which scans for values to remove.
     Sweep,
     /// A client that lists keys.
     List,

@@ -236,7 +236,7 @@ fn a_line_without_end_and_the_binary_protocol_end_the_conversation() {
         // As in memcached: an endless line gets no answer.
         (&b""[..], true)
     );
-    // In pieces, and with a key behind the header.
+    // In pieces, and with a key after the header.
     let get =
         b"\x80\x0c\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01abcd\x00\x00\x00\x00\x00\x00\x00\x00k";
     let (answer, ended) = converse(&mut reference(), &[&get[..7], &get[7..]]);

@@ -157,7 +157,7 @@ fn commands_at_random_are_answered_as_memcached_does() {
         ..ProptestConfig::default()
     });
     let inputs = proptest::collection::vec(
-        // With `mn` the end of answers is determined. Whether a number that becomes shorter has blanks behind it depends in memcached on who else
+        // With `mn` the end of answers is determined. Whether a number that becomes shorter has blanks after it depends in memcached on who else
         // refers to it.
         command().prop_filter("mn, or down", |c| {
             let down = c.starts_with(b"decr") || c.starts_with(b"ma") && c.ends_with(b" MD\r\n");

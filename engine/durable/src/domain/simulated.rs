@@ -1,4 +1,4 @@
-//! A medium whose every possible content after a crash can be looked at.
+//! A medium whose every possible content after a crash can be inspected.
 
 use super::{Domain, Fence};
 use crate::layout::CACHE_LINE;

@@ -1,6 +1,6 @@
 //! Which field of one class is which of another version of it.
 //!
-//! A struct has the fields of its superclasses first, each class's behind those of the class that it extends. A field is known by the class
+//! A struct has the fields of its superclasses first, each class's after those of the class that it extends. A field is known by the class
 //! that declares it and by its name there: classes may declare fields that their superclasses have too.
 
 use super::names::{Names, without_number};
@@ -57,7 +57,7 @@ fn declared(tables: &Tables, ty: u32) -> Vec<Declared<'_>> {
     all
 }
 
-/// Which old field is which new one: pairs are noted in both.
+/// Which old field is which new one: pairs are recorded in both.
 fn pair(old: &mut [Declared<'_>], new: &mut [Declared<'_>], names: &Names) {
     let class = |o: &Declared<'_>| names.new_name(&o.class);
     type Same<'s> = &'s dyn Fn(&Declared<'_>, &Declared<'_>) -> bool;

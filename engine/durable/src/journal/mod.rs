@@ -15,8 +15,8 @@
 //! medium once. When the journal is full, the contents of its transactions are written to their places, from the journal and not from memory; then
 //! they are forgotten. A crash at any point is recovered by doing the same again.
 //!
-//! The journal is behind the region's bytes, in the same file, while the region is in use: closing takes it off. It is made with the first
-//! commit, so that a file that is only looked at, or refused, is not written to.
+//! The journal is after the region's bytes, in the same file, while the region is in use: closing takes it off. It is made with the first
+//! commit, so that a file that is only inspected, or refused, is not written to.
 //!
 //! # What it relies on
 //!
@@ -54,7 +54,7 @@ pub const SECTOR: u64 = 512;
 pub struct Limits {
     /// Bytes of the journal. One transaction may be longer: then so is the journal until it is emptied.
     pub journal: u64,
-    /// Pages that differ from the file in memory: they cannot be given back before a checkpoint.
+    /// Pages that differ from the file in memory: they cannot be released before a checkpoint.
     pub pages: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct Journal<D: Disk> {
     disk: D,
     /// The region's first byte in memory.
     base: *const u8,
-    /// Whether memory is a private mapping of the file, so that its pages can be given back.
+    /// Whether memory is a private mapping of the file, so that its pages can be released.
     mapped: bool,
     limits: Limits,
     /// Bytes of the region.

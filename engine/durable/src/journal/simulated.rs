@@ -1,4 +1,4 @@
-//! A disk whose every possible content after a crash can be looked at.
+//! A disk whose every possible content after a crash can be inspected.
 
 use super::{Disk, SECTOR, Sync};
 use std::io;

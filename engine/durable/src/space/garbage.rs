@@ -1,7 +1,7 @@
 //! Durable garbage: found a little at a time while the program goes on.
 //!
 //! ```text
-//! used     threshold                      nothing is looked for below
+//! used     threshold                      no collection below
 //!    begin: what roots and the program refer to; no line that was taken before gets new objects
 //!    some:  in step with allocation, so that marking is done before as much again is in use
 //!    end:   lines are free that nothing was found in and that were not taken since
@@ -22,7 +22,7 @@ const LEAST_STEP: u64 = 32 << 10;
 /// Most references that are followed at a time: some tenths of a millisecond.
 const MOST_REFERENCES: u64 = 2048;
 
-/// Garbage that is being looked for.
+/// A durable collection in progress.
 pub(crate) struct Cycle {
     marker: Marker,
     /// Bytes that had become durable when it began.
@@ -37,7 +37,7 @@ impl Space {
         self.depth == 0 && self.cycle.is_none() && self.alloc.used() > self.threshold
     }
 
-    /// Whether garbage is being looked for.
+    /// Whether a durable collection is in progress.
     pub fn is_collecting(&self) -> bool {
         self.cycle.is_some()
     }
@@ -107,7 +107,7 @@ impl Space {
         }
     }
 
-    /// Looks for the rest of the garbage now; whether there was something to do.
+    /// Completes the durable collection now; returns whether there was one.
     pub fn finish_collection(&mut self) -> bool {
         let begun = self.cycle.is_some();
         self.step(u64::MAX, u64::MAX);

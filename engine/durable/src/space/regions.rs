@@ -1,6 +1,6 @@
 //! Failure-atomic regions: where they begin, and how they end.
 //!
-//! A region within a region is a savepoint. While it is open it logs anew what it stores to, behind what the regions around it logged. Rolled
+//! A region within a region is a savepoint. While it is open it logs anew what it stores to, after the entries of the outer regions. Rolled
 //! back, it restores these lines, and its entries are the first to be overwritten. One that is still valid by then does no harm after a crash: it
 //! holds what its line held at the savepoint, and the entries before it, which are restored later, hold what it held when the outermost region
 //! began.

@@ -12,7 +12,7 @@
 //! Section 5.3 of the paper stops at the observer space. That old objects are watched as well is how Kingsguard's
 //! own authors describe it; `old=kept` leaves them where they were sorted to.
 //!
-//! The price is real: compiled code notes every write to every object in its header, and an object is copied twice.
+//! The price is real: compiled code records every write to every object in its header, and an object is copied twice.
 
 use super::Entry;
 use crate::plan::{Object, Origin, Plan, Space};

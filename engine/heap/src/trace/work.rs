@@ -13,5 +13,5 @@ pub(super) const MARK: u64 = 50;
 pub(super) const SCAN: u64 = 70;
 /// A reference is loaded, and compared with the collected range.
 pub(super) const SLOT: u64 = 10;
-/// A reference waits in the ring, its target's header is looked at, and the reference is written.
+/// A reference waits in the ring, its target's header is read, and the reference is written.
 pub(super) const FOLLOW: u64 = 60;

@@ -30,7 +30,7 @@ mod kind {
     pub const CLOSE: u32 = 3;
 }
 
-/// The file in which `perf inject --jit` looks for code that this process compiles: `jit-PID.dump`. It stays when the process ends.
+/// The file in which `perf inject --jit` finds code that this process compiles: `jit-PID.dump`. It stays when the process ends.
 #[derive(Debug)]
 pub struct JitDump {
     path: PathBuf,
@@ -101,7 +101,7 @@ impl Bytes {
         self
     }
 
-    /// A text and the zero behind it.
+    /// A text and the zero after it.
     fn text(&mut self, text: &str) -> &mut Bytes {
         self.0.extend(text.bytes().filter(|&b| b != 0));
         self.0.push(0);

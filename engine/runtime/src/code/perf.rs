@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// The file in which `perf` looks for names of code that this process compiles: `/tmp/perf-PID.map`. It stays when the process
+/// The file in which `perf` finds names of code that this process compiles: `/tmp/perf-PID.map`. It stays when the process
 /// ends, since `perf report` reads it afterwards.
 #[derive(Debug)]
 pub struct PerfMap {

@@ -62,7 +62,7 @@ fn users(func: &Function) -> Vec<Option<Inst>> {
     users
 }
 
-/// A place in a block: behind an instruction, or where the block begins.
+/// A place in a block: after an instruction, or where the block begins.
 #[derive(Clone, Copy)]
 struct Place {
     block: Block,
@@ -182,7 +182,7 @@ impl Early<'_> {
         last
     }
 
-    /// Whether a place is behind another. One of them dominates the other.
+    /// Whether a place is after another. One of them dominates the other.
     fn is_behind(&self, place: Place, other: Place) -> bool {
         if place.block != other.block {
             return self.domtree.block_dominates(other.block, place.block);

@@ -12,7 +12,7 @@ use crate::types::{RefType, ValType};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{InstructionData, Opcode, Value};
 
-/// Most facts that are looked through, from the latest on.
+/// Most facts that are searched, from the latest on.
 const LOOK_BACK: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,7 +88,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Notes the type that a value had where it came from.
+    /// Records the type that a value had at its source.
     pub(super) fn learn_type(&mut self, value: Value, ty: ValType) {
         if let ValType::Ref(r) = ty {
             self.learn(Fact::Is(value, r));
@@ -154,7 +154,7 @@ impl Translator<'_, '_> {
         self.facts.first() == Some(&Fact::NothingDurable)
     }
 
-    /// Notes that nothing is.
+    /// Records that nothing is durable.
     pub(super) fn learn_nothing_durable(&mut self) {
         if !self.nothing_durable() {
             self.facts.insert(0, Fact::NothingDurable);
@@ -233,7 +233,7 @@ impl Translator<'_, '_> {
         self.facts.iter().rev().take(LOOK_BACK)
     }
 
-    /// Notes that an array has an element. Baseline code knows it until control comes from elsewhere.
+    /// Records that an array has an element. Baseline code knows it until control comes from elsewhere.
     pub(super) fn learn_in_bounds(&mut self, array: Value, index: Value) {
         self.learn(Fact::InBounds(array, index));
         if let (false, Some(block)) = (self.observes(), self.b.current_block()) {

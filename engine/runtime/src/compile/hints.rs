@@ -44,7 +44,7 @@ pub(crate) fn holds_part(field: &FieldType) -> bool {
 }
 
 impl Translator<'_, '_> {
-    /// Notes an allocation, `site` being the constant in the call of the runtime.
+    /// Records an allocation, `site` being the constant in the call of the runtime.
     pub(super) fn born(&mut self, object: Value, header: Option<Value>, site: Value) {
         if self.env.heap.plan().takes_hints() {
             self.births.push(Birth {

@@ -242,7 +242,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// A branch that is taken if all is well, where the block around it ends with a throw behind its end.
+    /// A branch that is taken if all is well, where the block around it ends with a throw after its end.
     fn branch_or_throw(&mut self, depth: u32, code: &mut BinaryReader<'_>) -> Result<bool> {
         if is(code, opcode::END).is_none() {
             return Ok(false);
@@ -271,7 +271,7 @@ impl Translator<'_, '_> {
         left_out_code(self.left_out.len() - 1).expect("there was room")
     }
 
-    /// Whether a branch leads behind the end of a block, and not to a loop's beginning.
+    /// Whether a branch leads to the end of a block, and not to a loop's beginning.
     fn leads_on(&self, depth: u32) -> bool {
         let frame = &self.control[self.control.len() - 1 - depth as usize];
         matches!(frame.kind, FrameKind::Block)

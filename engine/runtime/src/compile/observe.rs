@@ -132,7 +132,7 @@ fn cost(op: &Operator<'_>) -> u32 {
     }
 }
 
-/// Whether code goes on elsewhere than behind the operator, or comes from elsewhere.
+/// Whether code goes on elsewhere than after the operator, or comes from elsewhere.
 fn joins(op: &Operator<'_>) -> bool {
     use Operator::*;
     let calls_or_tests = matches!(

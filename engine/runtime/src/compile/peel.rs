@@ -208,7 +208,7 @@ impl Translator<'_, '_> {
         Ok(true)
     }
 
-    /// Notes how far a loop's counter is from its limit if the condition, which has been decided by constants, says whether the loop goes on.
+    /// Records how far a loop's counter is from its limit if the condition, which has been decided by constants, says whether the loop goes on.
     pub(super) fn note_distance(&mut self, condition: Value, depth: u32) {
         let Some((_, distance)) = self.distance.filter(|&(decided, _)| decided == condition) else {
             return;

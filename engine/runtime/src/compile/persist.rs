@@ -10,7 +10,7 @@
 //! activation goes on in baseline code.
 //!
 //! As long as nothing of a program is durable, optimized code has no checks at all. A program runs on one thread, and the operation that makes the
-//! first object durable is a call of the runtime: so code looks after each call whether that has happened, and then goes on in baseline code. The
+//! first object durable is a call of the runtime: so code checks after each call whether that has happened, and then goes on in baseline code. The
 //! optimized code of all functions is given up at that moment. A pass that loses its facts where a loop begins again, as after an exception that
 //! was caught, is done anew with checks.
 //!

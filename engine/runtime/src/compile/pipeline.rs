@@ -88,7 +88,7 @@ impl Translator<'_, '_> {
 
     // ---- null, bounds, address --------------------------------------------------------------------------------------------------
 
-    /// Of an element: traps where its array is null or has no such element. Optimized code looks once.
+    /// Of an element: traps where its array is null or has no such element. Optimized code checks once.
     fn check_bounds(&mut self, slot: &Slot) {
         let (Kind::Element { index, .. }, Some(array)) = (slot.kind, slot.reference) else {
             return;

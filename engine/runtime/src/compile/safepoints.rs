@@ -64,7 +64,7 @@ struct Reference {
 #[derive(Default)]
 pub(super) struct Safepoints {
     dfs: Dfs,
-    /// Blocks, each behind those that it leads to, but for loops.
+    /// Blocks, each after those that it leads to, but for loops.
     order: Vec<Block>,
     index: SecondaryMap<Block, u32>,
     /// One more than the numbers of references.

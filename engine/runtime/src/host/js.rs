@@ -15,7 +15,7 @@ pub(crate) enum Js {
     /// Strings only: the arguments of a program.
     Strings(Vec<Vec<u16>>),
     Function(Func),
-    /// The function that gives back its argument.
+    /// The function that returns its argument.
     Identity,
     /// A class without instances.
     Class,

@@ -319,7 +319,7 @@ fn functions(linker: &mut Linker<State>) {
     ] {
         linker.func_any(m, name, (0, 0), |_: C<'_>, _, _| Ok(()));
     }
-    // Functions of JavaScript from their text. The library itself has the one that gives back its argument, and the one that makes a date.
+    // Functions of JavaScript from their text. The library itself has the one that returns its argument, and the one that makes a date.
     linker.func_any(m, "createFunction1", (2, 1), |mut c: C<'_>, a, r| {
         let (name, body) = (Js::str(&mut c, &a[0])?, Js::str(&mut c, &a[1])?);
         let function = match body.trim() {

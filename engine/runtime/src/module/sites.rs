@@ -26,7 +26,7 @@ const BEGINNING: &str = "(globals)";
 
 /// An allocation site of a function.
 pub(crate) struct Site {
-    /// Offset of the operator in the module, behind those of the calls that led to it.
+    /// Offset of the operator in the module, after those of the calls that led to it.
     pub at: Vec<u32>,
     pub key: Key,
 }

@@ -49,7 +49,7 @@ pub(crate) struct Durable {
     name: Vec<u16>,
     /// Stores, objects and logged lines whose instructions were reported.
     told: [u64; 3],
-    /// The longest time that the program waited while durable garbage was looked for.
+    /// The longest pause of the program for a durable collection.
     pub longest_pause: Duration,
     /// Whether operations are committed together: see [`Space::set_grouped`].
     grouped: bool,
@@ -126,7 +126,7 @@ impl Durable {
         })
     }
 
-    /// Whether beginning to look for durable garbage is worth it; under stress, whether it can be done.
+    /// Whether a durable collection is worth beginning; under stress, whether it is possible.
     pub fn wants_collection(&self, stress: bool) -> bool {
         let can = |s: &Space| !s.in_region() && !s.is_collecting();
         let wants = |s: &Space| s.wants_collection() || (stress && can(s));
@@ -141,7 +141,7 @@ impl Durable {
         }
     }
 
-    /// Has the program wait while garbage is looked for.
+    /// Has the program wait during a step of a durable collection.
     fn pause(&mut self, work: impl FnOnce(&mut Space)) {
         let begun = Instant::now();
         if let Some(space) = &mut self.space {

@@ -53,7 +53,7 @@ impl World {
         self.store.vm().instances[0].module.types[at]
     }
 
-    /// A zeroed object at an offset from the heap's base that is behind the heap: its reference, and its words.
+    /// A zeroed object at an offset from the heap's base that is after the heap: its reference, and its words.
     fn object(&mut self, ty: usize, offset: u64) -> (u32, *mut u64) {
         let header = layout::new_header(self.type_index(ty), 0, 0);
         let address = self.store.vm().heap_base as u64 + offset;

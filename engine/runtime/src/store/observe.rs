@@ -53,7 +53,7 @@ const PAGE: u64 = 4096;
 
 /// Accesses after which the buffer counts as full.
 const ACCESSES: usize = 4096;
-/// Accesses for which there is room beyond: straight code looks only now and then whether the buffer is full.
+/// Accesses for which there is room beyond: straight code checks only now and then whether the buffer is full.
 pub(crate) const SLACK: usize = 128;
 /// Bytes that an instruction of a loop reads or writes which copies or fills memory: AVX's.
 const VECTOR_BYTES: u32 = 32;
@@ -531,7 +531,7 @@ impl Clock {
         Clock(Source::Processor)
     }
 
-    /// A microsecond passes with each look at a clock, sleep takes none of the host's time, and 1970 has just begun: a program that does the
+    /// A microsecond passes with each read of a clock, sleep takes none of the host's time, and 1970 has just begun: a program that does the
     /// same sees the same.
     pub fn counted() -> Clock {
         Clock(Source::Counted(Arc::default()))

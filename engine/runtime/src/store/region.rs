@@ -45,7 +45,7 @@ pub(crate) mod row_kind {
     pub const FUNC: u32 = 0;
     pub const STRUCT: u32 = 1;
     pub const ARRAY: u32 = 2;
-    /// Objects that modules cannot look into: the host's and exceptions.
+    /// Objects whose contents modules cannot access: the host's and exceptions.
     pub const OPAQUE: u32 = 3;
 }
 

@@ -14,7 +14,7 @@ use varve_sites::{Key, Profile, SiteProfile, SitesFile};
 /// Where objects are made.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum Origin {
-    /// At an operator of a function, by its number in the store: the operator's offset in the module, behind those of calls of
+    /// At an operator of a function, by its number in the store: the operator's offset in the module, after those of calls of
     /// [makers](crate::module::ModuleInner::is_made_by).
     Code { func: u32, at: Box<[u32]> },
     /// In an instance, when it begins: objects of a type, by its index in the module.

@@ -1,5 +1,5 @@
-//! Strings as JavaScript has them: immutable arrays of 16-bit units, objects of the heap like others but that no module can look into. Modules
-//! have them as external references.
+//! Strings as JavaScript has them: immutable arrays of 16-bit units, objects of the heap like others but with contents that no module can access.
+//! Modules have them as external references.
 
 use super::Vm;
 use crate::error::{Error, Result, TrapKind};

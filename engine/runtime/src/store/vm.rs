@@ -65,7 +65,7 @@ pub struct Vm {
     pub(crate) sampling: Option<Sampling>,
     /// The durable region; before the heap, in whose reservation it is mapped.
     pub(crate) durable: Option<Box<Durable>>,
-    /// The end of the nursery, while allocation is stopped so that durable garbage is looked for.
+    /// The end of the nursery, while allocation is stopped for a step of a durable collection.
     pub(crate) stopped: Option<u64>,
     /// Counts of persistence checks in optimized code, if they are counted.
     pub(crate) check_counters: Option<Place>,

@@ -1,4 +1,4 @@
-//! Runs a workload against whatever keeps values.
+//! Runs a workload against any store of values.
 
 use super::report::Report;
 use super::workload::{Operation, Operations, Workload, key, value};
@@ -24,7 +24,7 @@ pub struct Spec {
 
 /// A store of values.
 pub trait Target {
-    /// Whether a key has a value; the value is looked at.
+    /// Whether a key has a value; the value is read.
     ///
     /// # Errors
     /// If the target does not answer as it should.

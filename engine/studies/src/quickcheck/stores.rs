@@ -237,8 +237,8 @@ pub fn fill(
     Ok((spec, target))
 }
 
-/// A store with all kinds of checks, and the one outside, are made and filled. Then they do the same operations, a round each in turns; notes ns for
-/// an operation of each round that is timed.
+/// A store with all kinds of checks, and the one outside, are made and filled. Then they do the same operations, a round each in turns; records ns
+/// for an operation of each round that is timed.
 fn side_by_side(
     study: &mut Study,
     store: Kind,

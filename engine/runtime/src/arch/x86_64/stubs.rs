@@ -9,7 +9,7 @@ fn field(offset: usize) -> [u8; 4] {
     (displacement(CONTEXT) + offset as i32).to_le_bytes()
 }
 
-/// A way out to a host function: notes where compiled code left, then jumps to `target`.
+/// A way out to a host function: records where compiled code left, then jumps to `target`.
 pub(crate) fn exit(memory: &mut CodeMemory, target: *const u8) -> Result<*const u8> {
     let mut code = Vec::with_capacity(32);
     code.extend([0x49, 0x89, 0xAF]); // mov [r15 + exit_fp], rbp

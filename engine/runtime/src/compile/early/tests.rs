@@ -170,7 +170,7 @@ fn what_is_computed_behind_a_loop_is_not_computed_in_it() {
             b.switch_to_block(body);
             let one = load(b, x, 0);
             let two = load(b, y, 0);
-            // The loop ends in two places, so that both ways meet behind it.
+            // The loop ends in two places, so that both ways meet after it.
             b.ins().brif(x, more, &[], next, &[]);
             b.switch_to_block(more);
             b.ins().brif(y, body, &[], next, &[]);
@@ -230,7 +230,7 @@ fn build(blocks: &Random) -> Function {
                     check(b, on);
                     b.ins().jump(next, &[]);
                 }
-                // Back only, so that what is behind is dominated still.
+                // Back only, so that later instructions are dominated still.
                 _ => {
                     b.ins().brif(on, all[*to % (at + 1)], &[], next, &[]);
                 }

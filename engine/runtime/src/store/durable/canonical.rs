@@ -4,7 +4,7 @@
 //! the durable one: its original forwards to it, as that of any object that became durable.
 //!
 //! All of them are known by globals of the module: `Class#field` holds a static field, `teavm@string<N>...` a literal. Each
-//! assignment of such a global is looked at, and before the program has its first root all that is there, since caches are filled and literals
+//! assignment of such a global is examined, and before the program has its first root all existing ones, since caches are filled and literals
 //! get their texts after they are assigned.
 
 use super::classes::Classes;
@@ -26,7 +26,7 @@ const LIBRARY: &str = "java.";
 /// The prefix of names that belong to the runtime.
 const OTHERS: [&str; 3] = ["org.teavm.", "varve.host.", "varve.teavm."];
 
-/// Most elements of an array that are looked at: caches are short.
+/// Most elements of an array that are examined: caches are short.
 const MOST_ELEMENTS: u32 = 1024;
 
 /// Where the program has a canonical object.

@@ -71,7 +71,7 @@ impl Constants {
         }
     }
 
-    /// A zeroed object at an offset, or behind the last one.
+    /// A zeroed object at an offset, or after the last one.
     fn add(&mut self, ty: TypeIndex, at: Option<u32>, types: &Registry) -> Result<u32> {
         let size = types.get(ty).layout.size;
         let size = self.align.object_size(size.into()) as u32;

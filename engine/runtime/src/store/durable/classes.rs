@@ -172,7 +172,7 @@ impl Classes {
     /// Names of the fields that a class declares itself, and whether they are characters; `made` are those that the compiler gave them.
     pub fn fields(&self, class: &str, made: &[String]) -> Vec<(String, bool)> {
         let said = self.fields.get(class).map_or(&[][..], Vec::as_slice);
-        // A runtime may have fields of its own, behind the class's.
+        // A runtime may have fields of its own, after the class's.
         let agrees = said.len() <= made.len()
             && said.iter().zip(made).all(|((name, _), made)| {
                 !name.is_ascii() || made == name || without_number(made) == name

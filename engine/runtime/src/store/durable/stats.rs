@@ -123,7 +123,7 @@ impl<T> Store<T> {
         durable.and_then(|d| d.space()).map_or(0, |s| s.used())
     }
 
-    /// The longest time that the program waited while durable garbage was looked for.
+    /// The longest pause of the program for a durable collection.
     pub fn longest_durable_pause(&self) -> std::time::Duration {
         let durable = self.vm().durable.as_ref();
         durable.map_or(Default::default(), |d| d.longest_pause)

@@ -3,7 +3,7 @@
 //! All results of compilation are kept: the code in use, and the numbers and places that are in it, which are those of the run that made it. A later
 //! run begins with the same numbers and places, goes on with them, and keeps both runs' code. So it has to be a run of the same modules, whose
 //! functions, globals, tables and memories have the same places: the file's name is a digest of [all that code depends on](super::depends). Its code
-//! is used without another look.
+//! is used without further checks.
 
 use super::super::Vm;
 use super::super::sites::Origin;
@@ -32,7 +32,7 @@ struct Body<B, I> {
 struct Piece<B> {
     what: What,
     level: Level,
-    /// A [`Body`], which is looked at when it is needed.
+    /// A [`Body`], which is decoded when it is needed.
     body: B,
 }
 

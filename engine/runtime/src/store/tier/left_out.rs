@@ -1,7 +1,7 @@
 //! Throws that code leaves out, and that are executed after all.
 //!
 //! Code has a trap in their place (`compile/left_out.rs`). Nothing of the activation is needed any more there. So its frame is dropped, and
-//! code runs in its place that has the throw alone, which looks from outside as if the function had thrown. From then on the function's own
+//! code runs in its place that has the throw alone, which appears from outside as if the function had thrown. From then on the function's own
 //! code has its throws.
 
 use super::super::Vm;

@@ -393,7 +393,7 @@ impl Generator<'_> {
         Some(())
     }
 
-    /// Notes where what a call throws is taken.
+    /// Records the handlers of a call's exceptions.
     fn land(&mut self, to: &BlockCall) -> Option<()> {
         let thrown = |arg: BlockArg| matches!(arg, BlockArg::TryCallExn(0)).then_some(RAX);
         let moves = self.moves(to, thrown)?;

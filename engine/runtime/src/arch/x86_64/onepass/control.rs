@@ -1,4 +1,4 @@
-//! Where control goes: branches with what blocks take, traps, and what lies behind a function's code.
+//! Where control goes: branches with block arguments, traps, and the cold code after a function.
 
 use super::assembler::{Alu, Cond, Place, RBP, Reg, SCRATCH, Size, memory, slot};
 use super::registers::Source;
@@ -45,7 +45,7 @@ impl Generator<'_> {
         Some(())
     }
 
-    /// A trap if the flags say so. It lies behind the function's code.
+    /// A trap if the flags say so. It is after the function's code.
     pub fn trap_if(&mut self, cond: Cond, code: TrapCode) {
         let field = self.asm.jump_if(cond);
         self.memory.traps.push((field, code, self.source));

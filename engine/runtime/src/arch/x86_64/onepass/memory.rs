@@ -25,7 +25,7 @@ impl Generator<'_> {
         })
     }
 
-    /// Notes that the instruction to come may trap.
+    /// Records that the next instruction may trap.
     fn may_trap(&mut self, flags: MemFlags) {
         if let Some(code) = self.func.dfg.mem_flags[flags].trap_code() {
             let at = self.asm.at();

@@ -174,7 +174,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Notes where the code that begins here comes from.
+    /// Records the source of the code that begins here.
     fn locate(&mut self, inst: Inst) {
         let source = self.func.srcloc(inst);
         if !source.is_default() {

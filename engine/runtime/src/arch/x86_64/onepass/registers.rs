@@ -213,7 +213,7 @@ impl Generator<'_> {
         reg != PINNED && self.holds[reg as usize].is_none()
     }
 
-    /// The instruction's result is in a register. Code that uses it may be there already, if this code is behind the usual one.
+    /// The instruction's result is in a register. Code that uses it may be there already, if this code is after the usual one.
     pub fn define(&mut self, value: Value, reg: Reg) {
         let info = *self.info(value);
         if info.global && info.is_used {
