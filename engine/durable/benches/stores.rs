@@ -6,7 +6,7 @@
 //! | `region` | the stores and write-backs of an undo log and of the data: a fence before each line that is stored over, two at the end | the same stores in a failure-atomic region |
 //! | `objects` | copies, their write-backs, one fence | objects that become durable together |
 //!
-//! All on ordinary memory: what persistent memory takes beyond that is on top of both.
+//! All on ordinary memory: the extra cost of persistent memory comes on top of both.
 #![allow(
     missing_docs,
     reason = "criterion's macro makes a public function without"
@@ -36,7 +36,7 @@ const ENTRY: usize = 24 + 64;
 #[repr(align(64))]
 struct Line([u64; 8]);
 
-/// What is stored by hand: no checks, no log, nobody who asks why.
+/// Stores by hand: no checks, no log.
 struct Raw {
     lines: Vec<Line>,
     log: Vec<u8>,
@@ -57,7 +57,7 @@ impl Raw {
     fn store(&mut self) {
         self.next = (self.next + 1) % LINES;
         let word = &raw mut self.lines[self.next].0[0];
-        // SAFETY: the word is this vector's, and nobody else looks at it.
+        // SAFETY: the word is this vector's, and no other code reads it.
         unsafe { word.write_volatile(self.next as u64) };
         self.domain.write_back(word.cast(), 8);
     }
@@ -200,7 +200,7 @@ fn objects(c: &mut Criterion<ProcessorTime>) {
     group.finish();
 }
 
-/// Time for which a processor ran this thread: what else the machine does is not in it.
+/// Time for which a processor ran this thread: other activity of the machine is not in it.
 struct ProcessorTime;
 
 static WALL: WallTime = WallTime;

@@ -1,5 +1,5 @@
-//! Stores into a region in an ordinary file, each in the medium when it is over, or many committed together; beside what the file system allows:
-//! as many writes of 4 KiB, each with its `fdatasync`, in turns with them.
+//! Stores into a region in an ordinary file, each committed on its own, or many together; beside the limits of the file system: as many writes of 4
+//! KiB, each with its `fdatasync`, in turns with them.
 //!
 //! ```text
 //! cargo run --release -p varve-durable --example commits -- [FOLDER] [COMMITS]
@@ -157,7 +157,7 @@ impl World {
     }
 }
 
-/// What is measured: its name, operations of a commit, and one commit.
+/// A measurement: its name, the operations of a commit, and one commit.
 struct Row {
     name: String,
     operations: u64,
@@ -234,7 +234,7 @@ fn main() {
     let folder = folder.join(format!("varve-commits-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let mut rows = rows(&folder);
-    // In turns of twenty: what else the machine does meets all of them.
+    // In turns of twenty: other activity of the machine affects all of them alike.
     for _ in 0..commits.div_ceil(20) {
         for row in &mut rows {
             for _ in 0..20 {

@@ -1,7 +1,7 @@
-//! Room for new objects: bumping through runs of free granules. Which granules are free is what following references from the roots finds, or, in
-//! a region that was not followed yet, what the marks of its pages say of whole lines.
+//! Room for new objects: bumping through runs of free granules. Free granules are found by tracing references from the roots, or, in a region that
+//! was not traced yet, whole free lines by the marks of its pages.
 //!
-//! A granule is what objects are aligned to, so that the room of one dead object between two live ones is room for another of its size. Only
+//! A granule has the size of the objects' alignment, so that the room of one dead object between two live ones is room for another of its size. Only
 //! maps in memory know granules: the file has bits for lines.
 
 use crate::layout::CACHE_LINE;
@@ -13,7 +13,7 @@ use varve_heap::layout::{LINE_SIZE, OBJECT_ALIGN};
 pub(crate) struct Allocator {
     /// One bit for each granule of the file, set if it is taken.
     taken: Vec<u64>,
-    /// Bytes of a granule: what objects are aligned to.
+    /// Bytes of a granule, the alignment of objects.
     granule: u64,
     granules: u64,
     small: Gap,
@@ -21,13 +21,13 @@ pub(crate) struct Allocator {
     medium: Gap,
     /// Granules that are taken.
     used: u64,
-    /// What was taken of free granules last, from and to, which nobody has prepared for objects yet.
+    /// Free granules taken last, from and to. The caller has not prepared them for objects yet.
     pub fresh: Option<(u64, u64)>,
-    /// While garbage is looked for: one bit for each granule, set if it was taken since that began.
+    /// During marking: one bit for each granule, set if it was taken since marking began.
     recent: Option<Vec<u64>>,
 }
 
-/// Free bytes of the file, and the granule from which to look for more.
+/// Free bytes of the file, and the granule from which the search goes on.
 #[derive(Debug, Default, Clone, Copy)]
 struct Gap {
     cursor: u64,
@@ -87,13 +87,13 @@ impl Allocator {
         }
     }
 
-    /// From here on granules that are taken are known as such. What was taken before gets no more objects.
+    /// From here on granules that are taken are known as such. Lines taken before get no more objects.
     pub fn begin_cycle(&mut self) {
         self.retire();
         self.recent = Some(vec![0; self.taken.len()]);
     }
 
-    /// Whether an offset is in a granule that was taken since garbage is looked for.
+    /// Whether an offset is in a granule that was taken since marking began.
     #[inline]
     pub fn is_recent(&self, offset: u64) -> bool {
         let at = offset / self.granule;
@@ -102,7 +102,7 @@ impl Allocator {
         word >> (at % 64) & 1 != 0
     }
 
-    /// Garbage was looked for: from `offset` on, the granules of `live` and those that were taken since are taken, and no others. None if it was
+    /// Marking has ended: from `offset` on, the granules of `live` and those that were taken since are taken, and no others. None if it was
     /// all in vain.
     pub fn end_cycle(&mut self, offset: u64, live: Option<&[u64]>) {
         let (Some(recent), Some(live)) = (self.recent.take(), live) else {
@@ -161,7 +161,7 @@ impl Allocator {
         }
     }
 
-    /// Gives whole granules back, which are not looked for before all others: their first.
+    /// Frees whole granules, which are not searched before all others. Returns the first of them.
     fn free_rest(&mut self, from: u64, to: u64) -> u64 {
         let from = from.div_ceil(self.granule);
         let to = (to / self.granule).min(self.granules).max(from);
@@ -172,7 +172,7 @@ impl Allocator {
         from
     }
 
-    /// Takes free runs of `least` bytes or more, wherever they are, of so many bytes or as many as there are: from and to of each run.
+    /// Takes free runs of `least` bytes or more, wherever they are, up to `bytes` in all: from and to of each run.
     pub fn take_free(&mut self, bytes: u64, least: u64) -> Vec<(u64, u64)> {
         let granule = self.granule;
         let (mut runs, mut missing, mut at) = (Vec::new(), bytes.div_ceil(granule), 0);
@@ -187,7 +187,7 @@ impl Allocator {
         runs
     }
 
-    /// Gives back what no object was put into, of what was taken for those to come.
+    /// Frees the unused part of the granules taken for later objects.
     pub fn retire(&mut self) {
         for gap in [self.small, self.medium] {
             self.free(gap.cursor, gap.limit.saturating_sub(gap.cursor));
@@ -196,13 +196,13 @@ impl Allocator {
         self.medium.limit = self.medium.cursor;
     }
 
-    /// Puts no more objects into what was taken last: their places cannot be used.
+    /// Puts no more objects into the granules taken last: they cannot be used.
     pub fn abandon(&mut self, bytes: u64) {
         let gap = self.gap(bytes <= LINE_SIZE);
         gap.limit = gap.cursor;
     }
 
-    /// What was taken last cannot be used now: it is free again, and no objects go there.
+    /// The granules taken last cannot be used now: they are free again, and no objects go there.
     pub fn free_fresh(&mut self, from: u64, to: u64) {
         for small in [true, false] {
             let gap = self.gap(small);
@@ -213,7 +213,7 @@ impl Allocator {
         self.free(from, to - from);
     }
 
-    /// Where the next objects go without another look for free granules: from and to.
+    /// Where the next objects go without another search for free granules: from and to.
     pub fn gaps(&self) -> [(u64, u64); 2] {
         [self.small, self.medium].map(|gap| (gap.cursor, gap.limit))
     }
@@ -261,8 +261,8 @@ impl Allocator {
         }
     }
 
-    /// Room for an object of `bytes`, a multiple of [`OBJECT_ALIGN`]: its offset; none if the file has to grow first. What was taken of free
-    /// granules for it and others is left in [`Allocator::fresh`], for the caller to take out. `apart`: no cache line of that has anything else.
+    /// Room for an object of `bytes`, a multiple of [`OBJECT_ALIGN`]: its offset; none if the file has to grow first. Free granules taken for it and
+    /// for later objects are in [`Allocator::fresh`], for the caller to take out. `apart`: no cache line of that has anything else.
     #[inline]
     pub fn allocate(&mut self, bytes: u64, apart: bool) -> Option<u64> {
         debug_assert!(bytes.is_multiple_of(OBJECT_ALIGN) && bytes > 0);
@@ -291,7 +291,7 @@ impl Allocator {
                 false => 1,
             },
         );
-        // What was too short on the way, or was given back since, may do.
+        // A gap that was skipped as too short, or freed since, may do.
         let found = self.find(gap.next, count, align);
         let found = match gap.next {
             0 => found,
@@ -427,7 +427,7 @@ mod tests {
         let spans: Vec<_> = ends.iter().collect();
         assert!(spans.windows(2).all(|w| w[0].1 <= w[1].0), "no overlap");
         assert!(ends.len() > 500);
-        // Every third object lives on: what is freed is found again, and the living are left alone.
+        // Every third object lives on: freed lines are found again, and live ones stay.
         let live: Vec<_> = ends.iter().step_by(3).map(|(&a, &e)| (a, e)).collect();
         a.clear_from(64 * LINE_SIZE);
         live.iter().for_each(|&(s, e)| a.take_object(s, e - s));
@@ -472,7 +472,7 @@ mod tests {
         }
     }
 
-    /// In a failure-atomic region, what is logged by cache lines and what is not never share one.
+    /// In a failure-atomic region, logged and unlogged data never share a cache line.
     #[test]
     fn room_that_is_apart_shares_no_cache_line() {
         let mut a = Allocator::new(0, 8);

@@ -1,12 +1,12 @@
 //! Class data that programs make while they run, which durable objects came to refer to.
 //!
 //! Most class data are constants: the program makes them when it begins, each at its place, and the file has their names. Some it makes on
-//! demand, such as those of arrays of a class. The file says how to make them again before the program runs: what they held, and which field
-//! of which other class data the program will look for them in.
+//! demand, such as those of arrays of a class. The file says how to make them again before the program runs: their values, and the field of other
+//! class data in which the program will look for each.
 
 use serde::{Deserialize, Serialize};
 
-/// What a field of class data holds.
+/// The value of a field of class data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Held {
@@ -30,9 +30,9 @@ pub struct Late {
     pub ty: u32,
     /// The class data that refer to them, by offset, and the offset of the field in those.
     pub link: Option<(u32, u32)>,
-    /// What their fields held when they became durable, in the order of the type's fields.
+    /// The values of their fields when they became durable, in the order of the type's fields.
     pub held: Vec<Held>,
-    /// What they would be called if the program made them when it begins, as another version of it may; empty if that is not known.
+    /// The name they would have if the program made them when it begins, as another version of it may; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
 }

@@ -1,8 +1,8 @@
-//! What can go wrong, each with what to do about it.
+//! Errors, each with its remedy.
 
 use std::io;
 
-/// Why a region cannot be opened, or what was asked of it cannot be done.
+/// The reason why a region cannot be opened, or an operation on it fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused something.
@@ -10,32 +10,32 @@ pub enum Error {
     Io {
         /// The region file.
         path: String,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process has the file open.
     #[error("{0}: another process has this region open; wait until it ends, or use another file")]
     Locked(String),
-    /// Another process has the file open, and gives no copy of it to look at.
+    /// Another process has the file open, and gives no copy of it to inspect.
     #[error(
         "{path}: another process has this region open and gives no copy to look at ({why}); try again when it has ended"
     )]
     InUse {
         /// The region file.
         path: String,
-        /// What asking for one led to.
+        /// The reason why there is no copy.
         why: String,
     },
     /// The file's name leads to another file, or to none.
     #[error(
-        "{0}: the file was removed or replaced while it was open: what is stored from now on could not be found again; what was over is in the file that was there"
+        "{0}: the file was removed or replaced while it was open: stores from now on would be lost; everything that was committed is in the old file"
     )]
     Gone(String),
-    /// The medium failed before: what it holds is not known.
+    /// The medium failed before: its contents are unknown.
     #[error(
-        "{0}: nothing is stored any more, as the medium failed; what was over before that is there when the region is opened again"
+        "{0}: the medium failed, so nothing more is stored; everything that was committed before is there when the region is opened again"
     )]
     Failed(String),
     /// The file is something else.
@@ -45,7 +45,7 @@ pub enum Error {
     Foreign(String),
     /// The file was copied while its region was open.
     #[error(
-        "{0}: {COPIED}; `varve durable backup` makes copies that are whole; --verify opens this one if nothing is found wrong with it, `varve durable salvage` writes what is whole into a new region"
+        "{0}: {COPIED}; `varve durable backup` makes consistent copies; --verify opens this one if no damage is found, `varve durable salvage` writes its intact objects into a new region"
     )]
     Copied(String),
     /// There is nothing in the file: it may have held a region before.
@@ -55,7 +55,7 @@ pub enum Error {
     Empty {
         /// The region file.
         path: String,
-        /// What is in it instead.
+        /// Its contents: no bytes, or only zeroes.
         has: &'static str,
     },
     /// The name leads to something that is no regular file.
@@ -63,7 +63,7 @@ pub enum Error {
     NoFile {
         /// The name.
         path: String,
-        /// What it is.
+        /// The kind of file that it is.
         is: &'static str,
     },
     /// The file system has no locks.
@@ -73,7 +73,7 @@ pub enum Error {
     NoLocks {
         /// The region file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         why: io::Error,
     },
     /// The file is of another version of the format.
@@ -88,14 +88,14 @@ pub enum Error {
         /// Its version.
         found: u32,
     },
-    /// What the file says does not fit together.
+    /// The file's contents are inconsistent.
     #[error(
-        "{path}: the file is damaged: {what}; `varve durable check` says more, `varve durable salvage` gets out what is whole"
+        "{path}: the file is damaged: {what}; `varve durable check` has details, `varve durable salvage` recovers the intact objects"
     )]
     Damaged {
         /// The region file.
         path: String,
-        /// Where, and what is wrong.
+        /// The place and the damage.
         what: String,
     },
     /// So much of the file is damaged that nothing of it can be read.
@@ -105,7 +105,7 @@ pub enum Error {
     Lost {
         /// The region file.
         path: String,
-        /// Where, and what is wrong.
+        /// The place and the damage.
         what: String,
     },
     /// The file is of a program with other types.
@@ -144,7 +144,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether there is no room: in the region, in the medium, or in what this user may have of it.
+    /// Whether there is no room: in the region, in the medium, or in this user's quota.
     pub fn is_full(&self) -> bool {
         match self {
             Error::Full { .. } => true,
@@ -154,13 +154,13 @@ impl Error {
     }
 }
 
-/// What is said of a file that [`Error::Copied`] is about.
+/// The description of a file in [`Error::Copied`].
 pub(crate) const COPIED: &str = "this is a copy of a region that was open or had not been closed, and it may be torn, which checksums need not show";
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can be done about what the system said.
+/// The remedy for an error of the system.
 fn remedy(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

@@ -1,7 +1,7 @@
 //! How a region of one program becomes a region of another: which type of the old tables is which of the new ones, field by field.
 //!
-//! A [`Plan`] is computed from the old tables, what lives in the region, and the new tables, and from nothing else. Whoever copies objects
-//! follows it without asking further; what cannot be mapped is an error here, before anything is touched.
+//! A [`Plan`] depends on the old tables, the live types of the region, and the new tables alone. The code that copies objects follows it without
+//! further checks; an incompatible change is an error here, before anything is modified.
 //!
 //! | in the program | in the region |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | a field was removed | left out, if no new field could be the same one under another name |
 //! | a field or a class was renamed | found by the old name, which the program says ([`Tables::renamed`]) |
 //! | a number became wider | converted, if no value is lost: `byte`, `short`, `int`, `long`; `float`, `double`; integers to wider floats |
-//! | a field has another class | copied; whoever copies checks that what is there fits |
+//! | a field has another class | copied; the copier checks that each object fits |
 //! | a field moved to a superclass, a class has another superclass | found by its name |
 //! | a class was removed | forgotten, if none of its objects is alive |
 
@@ -24,14 +24,14 @@ pub use names::{each_class, without_number};
 use std::collections::{HashMap, HashSet};
 use varve_heap::ObjectAlign;
 
-/// What of a region must live on.
+/// The parts of a region that must be mapped.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     /// By type: whether there are objects of it.
     pub types: Vec<bool>,
     /// Offsets of the constants that objects and roots refer to.
     pub constants: HashSet<u32>,
-    /// What objects are that the program makes in each run: see [`Named::of`](crate::Named::of).
+    /// The names of objects that the program makes in each run: see [`Named::of`](crate::Named::of).
     pub named: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub struct Plan {
     pub constants: HashMap<u32, u32>,
     /// Class data that the program makes while it runs and that live, for the new program.
     pub late: Vec<Late>,
-    /// What objects are now that the program makes in each run.
+    /// The new names of objects that the program makes in each run.
     pub named: HashMap<String, String>,
 }
 
@@ -53,11 +53,11 @@ pub struct Plan {
 pub struct TypePlan {
     /// The new type, by its number.
     pub to: u32,
-    /// For structs: what is written where. What no step writes is zero or null.
+    /// For structs: the source of each field. Fields that no step writes are zero or null.
     pub steps: Vec<Step>,
-    /// For arrays: what each element becomes.
+    /// For arrays: the conversion of each element.
     pub element: Option<Convert>,
-    /// Of the steps: references that may lead to an object that does not fit there any more. Whoever copies asks [`Plan::fits`] first.
+    /// Those steps whose references may lead to an object that does not fit any more. The copier calls [`Plan::fits`] first.
     pub narrowed: Vec<Narrowed>,
 }
 
@@ -68,7 +68,7 @@ pub struct Narrowed {
     pub from: u32,
     /// Its name.
     pub field: String,
-    /// What may be there now.
+    /// The target that the field may have now.
     pub target: Target,
 }
 
@@ -81,10 +81,10 @@ pub struct Step {
     pub convert: Convert,
 }
 
-/// What a value becomes.
+/// The conversion of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Convert {
-    /// The same bytes, so many.
+    /// Copies this number of bytes unchanged.
     Same(u32),
     /// A reference to where the object is now.
     Reference,
@@ -150,7 +150,7 @@ impl Number {
 }
 
 impl Convert {
-    /// What a field of one kind becomes in a field of another, if nothing is lost.
+    /// The conversion from a field of one kind to another, if it is lossless.
     pub fn between(old: &Storage, new: &Storage) -> Option<Convert> {
         if let (Storage::Ref(_), Storage::Ref(_)) = (old, new) {
             return Some(Convert::Reference);
@@ -213,7 +213,7 @@ impl Plan {
     /// Plans the way from one program's tables to another's.
     ///
     /// # Errors
-    /// In one line, with class and field: what cannot be mapped, and what helps.
+    /// One line with the class and field that cannot be mapped, and the remedy.
     pub fn new(
         old: &Tables,
         late: &[Late],
@@ -317,7 +317,7 @@ impl Plan {
     }
 }
 
-/// What a new program does not have, by type of the old one.
+/// Types and fields that a new program lacks, by type of the old one.
 pub(crate) struct Gone {
     /// Whether its objects are constants of an enumeration that is none any more, or is not there.
     pub constants: Vec<bool>,
@@ -325,7 +325,7 @@ pub(crate) struct Gone {
     pub classes: Vec<bool>,
 }
 
-/// What a new program does not have.
+/// Types and fields that a new program lacks.
 ///
 /// # Errors
 /// As [`Plan::new`].
@@ -344,7 +344,7 @@ pub(crate) fn gone(old: &Tables, new: &Tables) -> Result<Gone, String> {
     })
 }
 
-/// What helps where a class of the region is not in the program.
+/// The remedy if a class of the region is not in the program.
 fn missing(class: &str) -> String {
     let keep =
         "build it with `varve build --region FILE`, which keeps the classes that the region has";
@@ -364,7 +364,7 @@ fn class_in(name: &str) -> &str {
     &name[begin..end]
 }
 
-/// What is said of a constant whose class is another one.
+/// The message for a constant that has another class now.
 pub(crate) fn code_of_its_own(class: &str, constant: &str, before: &str, now: &str) -> String {
     format!(
         "constant {constant} of the enumeration {class} {before} code of its own (`{constant} {{ ... }}`) and {now}: it would be an object of another class; let it be as it was, or have a new constant of another name and keep this one until nothing durable refers to it"
@@ -375,7 +375,7 @@ struct Planner<'a> {
     old: &'a Tables,
     new: &'a Tables,
     names: Names,
-    /// What objects of the new region are aligned to, class data too.
+    /// The alignment of objects of the new region, class data too.
     align: ObjectAlign,
     /// Why the new program's types must not be in a region.
     refused: Vec<Option<String>>,
@@ -487,7 +487,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Constants by name; behind them class data that the program makes while it runs, as far as something needs them.
+    /// Constants by name; after them class data that the program makes while it runs, as far as something needs them.
     fn add_constants(&mut self, late: &[Late], live: &Live) -> Result<(), String> {
         let new: HashMap<&str, u32> = self
             .new
@@ -511,7 +511,7 @@ impl Planner<'_> {
             .last()
             .map_or(0, |c| c.offset + size(c.ty));
         let mut needed: Vec<&Late> = late.iter().filter(|l| needed.contains(&l.offset)).collect();
-        // What an older version made on demand, another may make when it begins. A program that does both means two.
+        // Class data that an older version made on demand may be made at startup by another. A program that does both means two.
         let before: HashSet<&str> = self.old.constants.iter().map(|c| c.name.as_str()).collect();
         needed.retain(|l| match new.get(self.names.new_name(&l.name).as_str()) {
             Some(&to) if !before.contains(l.name.as_str()) => {
@@ -561,7 +561,7 @@ impl Planner<'_> {
             .names
             .new_type(late.ty)
             .expect("looked up before its place was given");
-        // Tables of methods lose and gain entries with each version: what the new one has and the old one had not, the program fills in.
+        // Tables of methods lose and gain entries with each version: the program fills in the new ones.
         let steps = fields::same_names(self.old, late.ty, self.new, to, &self.names);
         let (before, now) = (fields::of(self.old, late.ty), fields::of(self.new, to));
         let mut held = vec![Held::Null; now.len()];

@@ -10,7 +10,7 @@ use varve_heap::layout::*;
 use varve_heap::{Header, Ref};
 
 impl Inspection {
-    /// Writes roots and what they reach; of one root if it is named.
+    /// Writes roots and the objects that they reach; of one root if it is named.
     ///
     /// ```text
     /// {"root":"accounts","object":1310720}

@@ -1,4 +1,4 @@
-//! Opening a region by its file's name, and what is done to a file as a whole.
+//! Opening a region by its file's name, and operations on a file as a whole.
 
 use crate::class_data::Late;
 use crate::domain::{CacheLines, Domain, FileSync};
@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::Duration;
 use varve_heap::ObjectAlign;
 
-/// What kind of medium a region's file is on.
+/// The kind of medium that a region's file is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Medium {
     /// DAX if the file can be mapped so, else an ordinary file with a journal.
@@ -41,16 +41,16 @@ pub struct Opened {
     medium: Medium,
     at: *mut u8,
     align: ObjectAlign,
-    /// Regions of at most so many bytes are checked before they are used.
+    /// The size in bytes up to which a region is checked before it is used.
     checked_first: u64,
-    /// The medium that somebody handed in.
+    /// The medium that the caller passed.
     handed_in: Option<Box<dyn Domain>>,
 }
 
 // SAFETY: the addresses were lent to this value alone.
 unsafe impl Send for Opened {}
 
-/// What objects are aligned to in the region of a file; none if there is none.
+/// The alignment of objects in the region of a file; none if there is no region.
 ///
 /// # Errors
 /// If the file cannot be read, or is something else.
@@ -87,7 +87,7 @@ pub fn alignment(path: &Path) -> Result<Option<ObjectAlign>> {
 /// If the system refuses, another process has it open, or it is something else.
 ///
 /// # Safety
-/// As many bytes as [`Addresses::max_file`] says are reserved at `at`, used by nobody else, and outlive what is opened.
+/// [`Addresses::max_file`] bytes are reserved at `at`, no other code uses them, and they outlive the result.
 pub unsafe fn open_in_place(
     path: &Path,
     medium: Medium,
@@ -111,13 +111,13 @@ pub unsafe fn open_in_place(
 }
 
 impl Opened {
-    /// The same on another medium than the file's own: one that somebody models.
+    /// The same on another medium than the file's own, such as a modelled one.
     pub fn on(mut self, domain: Box<dyn Domain>) -> Opened {
         self.handed_in = Some(domain);
         self
     }
 
-    /// The same, and a region is checked as a whole before it is used, however large it is: whoever made it may be an enemy.
+    /// The same, and a region of any size is checked as a whole before it is used: the file may come from an attacker.
     pub fn verified(mut self) -> Opened {
         self.checked_first = u64::MAX;
         self
@@ -139,7 +139,7 @@ impl Opened {
     /// As [`Space::open`] and [`Space::create`]. Not a byte of the file has changed then.
     pub fn prepare(self, tables: &Tables) -> Result<Prepared> {
         let tables = &tables.recorded();
-        // What is modelled is in the file as it is in memory.
+        // Bytes on a modelled medium are in the file as they are in memory.
         let medium = match self.handed_in {
             Some(_) => Medium::Memory,
             None => self.medium,
@@ -170,7 +170,7 @@ impl Opened {
         }
         let journal = journal != image.len();
         let held = header::read(&image).map_err(|e| unreadable(path, e))?;
-        // Whoever asks for all to be verified has it opened.
+        // A copy is opened if the caller has all of it verified.
         if place.checked_first < u64::MAX && held.commit.is_of_copy(&owned.file) {
             return Err(Error::Copied(path.clone()));
         }
@@ -194,7 +194,7 @@ impl Opened {
         }
         place.fits(&owned.file)?;
         let late = Records::read(&image).late;
-        // What was closed in order is checked before the first byte is written; recovery writes first, so that it is tried here.
+        // A region closed in order is checked before the first write. Recovery writes first, so it is tried here.
         if journal || !held.commit.closed {
             open_in_memory(path, image, tables, place.checked_first)?;
         }
@@ -233,7 +233,7 @@ impl Prepared {
         &self.late
     }
 
-    /// Has the region be in use: a draft takes the file's name, or what a crash left in the file is recovered.
+    /// Has the region be in use: a draft takes the file's name, or the file is recovered after a crash.
     ///
     /// # Errors
     /// If the system refuses.
@@ -257,7 +257,7 @@ impl Prepared {
     }
 }
 
-/// Where a region is to be, and on what.
+/// The place of a region, and its medium.
 struct Placed {
     path: String,
     medium: Medium,
@@ -284,7 +284,7 @@ impl Placed {
         }
     }
 
-    /// Opens what is in a draft, in memory alone, as it will be opened under the file's name.
+    /// Opens the region in a draft, in memory alone, as it will be opened under the file's name.
     fn drafted(self, draft: Draft, tables: &Tables) -> Result<Prepared> {
         self.fits(draft.file())?;
         let path = &self.path;
@@ -316,7 +316,7 @@ fn open_in_memory(path: &str, image: Image, tables: &Tables, checked_first: u64)
 /// Most bytes of any region file: of address range for one that is being written, whose kind is not known yet.
 const MOST_FILE: u64 = Addresses(ObjectAlign::MOST).max_file();
 
-/// Brings what a crash left in the file's journal to its place.
+/// Replays the journal that a crash left in the file.
 fn recovered(file: &File, path: &str) -> Result<()> {
     let failed = || io_error(path, "its journal cannot be brought to its place");
     let mut file = file.try_clone().map_err(failed())?;
@@ -333,7 +333,7 @@ fn damaged(path: &str, what: &str) -> Error {
     }
 }
 
-/// Maps the bytes of a region's file, with what has them reach the medium.
+/// Maps the bytes of a region's file, with the domain that writes them to the medium.
 fn mapped(
     file: &File,
     medium: Medium,
@@ -342,11 +342,11 @@ fn mapped(
     path: &str,
 ) -> Result<(Image, Box<dyn Domain>)> {
     let map = |sync| {
-        // SAFETY: the promise of whoever gave the addresses.
+        // SAFETY: the caller that passed the addresses guarantees it.
         unsafe { Image::map(file.try_clone()?, at, most, sync) }
     };
     let journaled = || -> io::Result<(Image, Box<dyn Domain>)> {
-        // SAFETY: the promise of whoever gave the addresses; the region has the image and its journal, and uses them on one thread.
+        // SAFETY: the caller that passed the addresses guarantees it; the region has the image and its journal, and uses them on one thread.
         let image = unsafe { Image::map_private(file.try_clone()?, at, most) }?;
         // SAFETY: as above.
         let journal = unsafe { Journal::of_file(file.try_clone()?, image.base()) }?;
@@ -383,7 +383,7 @@ fn mapped(
     }
 }
 
-/// Writes what is live of a file's region beside it, for a program with these tables: to take the file's place.
+/// Writes the live objects of a file's region to a new file beside it, for a program with these tables: to take the file's place.
 fn rewritten_beside(
     owned: Owned,
     old: &Inspection,
@@ -396,7 +396,7 @@ fn rewritten_beside(
     Ok(draft)
 }
 
-/// Has a region of so many bytes at most written into a draft's file. They are of address range, of which an emulator has less.
+/// Writes a region of at most `most` bytes into a draft's file. `most` bytes of address space are reserved, and an emulator has less of it.
 fn write_new<T>(draft: &Draft, most: u64, write: impl FnOnce(Image) -> Result<T>) -> Result<()> {
     let path = draft.path().display().to_string();
     let failed = || io_error(&path, "no new file can be written beside it");
@@ -408,7 +408,7 @@ fn write_new<T>(draft: &Draft, most: u64, write: impl FnOnce(Image) -> Result<T>
     Ok(())
 }
 
-/// Has a region written under a name that is free, or a region's that nobody has open: its bytes.
+/// Writes a region under a free name, or over a region that no process has open. Returns its size in bytes.
 pub(crate) fn write_into_new(to: &Path, write: impl FnOnce(Image) -> Result<Image>) -> Result<u64> {
     let draft = match own(to)? {
         Found::New(draft) => draft,
@@ -419,7 +419,7 @@ pub(crate) fn write_into_new(to: &Path, write: impl FnOnce(Image) -> Result<Imag
     Ok(made.file.metadata().map_or(0, |m| m.len()))
 }
 
-/// What a copy of a region has.
+/// The properties of a copy of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
     /// Bytes of the file before.
@@ -430,7 +430,7 @@ pub struct Copy {
     pub objects: u64,
 }
 
-/// Writes what is live in a region into a new file, which takes the old one's place.
+/// Writes the live objects of a region into a new file, which takes the old one's place.
 ///
 /// # Errors
 /// If another process has it open, it is damaged, or there is no room. The file is as it was then.
@@ -451,10 +451,10 @@ pub fn compact(path: &Path) -> Result<Copy> {
 }
 
 /// Copies a region as it is at one instant, while another process may be using it. A region of `to`'s name is replaced, any other file stays.
-/// `progress` is told bytes that were copied, and all.
+/// `progress` is called with the bytes copied so far and the total.
 ///
 /// # Errors
-/// If the region is damaged, or there is no room; what was there under the name `to` is as it was then.
+/// If the region is damaged, or there is no room; an existing file `to` stays unchanged then.
 pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Copy> {
     let name = path.display().to_string();
     is_another(to, path)?;
@@ -471,7 +471,7 @@ pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Res
             true => failed()(e),
             false => in_use(path, &e),
         })?;
-    // As after a crash: what was not over is rolled back, all is checked, and all pages get their checksums.
+    // As after a crash: unfinished operations are rolled back, all is checked, and all pages get their checksums.
     let file = draft.file().try_clone().map_err(failed())?;
     let image = Image::private(&file).map_err(failed())?;
     let region = Inspection::of(image, &name)?.whole()?;
@@ -496,7 +496,7 @@ pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Res
     })
 }
 
-/// That what is made of a region has another name than the region, wherever links lead.
+/// Checks that the output has another name than the region, wherever links lead.
 pub(crate) fn is_another(to: &Path, path: &Path) -> Result<()> {
     match resolved(path)? == resolved(to)? {
         false => Ok(()),

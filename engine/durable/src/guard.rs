@@ -1,5 +1,6 @@
 //! Faults in a region's addresses: a file that is cut off while it is open, a medium that cannot be read, a page that is not as it was sealed.
-//! They end the program in a line, as no store can be undone and no load has a value. Whoever handles signals asks: see [`end_if_in_region`].
+//! They end the process with a one-line message, as the store cannot be undone and the load has no value. The signal handler calls this module: see
+//! [`end_if_in_region`].
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -21,7 +22,7 @@ static SLOTS: [Slot; MOST] = [const {
     }
 }; MOST];
 
-/// Addresses whose faults are told of, until it is dropped.
+/// Addresses whose faults are reported, until this is dropped.
 pub(crate) struct Guard(Option<usize>);
 
 impl Guard {
@@ -52,7 +53,7 @@ impl Drop for Guard {
     }
 }
 
-/// If an address is one of an open region's file, says what its fault means and ends the process with exit code 1. May be called by handlers of
+/// If an address is one of an open region's file, prints the meaning of the fault and ends the process with exit code 1. May be called by handlers of
 /// signals: it allocates nothing.
 pub fn end_if_in_region(signal: i32, address: usize) {
     for slot in &SLOTS {
@@ -71,7 +72,7 @@ pub fn end_if_in_region(signal: i32, address: usize) {
                 ": the file was cut off while it was open, or its medium cannot be read; put a copy in its place, or try `varve durable salvage`\n"
             }
             _ => {
-                ": the program met a damaged place in the file; `varve durable check` says which, `varve durable salvage` gets out what is whole\n"
+                ": the program met a damaged place in the file; `varve durable check` finds it, `varve durable salvage` recovers the intact objects\n"
             }
         };
         for text in [name, why] {

@@ -1,4 +1,4 @@
-//! The beginning of a region file: what it is, where its tables are, how it was closed.
+//! The beginning of a region file: its magic number, where its tables are, how it was closed.
 
 use crate::image::Image;
 use crate::layout::*;
@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::UNIX_EPOCH;
 use varve_heap::ObjectAlign;
 
-/// What changes while a region is in use, but not with its objects. There are two records, written in turn; the later one that is whole counts.
+/// The state of a region that changes while it is in use, apart from objects. Two records are written in turn; the later valid one counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
     /// Counts records.
@@ -71,7 +71,7 @@ impl Commit {
     }
 }
 
-/// The beginning of a region: what the rest of the file is to be read by.
+/// The beginning of a region: all that is needed to read the rest of the file.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// The version of its format.
@@ -82,7 +82,7 @@ pub struct Header {
     pub tables: Tables,
     /// The offset of the first object.
     pub first: u64,
-    /// What objects are aligned to.
+    /// The alignment of objects.
     pub align: ObjectAlign,
     /// Whether one of the two copies of the tables is damaged.
     pub half_tables: bool,
@@ -152,7 +152,7 @@ pub fn read(image: &Image) -> Result<Header, Unreadable> {
         _ => ObjectAlign::of_shift(image.u32(ALIGN_SHIFT)),
     };
     let Some(align) = align else {
-        return Err(damaged("what objects are aligned to makes no sense".into()));
+        return Err(damaged("the alignment of objects is invalid".into()));
     };
     let mut commits: Vec<Commit> = (0..2)
         .filter_map(|slot| read_record(image, commit_place(slot), COMMIT_STRIDE))
@@ -160,7 +160,7 @@ pub fn read(image: &Image) -> Result<Header, Unreadable> {
         .collect();
     commits.sort_by_key(|commit| std::cmp::Reverse(commit.number));
     if commits.is_empty() {
-        return Err(damaged("neither commit record is whole".into()));
+        return Err(damaged("neither commit record is valid".into()));
     }
     // The record before may be for other tables: it is not asked.
     let commit = commits.swap_remove(0);
@@ -186,7 +186,7 @@ pub fn read(image: &Image) -> Result<Header, Unreadable> {
     let tables: Tables = serde_json::from_slice(bytes)
         .map_err(|e| damaged(format!("the tables do not read: {e}")))?;
     if let Some(what) = tables.broken() {
-        return Err(damaged(format!("the tables make no sense: {what}")));
+        return Err(damaged(format!("the tables are invalid: {what}")));
     }
     Ok(Header {
         version,

@@ -14,7 +14,7 @@ pub struct Image {
     /// Bytes up to which the image can grow in its place.
     capacity: u64,
     backing: Backing,
-    /// Who copies the image while it is stored to.
+    /// Shared with the thread that copies the image while it is stored to.
     watch: Arc<Watch>,
 }
 
@@ -33,11 +33,11 @@ enum Backing {
 /// How a file is mapped.
 #[derive(Clone, Copy)]
 pub(crate) enum Mapping {
-    /// What is written is the file's, once the system writes it back.
+    /// Writes are in the file once the system writes them back.
     Shared,
-    /// What is written back from the processor's caches is in the medium.
+    /// Lines written back from the processor's caches are in the medium.
     Synchronous,
-    /// What is written stays in this process.
+    /// Writes stay in this process.
     Private,
 }
 
@@ -71,10 +71,10 @@ impl Image {
         }
     }
 
-    /// An empty image at addresses that belong to somebody else.
+    /// An empty image at addresses that the caller owns.
     ///
     /// # Safety
-    /// `capacity` bytes at `at` can be read and written by nobody else while the image lives.
+    /// `capacity` bytes at `at` can be read and written, and no other code uses them while the image lives.
     pub unsafe fn at(at: *mut u8, capacity: u64) -> Image {
         Image {
             base: at,
@@ -89,10 +89,10 @@ impl Image {
     /// processor's caches are in the medium.
     ///
     /// # Errors
-    /// What the system says: `EOPNOTSUPP` if the file's medium is none that caches write back to.
+    /// The system's error: `EOPNOTSUPP` if processor caches do not write back to the file's medium.
     ///
     /// # Safety
-    /// The addresses are reserved, whole pages, used by nobody else, and outlive the image.
+    /// The addresses are reserved, whole pages, not used by other code, and outlive the image.
     pub unsafe fn map(
         file: File,
         at: *mut u8,
@@ -106,11 +106,10 @@ impl Image {
         Image::unmapped(file, at, capacity, mapping).map_all()
     }
 
-    /// The same, but what is written stays in this process: whoever has the image writes it to the file, and makes the file longer before the image
-    /// grows.
+    /// The same, but writes stay in this process: the image's owner writes them to the file, and extends the file before the image grows.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     ///
     /// # Safety
     /// As [`Image::map`].
@@ -118,10 +117,10 @@ impl Image {
         Image::unmapped(file, at, capacity, Mapping::Private).map_all()
     }
 
-    /// A file's bytes to look at: what is written to them stays in this process.
+    /// A private view of a file's bytes: writes to it stay in this process.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn private(file: &File) -> io::Result<Image> {
         use std::os::fd::AsRawFd;
         let len = file.metadata()?.len();
@@ -129,7 +128,7 @@ impl Image {
         if len == 0 {
             return Ok(image);
         }
-        // SAFETY: a new mapping where the system likes. A file that somebody cuts off meanwhile ends the process, as documented.
+        // SAFETY: a new mapping where the system likes. A file that another process truncates meanwhile ends this process, as documented.
         let at = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -151,7 +150,7 @@ impl Image {
     /// A file that is being written, mapped where the system likes: it can grow to `capacity`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn of_new_file(file: File, capacity: u64) -> io::Result<(Image, Reservation)> {
         let reservation = Reservation::new(capacity)?;
         let image = Image::unmapped(file, reservation.at, capacity, Mapping::Shared);
@@ -178,7 +177,7 @@ impl Image {
         Ok(self)
     }
 
-    /// Maps what the file has beyond what is mapped.
+    /// Maps the bytes of the file beyond the mapped ones.
     fn map_up_to(&mut self, len: u64) -> io::Result<()> {
         use std::os::fd::AsRawFd;
         let Backing::Mapped { file, mapping, .. } = &self.backing else {
@@ -197,7 +196,7 @@ impl Image {
             self.len = len;
             return Ok(());
         }
-        // SAFETY: inside of the addresses that the image was lent; what is mapped there already is mapped to the same bytes.
+        // SAFETY: inside of the addresses that the image was lent; existing mappings there are mapped to the same bytes.
         let mapped = unsafe {
             libc::mmap(
                 self.base.add(from as usize).cast(),
@@ -229,7 +228,7 @@ impl Image {
         match &self.backing {
             Backing::Mapped { file, mapping } => match mapping {
                 Mapping::Shared | Mapping::Synchronous => reserve(file, self.len, len)?,
-                // Whoever has the image has made the file longer.
+                // The image's owner has extended the file.
                 Mapping::Private => {}
             },
             Backing::Memory(_) => {
@@ -244,11 +243,11 @@ impl Image {
         Ok(())
     }
 
-    /// Gives the blocks of whole pages back to the file system: they are zero from now on. Whether it does that. What was written to them is in the
-    /// file, and nobody needs it.
+    /// Gives the blocks of whole pages back to the file system: they are zero from now on. Returns whether the file system supports that. Writes to
+    /// them are already in the file, and their contents are no longer needed.
     pub(crate) fn punch(&mut self, from: u64, to: u64) -> bool {
         use std::os::fd::AsRawFd;
-        // Whoever copies the image has what is there before.
+        // A running copy of the image saves the old contents first.
         let at = self.place_to_write(from, to - from);
         let Backing::Mapped { file, mapping } = &self.backing else {
             return false;
@@ -266,7 +265,7 @@ impl Image {
             return false;
         }
         if let Mapping::Private = mapping {
-            // SAFETY: whole pages of a private mapping of the file: whoever reads them next finds the file's zeroes.
+            // SAFETY: whole pages of a private mapping of the file: the next read finds the file's zeroes.
             unsafe { libc::madvise(at.cast(), (to - from) as usize, libc::MADV_DONTNEED) };
         }
         true
@@ -289,7 +288,7 @@ impl Image {
         let Some(file) = self.file() else {
             return Vec::new();
         };
-        // SAFETY: a call without memory. Nobody reads or writes by the descriptor's place.
+        // SAFETY: a call without memory. No other code uses the descriptor's position.
         let seek =
             |at: u64, whence| unsafe { libc::lseek(file.as_raw_fd(), at as libc::off_t, whence) };
         let (mut holes, mut at) = (Vec::new(), 0);
@@ -324,7 +323,7 @@ impl Image {
         self.len = self.len.min(len);
     }
 
-    /// Has `watch` told of what is written.
+    /// Reports all writes to `watch` from now on.
     pub(crate) fn watched(&mut self, watch: Arc<Watch>) {
         watch.grown(self.len);
         self.watch = watch;
@@ -376,7 +375,7 @@ impl Image {
         self.base.wrapping_add(offset as usize)
     }
 
-    /// Has the processor fetch what is at an offset, if there is something: it will be needed soon.
+    /// Prefetches the bytes at an offset, if they exist: they will be needed soon.
     #[inline]
     pub(crate) fn fetch(&self, offset: u64) {
         if offset < self.len {
@@ -387,7 +386,7 @@ impl Image {
     /// Copies bytes out.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         let from = self.address(offset, into.len() as u64);
-        // SAFETY: checked; `into` is somebody else's memory.
+        // SAFETY: checked; `into` does not overlap the image.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
     }
 
@@ -398,7 +397,7 @@ impl Image {
         copy
     }
 
-    /// Where `bytes` bytes at an offset can be written, once whoever copies the image has what is there.
+    /// Where `bytes` bytes at an offset can be written, once a running copy of the image has saved the old contents.
     pub(crate) fn place_to_write(&mut self, offset: u64, bytes: u64) -> *mut u8 {
         let to = self.address(offset, bytes);
         self.before_write(offset, bytes);
@@ -408,7 +407,7 @@ impl Image {
     /// Copies bytes in.
     pub fn write(&mut self, offset: u64, from: &[u8]) {
         let to = self.place_to_write(offset, from.len() as u64);
-        // SAFETY: checked; `from` is somebody else's memory.
+        // SAFETY: checked; `from` does not overlap the image.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
     }
 
@@ -488,7 +487,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // SAFETY: whoever has an image there drops that first.
+        // SAFETY: the owner drops an image at these addresses first.
         unsafe { libc::munmap(self.at.cast(), self.bytes as usize) };
     }
 }
@@ -496,7 +495,7 @@ impl Drop for Reservation {
 impl Drop for Image {
     fn drop(&mut self) {
         if let Backing::Private { bytes } = self.backing {
-            // SAFETY: mapped by `private`, and nobody else has it.
+            // SAFETY: mapped by `private`, and this is its only owner.
             unsafe { libc::munmap(self.base.cast(), bytes as usize) };
         }
         if matches!(self.backing, Backing::Mapped { .. }) && self.capacity > 0 {

@@ -1,4 +1,4 @@
-//! Looks at a region without changing it: what is written to recover it stays in this process.
+//! Inspects a region without changing it: writes that recover it stay in this process.
 
 use crate::class_data::Late;
 use crate::error::{COPIED, Error, Result};
@@ -38,11 +38,11 @@ pub struct Inspection {
     pub roots: Vec<Root>,
     /// Cache lines of a region that was not over, which opening rolls back.
     pub taken_back: u64,
-    /// What is reachable, and all that is wrong.
+    /// The reachable objects, and all damage found.
     pub walk: Walk,
     /// Pages whose checksums are wrong.
     pub pages: Vec<u64>,
-    /// What objects are aligned to.
+    /// The alignment of objects.
     pub align: ObjectAlign,
     pub(crate) infos: Vec<Info>,
     /// The offset of the first object.
@@ -53,7 +53,7 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Looks at a file, which another process may be using: then at a copy of it that this process gives.
+    /// Inspects a file. If another process has it open, inspects a copy that this process provides.
     ///
     /// # Errors
     /// If it cannot be read, or its header is damaged so that nothing can be known of the rest.
@@ -68,14 +68,14 @@ impl Inspection {
         Ok(region)
     }
 
-    /// Looks at a file that is ours.
+    /// Inspects a file that this process owns.
     pub(crate) fn of_owned(owned: &Owned, path: &str) -> Result<Inspection> {
         let image = Image::private(&owned.file);
         let image = image.map_err(io_error(path, "the region file cannot be read"))?;
         Inspection::of(image, path)
     }
 
-    /// Looks at bytes.
+    /// Inspects the bytes of an image.
     ///
     /// # Errors
     /// As [`Inspection::of_file`].
@@ -112,7 +112,7 @@ impl Inspection {
         })
     }
 
-    /// Follows references, but not to what is in these pages.
+    /// Follows references, but not to objects in these pages.
     pub(crate) fn walked(
         image: Image,
         header: Header,
@@ -146,7 +146,7 @@ impl Inspection {
         Ok(region)
     }
 
-    /// What is reachable from the roots and these objects.
+    /// The objects reachable from the roots and these objects.
     fn follow(&self, named: &[Ref], without: &[u64]) -> Walk {
         Walker::new(
             &self.image,
@@ -188,7 +188,7 @@ impl Inspection {
         Ok(())
     }
 
-    /// The text that an object leads to, through at most so many references: what a string says, however its language keeps it.
+    /// The text that an object leads to, through at most `depth` references: a string's characters, in any language's representation.
     pub(crate) fn text(&self, r: Ref, depth: u32) -> String {
         let Place::File(at) = Addresses(self.align).place(r) else {
             return String::new();

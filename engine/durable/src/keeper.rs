@@ -1,5 +1,5 @@
-//! What goes on beside a program that has a region's file open, on a thread of its own: pages are checked against their checksums, copies are
-//! given to others, and the file's name is watched.
+//! A thread beside a program that has a region's file open: it checks pages against their checksums, gives copies to other processes, and watches the
+//! file's name.
 
 use crate::journal;
 use crate::layout::{GROUP_PAGES, PAGE};
@@ -13,7 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// How often the file's name is looked at, in milliseconds.
+/// The interval at which the file's name is checked, in milliseconds.
 const LOOK: i32 = 200;
 /// Pages that are checked or copied at a time.
 const STEP: u64 = 256;
@@ -57,7 +57,7 @@ impl Keeper {
         first: u64,
     ) -> io::Result<Keeper> {
         let (stop, stopped) = UnixStream::pair()?;
-        // Without it nobody gets copies, which whoever asks is told: other name spaces, systems without the barrier.
+        // Without the listener no process gets copies, and a request fails with an error: in other name spaces, on systems without the barrier.
         let listener = match register_barrier() {
             true => owned
                 .file
@@ -103,7 +103,7 @@ impl Work {
                 Event::Stop => return,
                 Event::Asked => {
                     if let Some(stream) = self.listener.as_ref().and_then(transfer::accept) {
-                        // Whoever asked sees that the end is missing.
+                        // The receiver sees that the end is missing.
                         let _ = self.give(stream);
                         self.watch.end();
                     }
@@ -167,7 +167,7 @@ impl Work {
         for page in self.unchecked.start..to {
             if pages::is_marked(page, self.first) && !self.is_well(page) {
                 eprintln!(
-                    "{}: {}: a program that meets it ends; `varve durable salvage` gets out what is whole",
+                    "{}: {}: a program that meets it ends; `varve durable salvage` recovers the intact objects",
                     self.name,
                     wrong_sum(page)
                 );

@@ -1,4 +1,4 @@
-//! Where things are in a region file, and where the file is among references. `docs/region-format.md` says what the bytes mean.
+//! Where things are in a region file, and where the file is among references. `docs/region-format.md` documents the bytes.
 //!
 //! ```text
 //! file      0         4 KiB     8 KiB    16 KiB        192 KiB     256 KiB       384 KiB             first page after both tables
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! All numbers are little-endian. A reference counts units of half the alignment of objects from the heap's base, as everywhere, so that objects
-//! are at `FILE_START + offset in the file`: fixed, whatever the address of the heap. What objects are aligned to says how far references
-//! reach: see [`Addresses`].
+//! are at `FILE_START + offset in the file`: fixed, whatever the address of the heap. The alignment of objects decides how far references reach: see
+//! [`Addresses`].
 
 use varve_heap::layout::{DURABLE_END, DURABLE_START, LINE_SIZE};
 use varve_heap::{ObjectAlign, Ref};
@@ -20,7 +20,7 @@ use varve_heap::{ObjectAlign, Ref};
 pub const MAGIC: [u8; 8] = *b"VARVEREG";
 /// The version of the format that this crate writes. It reads [`OLDEST`] too.
 pub const VERSION: u32 = 3;
-/// The version that a file has instead while its region has a journal behind it: see [`journal`](crate::journal). Programs that know none would
+/// The version that a file has instead while its region has a journal after it: see [`journal`](crate::journal). Programs that know none would
 /// miss what is in there.
 pub const JOURNALED: u32 = 4;
 /// The oldest version that this crate reads: a region of it is rewritten when it is opened.
@@ -35,7 +35,7 @@ pub const FILE_START: u64 = DURABLE_START + CONSTANTS_ROOM;
 /// Most bytes of a region file, where objects are aligned to 8 bytes.
 pub const MAX_FILE: u64 = DURABLE_END - FILE_START;
 
-/// Where references lead, by what objects are aligned to.
+/// The targets of references, by the alignment of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses(pub ObjectAlign);
 
@@ -91,7 +91,7 @@ impl Addresses {
     }
 }
 
-/// Offset of how far references are shifted to be distances: what objects are aligned to (u32).
+/// Offset of the shift from references to distances, which follows from the alignment of objects (u32).
 pub const ALIGN_SHIFT: u64 = 12;
 /// Offset of the two commit records.
 pub const COMMITS: u64 = 4 << 10;
@@ -135,12 +135,12 @@ pub const GROWTH: u64 = 64 << 10;
 /// Most bytes that it grows by at a time, unless an object needs more: a file system that fills them with zeroes does so in milliseconds.
 pub const MOST_GROWTH: u64 = 16 << 20;
 
-/// The room for one copy of tables of so many bytes.
+/// The room for one copy of tables of `tables` bytes.
 pub fn tables_room(tables: u64) -> u64 {
     tables.next_multiple_of(CACHE_LINE)
 }
 
-/// The first object after tables of so many bytes, which are there twice.
+/// The offset of the first object after two copies of tables of `tables` bytes.
 pub fn objects_after(tables: u64) -> u64 {
     (TABLES + 2 * tables_room(tables)).next_multiple_of(PAGE)
 }

@@ -1,5 +1,5 @@
-//! Objects that survive: a region file in the address range that a heap leaves to it, the order in which it is written, and what is found in
-//! it after a crash. Knows no language: whoever runs programs says what objects look like ([`Tables`]).
+//! Objects that survive: a region file in the address range that a heap leaves to it, the order in which it is written, and its recovery after a
+//! crash. It knows no language: the runtime describes the layout of objects ([`Tables`]).
 //!
 //! # A store's life
 //!
@@ -15,12 +15,12 @@
 //! ```
 //!
 //! Durable objects refer to durable objects and constants, never to volatile ones. Outside of failure-atomic regions each store is in the
-//! medium when it is over, in the program's order. In a region what is stored over is logged first ([`Space::before_store`]), and all of its
+//! medium when it has ended, in the program's order. In a region the old contents are logged first ([`Space::before_store`]), and all of its
 //! stores are in the medium once it has ended, or none.
 //!
 //! # What is not in the file
 //!
-//! What is garbage: following references from the roots tells. So freeing writes nothing, and a crash can expose nothing half-done. Class data
+//! Garbage: tracing references from the roots finds it. So freeing writes nothing, and a crash can expose nothing half-done. Class data
 //! ([`Constant`]): the program makes them anew, each at the same place.
 //!
 //! # Where things are
@@ -30,22 +30,22 @@
 //! | `layout`, `header`, `types`, `roots`, `records`, `class_data` | the file's format |
 //! | `pages` | marks of pages: checksums, and which lines are taken |
 //! | `image` | its bytes, mapped or in memory |
-//! | `arch` | what of it is the processor's |
+//! | `arch` | the processor-specific part |
 //! | `domain` | when bytes are in the medium: cache lines, files, simulated, a modelled machine |
-//! | `journal` | has what was stored reach an ordinary file in one sync, by a redo log behind the region |
-//! | `space` | a region in use: `stores`, `regions`, `garbage`; what is written of `roots` and `records`; when pages are opened and sealed |
+//! | `journal` | commits stores to an ordinary file in one sync, by a redo log after the region |
+//! | `space` | a region in use: `stores`, `regions`, `garbage`; writes of `roots` and `records`; when pages are opened and sealed |
 //! | `space/persist` | moves objects into it |
-//! | `log` | what regions would store over |
+//! | `log` | the old contents that regions overwrite |
 //! | `alloc` | room for objects |
 //! | `walk` | follows references and believes nothing: checks, garbage |
-//! | `name` | who owns a file, and how one takes the place of another |
-//! | `file`, `source` | opening by name; looking at one that may be in use |
+//! | `name` | ownership of a file, and its replacement by another |
+//! | `file`, `source` | opening by name; reading one that may be in use |
 //! | `keeper`, `snapshot`, `transfer` | beside a program: checking pages, copies for others, the file's name |
 //! | `guard` | faults in a region's addresses |
-//! | `inspect` | looks at one without changing it |
+//! | `inspect` | inspects one without changing it |
 //! | `evolve` | how objects of one program become objects of another |
 //! | `rewrite` | copies a region: without garbage, for a program whose types changed |
-//! | `salvage` | gets out of a damaged region what is whole |
+//! | `salvage` | recovers the intact objects of a damaged region |
 //! | `export` | as JSON lines |
 //! | `classes` | which classes its objects are of |
 //!

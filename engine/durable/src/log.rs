@@ -1,10 +1,10 @@
-//! The undo log: what cache lines held before a region stored into them.
+//! The undo log: the contents of cache lines before a region stored into them.
 //!
 //! ```text
 //! LOG       number of the last region that is over, with its checksum (u64)
 //! LOG + 64  entry, entry, ...
 //!
-//! entry     checksum of what follows (u32)   bytes (u32)   offset in the file (u64)   region (u64)   the bytes, a multiple of 8
+//! entry     checksum of the rest (u32)   bytes (u32)   offset in the file (u64)   region (u64)   the bytes, a multiple of 8
 //!           padding up to a cache line
 //! ```
 //!
@@ -44,7 +44,7 @@ pub(crate) struct Position {
 /// Bytes of continuations that are kept for the regions to come.
 const KEPT: u64 = 1 << 20;
 
-/// Bytes that an entry for so many bytes takes.
+/// The size in bytes of an entry for `bytes` bytes.
 pub(crate) fn entry_bytes(bytes: u64) -> u64 {
     (ENTRY + bytes).next_multiple_of(CACHE_LINE)
 }
@@ -72,7 +72,7 @@ impl Log {
         }
     }
 
-    /// Has the next entry go where it would have gone then. What entries behind it held is restored and in the medium.
+    /// Rewinds the log: the next entry goes to `to`. The bytes saved by later entries are restored and in the medium.
     pub fn go_back(&mut self, to: Position) {
         self.cursor = to.cursor;
         self.limit = to.limit;
@@ -105,12 +105,12 @@ impl Log {
         std::mem::take(&mut self.extents)
     }
 
-    /// Where the next entry for so many bytes would be, if that is among the objects.
+    /// Where the next entry for `bytes` bytes would be, if that is among the objects.
     pub fn among_objects(&self, bytes: u64) -> Option<(u64, u64)> {
         (self.used > 0).then_some((self.cursor, entry_bytes(bytes) + ENTRY))
     }
 
-    /// Whether an entry for so many bytes fits, and a link behind it.
+    /// Whether an entry for `bytes` bytes fits, and a link after it.
     pub fn fits(&self, bytes: u64) -> bool {
         self.cursor + entry_bytes(bytes) + ENTRY <= self.limit
     }
@@ -127,7 +127,7 @@ impl Log {
     pub fn go_on(&mut self, image: &mut Image, region: u64) -> (u64, u64) {
         let (offset, bytes) = self.extents[self.used];
         self.used += 1;
-        // What is there must not look like an entry.
+        // The old bytes there must not look like an entry.
         image.write(offset, &[0; ENTRY as usize]);
         let link = self.put(image, region, offset, &mut [0; ENTRY as usize]);
         self.cursor = offset;
@@ -135,7 +135,7 @@ impl Log {
         link
     }
 
-    /// Writes an entry, of which what was there is given, behind room for what is before it.
+    /// Writes an entry. `entry` has room for the header, then the old bytes.
     fn put(&mut self, image: &mut Image, region: u64, offset: u64, entry: &mut [u8]) -> (u64, u64) {
         let held = entry.len() as u64 - ENTRY;
         entry[4..8].copy_from_slice(&(held as u32).to_le_bytes());
@@ -151,7 +151,7 @@ impl Log {
     }
 }
 
-/// What a cache line held, by its entry.
+/// The old contents of a cache line, from its entry.
 pub(crate) fn held(image: &Image, entry: u64) -> [u8; CACHE_LINE as usize] {
     let mut held = [0; CACHE_LINE as usize];
     image.read(entry + ENTRY, &mut held);
@@ -167,7 +167,7 @@ pub(crate) fn finished(image: &Image, version: u32) -> Option<u64> {
     }
 }
 
-/// The entries of a region that is not over, in their order: offset in the file, and what was there.
+/// The entries of an open region, in their order: offset in the file, and the old bytes.
 pub(crate) fn entries(image: &Image, version: u32) -> Vec<(u64, Vec<u8>)> {
     let Some(region) = finished(image, version).map(|n| n.wrapping_add(1)) else {
         return Vec::new();
@@ -207,7 +207,7 @@ pub(crate) fn entries(image: &Image, version: u32) -> Vec<(u64, Vec<u8>)> {
     entries
 }
 
-/// Rolls back what the region stored that is not over, if there is one: the places that were restored.
+/// Rolls back the stores of an open region, if there is one. Returns the places that were restored.
 pub(crate) fn take_back(image: &mut Image, version: u32) -> Vec<(u64, u64)> {
     let entries = entries(image, version);
     let mut restored = Vec::with_capacity(entries.len());

@@ -1,7 +1,7 @@
-//! Marks what is reachable, a little at a time, while the program goes on: a snapshot at the beginning.
+//! Marks reachable objects, a little at a time, while the program goes on: a snapshot at the beginning.
 //!
-//! What was reachable when marking began stays, and so does all that was made since. For that, references that are stored over are followed
-//! too ([`Marker::stored_over`]); nothing else of what the program does matters, for all that it can get hold of was reachable then, or is new.
+//! Objects that were reachable when marking began stay, and so do all that were made since. For that, the old values of overwritten references are
+//! followed too ([`Marker::stored_over`]). No other action of the program matters: every object that it can reach was reachable then, or is new.
 
 use crate::alloc::{Allocator, set};
 use crate::image::Image;
@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 use varve_heap::layout::ARRAY_LENGTH;
 use varve_heap::{Header, Ref};
 
-/// Slots of an array that are looked at together: longer ones are looked at in turns.
+/// Slots of an array that are scanned together: longer ones are scanned in turns.
 const SLOTS: u32 = 1024;
-/// References whose objects are fetched while others are looked at: most of marking is waiting for memory.
+/// References whose objects are fetched while others are scanned: most of marking is waiting for memory.
 const AHEAD: usize = 16;
 
-/// What marking looks at, all of it somebody else's.
+/// The data that marking reads, all borrowed from the region.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub image: &'a Image,
@@ -28,27 +28,27 @@ pub(crate) struct View<'a> {
     pub alloc: &'a Allocator,
 }
 
-/// What was found so far, and what is still to be followed.
+/// The objects found so far, and the references still to be followed.
 #[derive(Default)]
 pub(crate) struct Marker {
     /// One bit for each granule: some object that was found is in it. Where its first granule is, an object was found.
     granules: Vec<u64>,
-    /// Bytes of a granule: what objects are aligned to.
+    /// Bytes of a granule: the alignment of objects.
     granule: u64,
     /// References to be followed.
     pending: Vec<Ref>,
     /// The next of them, whose objects are being fetched.
     ahead: VecDeque<Ref>,
-    /// Arrays that are not looked into as a whole yet, and the first of their slots that was not.
+    /// Arrays that are not scanned as a whole yet, and the first of their slots that was not.
     arrays: Vec<(u64, u32)>,
     /// Bytes of objects that were found.
     pub bytes: u64,
-    /// What cannot be, if there is something: then nothing that was found is to be believed.
+    /// The first inconsistency found, if any: then none of the results are to be trusted.
     pub damage: Option<String>,
 }
 
 impl Marker {
-    /// For a file of so many bytes, where objects are at multiples of `granule`.
+    /// For a file of `bytes` bytes, where objects are at multiples of `granule`.
     pub fn new(bytes: u64, granule: u64) -> Marker {
         Marker {
             granules: vec![0; (bytes / granule).div_ceil(64) as usize],
@@ -57,7 +57,7 @@ impl Marker {
         }
     }
 
-    /// Has a reference followed: what it leads to now stays.
+    /// Queues a reference to be followed: the object that it leads to now stays.
     #[inline]
     pub fn follow(&mut self, r: Ref) {
         if r.is_object() {
@@ -78,7 +78,7 @@ impl Marker {
         self.ahead.pop_front()
     }
 
-    /// Marks what a reference leads to, and looks into it; how many references it has.
+    /// Marks the target of a reference, and scans it. Returns the number of its references.
     fn mark(&mut self, view: View<'_>, r: Ref) -> u64 {
         let at = match view.addresses.place(r) {
             Place::File(at) => at,
@@ -142,7 +142,7 @@ impl Marker {
         }
     }
 
-    /// Marks until so many bytes were found, or about so many references were followed; whether all are done with.
+    /// Marks until `bytes` bytes were found, or about `references` references were followed. Returns whether marking is complete.
     pub fn step(&mut self, view: View<'_>, bytes: u64, references: u64) -> bool {
         let enough = self.bytes.saturating_add(bytes);
         let mut followed = 0;

@@ -1,9 +1,9 @@
-//! Who owns a region file: one process for each *name*, whatever replaces the file under it.
+//! Ownership of region files: one process for each *name*, whatever replaces the file under it.
 //!
-//! A lock (`flock`) is on a file, and files are replaced: by compaction, by migration. So whoever has waited for a lock asks whether the name
-//! still leads to the file that it has locked, and begins again if not; and whoever replaces a file has locked the new one before it takes the
-//! name. A new file is made beside the old one, under a hidden name, and takes the name once all of it is in the medium: a crash leaves the
-//! old file, the new one, or no file where there was none.
+//! A lock (`flock`) is on a file, and files are replaced: by compaction, by migration. So a process that has waited for a lock checks whether the
+//! name still leads to the locked file, and starts over if not. A process that replaces a file locks the new one before it renames it. A new file is
+//! made beside the old one, under a hidden name, and takes the name once all of it is in the medium: a crash leaves the old file, the new one, or no
+//! file where there was none.
 
 use crate::error::{Error, Result};
 use crate::layout::MAGIC;
@@ -24,7 +24,7 @@ pub(crate) struct Owned {
     pub path: PathBuf,
 }
 
-/// What is under a name.
+/// The file found under a name.
 pub(crate) enum Found {
     /// A file with something in it, which is ours.
     File(Owned),
@@ -35,7 +35,7 @@ pub(crate) enum Found {
 /// How long a process that was killed may take to go: it gives its memory back first, and its locks after that.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Time between two looks at a lock that another process has.
+/// Time between two attempts to take a lock that another process has.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes the file of a name, or the right to make it.
@@ -122,7 +122,7 @@ fn empty(path: &Path) -> Error {
     }
 }
 
-/// A file to look at, locked against whoever would own it; or nothing if somebody does.
+/// A file opened for reading, and whether it was locked against owners: not if another process owns it.
 pub(crate) fn share(path: &Path) -> Result<(File, bool)> {
     let io = |e| io_error(path, "the region file cannot be read", e);
     loop {
@@ -194,7 +194,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Makes the new file, which has no bytes. What a process left here that was killed is written over.
+    /// Makes the new file, which has no bytes. The leftover of a killed process is overwritten.
     pub fn begin(path: &Path, old: Option<File>, begun: Instant) -> Result<Draft> {
         let beside = beside(path);
         loop {
@@ -319,7 +319,7 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Removes what a process left beside a file that was killed while it made a new one.
+/// Removes the leftover beside a file of a process that was killed while it made a new one.
 pub(crate) fn tidy(owned: &Owned) {
     let left = beside(&owned.path);
     if left.exists()
@@ -415,7 +415,7 @@ fn check_begin(owned: &Owned) -> Result<()> {
     }
 }
 
-/// Has a new file look as an old one to everybody: mode, owner, group, extended attributes, which access lists are among.
+/// Gives a new file the attributes of an old one: mode, owner, group, extended attributes, which access lists are among.
 fn keep_attributes(old: &File, like: &Metadata, new: &File) -> io::Result<()> {
     let now = new.metadata()?;
     if (now.uid(), now.gid()) != (like.uid(), like.gid()) {
@@ -436,7 +436,7 @@ fn keep_attributes(old: &File, like: &Metadata, new: &File) -> io::Result<()> {
         };
         if failed != 0 {
             let e = io::Error::last_os_error();
-            // What the system alone may set (labels), it has set on the new file too.
+            // Attributes that only the system may set (labels) are set on the new file too.
             let own = name.as_bytes().starts_with(b"security.");
             if !own {
                 return Err(e);
@@ -533,7 +533,7 @@ pub(crate) fn unnamed_beside(path: &Path) -> io::Result<File> {
     if opened.is_ok() {
         return opened;
     }
-    // SAFETY: a name that ends with a zero byte; the number is a new file's, which nobody else has.
+    // SAFETY: a name that ends with a zero byte; the descriptor is a new file's, which this owns alone.
     unsafe {
         let fd = libc::memfd_create(c"varve region".as_ptr(), libc::MFD_CLOEXEC);
         match fd {

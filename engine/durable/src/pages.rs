@@ -20,7 +20,7 @@ const STATE_SHIFT: u32 = 48;
 const OPEN: u64 = 0x4f50 << STATE_SHIFT;
 const SEALED: u64 = 0x5345;
 
-/// What a mark says.
+/// The meaning of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Nothing is in the page.
@@ -39,7 +39,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// What a word says.
+    /// The meaning of a word.
     pub fn of(word: u64) -> Mark {
         match word {
             0 => Mark::Empty,
@@ -70,7 +70,7 @@ pub fn sum_of(page: &[u8], lines: u16) -> u32 {
 
 /// The one bit that makes a page's checksum wrong, if it is one: its number in the page, or none if it is in the mark.
 ///
-/// A checksum of all bytes but for one bit differs by what that bit alone makes of it, and no two bits of a page make the same.
+/// A checksum of all bytes but for one bit differs by the effect of that bit alone, and no two bits of a page make the same.
 pub fn wrong_bit(page: &[u8], lines: u16, sum: u32) -> Option<Option<usize>> {
     let wrong = sum_of(page, lines) ^ sum;
     if wrong == 0 || wrong.is_power_of_two() {
@@ -174,7 +174,7 @@ pub(crate) fn tables_of(image: &Image) -> Vec<u64> {
     tables.into_iter().map(|t| t.unwrap_or(0)).collect()
 }
 
-/// What is said of a page that is not as it was sealed.
+/// The message for a page whose checksum is wrong.
 pub(crate) fn wrong_sum(page: u64) -> String {
     format!("the checksum of the page at {:#x} is wrong", page * PAGE)
 }

@@ -1,7 +1,7 @@
 //! Records that a region gets while it is in use, one after the other: class data that programs made while they ran, and objects that the
 //! program makes anew in each run and means the same ones. None is ever changed.
 //!
-//! The commit record says up to where all of them are whole; behind that, the first that is not ends them.
+//! The commit record says up to where all of them are whole; after that, the first that is not ends them.
 
 use crate::class_data::Late;
 use crate::header::read_record;
@@ -11,13 +11,13 @@ use crate::types::Info;
 use serde::{Deserialize, Serialize};
 use varve_heap::Ref;
 
-/// What a record says.
+/// The contents of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Record {
     /// How to make class data again.
     Late(Late),
-    /// An object that the program makes in each run and means the same one: its reference, and [what it is](Named::of).
+    /// An object that the program makes anew in each run but treats as the same one: its reference, and [its name](Named::of).
     Named {
         named: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,12 +33,13 @@ pub(crate) enum Record {
 pub struct Named {
     /// Where it is.
     pub object: Ref,
-    /// What it is in the program, such as the static field that holds it. None if its type says so: see [`Type::named_by`](crate::Type::named_by).
+    /// The object's name in the program, such as the static field that holds it. None if its type determines it: see
+    /// [`Type::named_by`](crate::Type::named_by).
     pub of: Option<String>,
 }
 
 impl Named {
-    /// What a literal of the program is: its text says which one.
+    /// The name of every literal of the program: its text says which one.
     pub const LITERAL: &str = "literal";
 }
 
@@ -47,7 +48,7 @@ impl Named {
 pub(crate) struct Records {
     pub late: Vec<Late>,
     pub named: Vec<Named>,
-    /// The offset behind the last one.
+    /// The offset after the last one.
     pub end: u64,
 }
 
@@ -75,7 +76,7 @@ impl Records {
         all
     }
 
-    /// What is wrong with those of objects that are the same in each run.
+    /// The first error in the records of objects that are the same in each run.
     pub fn wrong_named(
         &self,
         image: &Image,
@@ -96,7 +97,7 @@ impl Records {
         Some(format!("the record of {wrong:?} is of no such object"))
     }
 
-    /// What is wrong if they must be whole up to an offset.
+    /// The first error, if records must be whole up to an offset.
     pub fn damage(&self, whole: u64) -> Option<String> {
         let missing = self.end < whole;
         missing.then(|| format!("the record at {:#x} is damaged", self.end))

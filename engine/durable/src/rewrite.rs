@@ -1,4 +1,4 @@
-//! Copies what is reachable in a region into a new one: without garbage, or for a program whose types changed.
+//! Copies the reachable objects of a region into a new one: without garbage, or for a program whose types changed.
 //!
 //! The new region is written beside the old one, in a file that is mapped, and takes its name once all of it is in the medium: a crash leaves
 //! one of both.
@@ -51,7 +51,7 @@ pub(crate) fn rewrite(
     rewrite_without(old, tables, align, image, &|_| false)
 }
 
-/// The same without some objects: what referred to them is null.
+/// The same without some objects: references to them become null.
 pub(crate) fn rewrite_without(
     old: &Inspection,
     tables: &Tables,
@@ -165,7 +165,7 @@ pub(crate) fn rewrite_without(
     new.into_image()
 }
 
-/// What of a region a plan must map: the types of its objects, and the constants that they and roots refer to.
+/// The parts of a region that a plan must map: the types of its objects, and the constants that they and roots refer to.
 fn live(old: &Inspection) -> Live {
     let from = Addresses(old.align);
     let mut live = Live {
@@ -196,7 +196,7 @@ fn live(old: &Inspection) -> Live {
     live
 }
 
-/// Looks at constants of enumerations whose class or name follows from more than their type.
+/// Checks constants of enumerations whose class or name follows from more than their type.
 fn check_constants(
     old: &Inspection,
     plan: &Plan,
@@ -223,7 +223,7 @@ fn check_constants(
     Ok(())
 }
 
-/// Looks at what fields refer to that have another class now.
+/// Checks the targets of fields that have another class now.
 fn check_narrowed(
     old: &Inspection,
     plan: &Plan,

@@ -9,7 +9,7 @@ use varve_heap::Ref;
 pub struct Root {
     /// Its name.
     pub name: String,
-    /// What it stands for; null while the name is free.
+    /// The object that the name stands for; null while the name is free.
     pub object: Ref,
     /// Its entry's offset in the file.
     pub(crate) place: u64,

@@ -1,7 +1,7 @@
-//! Gets out of a damaged region what is whole, into a new one.
+//! Recovers the intact objects of a damaged region into a new one.
 //!
-//! A page whose checksum is wrong by one bit is repaired: the checksum says which bit. What is in other damaged pages is left out, and what
-//! leads nowhere: who referred to it has null, or, where the program's types allow no null there, is left out too.
+//! A page whose checksum is wrong by one bit is repaired: the checksum says which bit. Objects in other damaged pages are left out, and so are those
+//! with an invalid reference. References to them become null; an object whose type allows no null there is left out too.
 
 use crate::error::{COPIED, Result};
 use crate::file::{Copy, is_another, write_into_new};
@@ -22,20 +22,20 @@ use std::path::Path;
 use varve_heap::layout::*;
 use varve_heap::{Header, Ref};
 
-/// What came of salvaging.
+/// The result of salvaging.
 #[derive(Clone, Debug)]
 pub struct Salvaged {
     /// The new region.
     pub copy: Copy,
-    /// What was repaired, a line each.
+    /// The repairs, a line each.
     pub repaired: Vec<String>,
-    /// What was left out or cannot be known, a line each: the first thousand.
+    /// The losses and unknowns, a line each: the first thousand.
     pub lost: Vec<String>,
     /// Roots that stand for nothing any more.
     pub roots: Vec<String>,
 }
 
-/// Writes what is whole of a region into the file `to`, which must not be there yet, or be a region. The damaged file stays as it is.
+/// Writes the intact objects of a region into the file `to`, which must not be there yet, or be a region. The damaged file stays as it is.
 ///
 /// # Errors
 /// If its header or tables are damaged so that nothing can be read, or the new file cannot be written.

@@ -1,8 +1,8 @@
-//! Copies of a region while it is stored to: what it was at one instant.
+//! Copies of a region while it is stored to: its contents at one instant.
 //!
-//! Whoever copies sets a flag. From then on each page is kept as it is before it is written to for the first time, and all others are copied in
-//! any order. So the copy is what the file was when the flag was set: what a crash at that instant would have left, if every store before it
-//! had reached the medium. Without a copy under way a write costs one load and a branch.
+//! The copying thread sets a flag. From then on each page is saved before its first write, and all others are copied in any order. So the copy is the
+//! file at the instant when the flag was set: the state that a crash would have left if every earlier store had reached the medium. Without a copy
+//! under way a write costs one load and a branch.
 
 use crate::layout::PAGE;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ pub(crate) type Page = [u8; PAGE as usize];
 /// Most pages that wait to be fetched: 256 MiB. A copy that falls behind is given up, so that the program's memory is bounded.
 const MOST_WAITING: usize = 64 << 10;
 
-/// What an image shares with whoever copies it.
+/// The state that an image shares with the thread that copies it.
 #[derive(Default)]
 pub(crate) struct Watch {
     copying: AtomicBool,
@@ -118,8 +118,8 @@ impl Watch {
             copy.waiting.clear();
             copy.kept.clear();
             self.copying.store(true, Ordering::SeqCst);
-            // What a writer does between its look at the flag and now is in no page that is copied before this lock is given back, or in
-            // all of them that it had not begun: one write that nothing has fenced.
+            // A write between the writer's check of the flag and now is in no page that is copied before this lock is released, or in all of them:
+            // one write that nothing has fenced.
             barrier();
             copy.pages = self.len() / PAGE;
             copy.kept = vec![0; copy.pages.div_ceil(64) as usize];
@@ -127,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// Copies some pages of the image at `base` from one on, and what was kept meanwhile; none if the copy was given up.
+    /// Copies some pages of the image at `base` from one on, and the pages saved meanwhile; none if the copy was given up.
     pub fn fetch(&self, base: *const u8, from: u64, count: u64) -> Option<Vec<(u64, Box<Page>)>> {
         let mut copy = self.copy();
         if copy.fell_behind {

@@ -1,4 +1,4 @@
-//! Where a region's bytes are had when nobody is to store into it: from its file, or from whoever has that open.
+//! Read-only access to a region's bytes: from its file, or from the process that has it open.
 
 use crate::error::{Error, Result};
 use crate::header::Commit;
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 pub(crate) const CANNOT_MAP: &str = "the region file cannot be mapped";
 
-/// Where a region's bytes can be had while nobody changes them.
+/// A source of a region's bytes that no process changes meanwhile.
 pub(crate) struct Source {
     file: File,
-    /// Whether nobody has it open: then nobody can while this lives.
+    /// Whether no process has it open: then none can open it while this lives.
     pub free: bool,
 }
 
@@ -30,7 +30,7 @@ impl Source {
         }
     }
 
-    /// Whether the file is a copy of the one that its region was open in, by its commit record. What an owner gives is a copy as it is to be.
+    /// Whether the file is a copy of the one that its region was open in, by its commit record. Bytes given by the owner do not count as such a copy.
     pub fn is_copy(&self, commit: &Commit) -> bool {
         self.free && commit.is_of_copy(&self.file)
     }
@@ -47,7 +47,7 @@ impl Source {
     }
 }
 
-/// A region's bytes at one instant, to look at: of the file if nobody has it open, else of a copy that its owner gives.
+/// A private view of a region's bytes at one instant: of the file if no process has it open, else of a copy that its owner gives.
 pub(crate) fn look_at(path: &Path) -> Result<(Image, Source)> {
     let name = path.display().to_string();
     let mut tries = 0;

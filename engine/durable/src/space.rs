@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use varve_heap::ObjectAlign;
 
-/// What a region did so far.
+/// Counters of a region since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Stores into durable objects.
@@ -53,7 +53,7 @@ pub struct Stats {
     pub collections: u64,
 }
 
-/// What was found when a region was opened.
+/// The results of recovery when a region was opened.
 #[derive(Clone, Debug, Default)]
 pub struct Recovered {
     /// Stores of a region that was not over, rolled back: cache lines.
@@ -66,22 +66,22 @@ pub struct Recovered {
     pub bytes: u64,
 }
 
-/// Garbage that is not worth looking for: so many bytes.
+/// Less garbage than this number of bytes is not worth a collection.
 const LEAST_GARBAGE: u64 = 8 << 20;
 
-/// A file grows by one part in this many of what it has, but by no less than [`LEAST_GROWTH`] bytes.
+/// A file grows by one part in this many of its size, but by no less than [`LEAST_GROWTH`] bytes.
 const GROWS_BY: u64 = 10;
 const LEAST_GROWTH: u64 = 1 << 20;
 
-/// Bytes of the shortest run that is set aside: what few stores need must fit.
+/// Bytes of the shortest run that is set aside: the objects of a few stores must fit.
 const LEAST_ASIDE: u64 = 1 << 10;
 
-/// Regions of at most so many bytes are checked and followed before they are used; of larger ones, pages are checked behind.
+/// Regions of at most this size are checked and traced before they are used; the pages of larger ones are checked in the background.
 pub const CHECKED_FIRST: u64 = 32 << 20;
 
-/// A region: its bytes, its medium, and what is known of both.
+/// A region: its bytes, its medium, and the state of both.
 pub struct Space {
-    /// Before the image, which it looks at: it ends first.
+    /// Declared before the image, which it reads, so that it is dropped first.
     keeper: Option<Keeper>,
     _guard: Option<Guard>,
     watch: Arc<Watch>,
@@ -94,17 +94,17 @@ pub struct Space {
     pub(crate) alloc: Allocator,
     pub(crate) stats: Stats,
     pub(crate) records: Records,
-    /// Objects that are the same in each run, became durable, and are not recorded yet: their offsets, and what they are.
+    /// Objects that are the same in each run, became durable, and are not recorded yet: their offsets, and their names.
     pub(crate) new_named: Vec<(u64, Option<String>)>,
     /// Arrays of which elements became durable.
     pub(crate) wanted: Vec<u32>,
-    /// What objects are moved with.
+    /// The state for moving objects into the region.
     pub(crate) moving: Moving,
     /// Bytes of constants that the tables name.
     pub(crate) named_end: u64,
     commit: Commit,
     recovered: Recovered,
-    /// By type: whether there were objects of it when the region was opened; none if that was not looked for.
+    /// By type: whether there were objects of it when the region was opened; none if that was not determined.
     alive: Option<Vec<bool>>,
     /// Offset of the first object.
     pub(crate) first: u64,
@@ -127,7 +127,7 @@ pub struct Space {
     pub(crate) made: bool,
     /// Bytes in use after which durable garbage is worth collecting.
     threshold: u64,
-    /// Garbage that is being looked for.
+    /// The durable collection in progress.
     cycle: Option<garbage::Cycle>,
     /// Room that is kept for when there is no other: from and to.
     aside: Vec<(u64, u64)>,
@@ -138,9 +138,9 @@ pub struct Space {
     /// Pages that are open, in the order in which they were opened.
     pub(crate) opened: VecDeque<u64>,
     pub(crate) last_opened: u64,
-    /// Pages with bytes that nobody announced: the medium may have others, so that they get no checksum in this run.
+    /// Pages with unannounced bytes: the medium may hold other bytes, so these pages get no checksum in this run.
     pub(crate) unsettled: FxHashSet<u64>,
-    /// The medium did not take what was written: nothing more is.
+    /// The medium failed: nothing more is written.
     failed: bool,
 }
 
@@ -193,7 +193,7 @@ impl Space {
         Ok(space)
     }
 
-    /// Opens a region: rolls back what was not over, and finds what is free. `tables` are those of the program that opens it; without them the
+    /// Opens a region: rolls back unfinished operations, and finds free space. `tables` are those of the program that opens it; without them the
     /// region is opened as it is. A region of at most [`CHECKED_FIRST`] bytes is checked as a whole.
     ///
     /// # Errors
@@ -254,7 +254,7 @@ impl Space {
             space.take_marked_lines();
             space.take_marks();
             space.recovered.bytes = space.commit.alive;
-            // What is free is known by pages and as of the last closing: more is in use than lives.
+            // Free space is known by pages and as of the last closing: the bytes in use include garbage.
             let used = space.alloc.used();
             space.threshold = space.threshold_for(space.commit.alive).max(used + used / 4);
             space.not_damaged(space.wrong_named())?;
@@ -360,7 +360,7 @@ impl Space {
         }
     }
 
-    /// Has a thread look after the file beside the program: see [`keeper`](crate::keeper).
+    /// Starts a thread that watches the file beside the program: see [`keeper`](crate::keeper).
     pub(crate) fn keep(&mut self, owned: Owned, unchecked: bool) -> Result<()> {
         self.image.watched(self.watch.clone());
         let base = self.image.base();
@@ -422,7 +422,7 @@ impl Space {
 
     fn finish(&mut self) -> Result<()> {
         if self.failed {
-            return Ok(()); // Whoever opens it next recovers what is there.
+            return Ok(()); // The next open recovers it.
         }
         if self.depth > 0 {
             self.roll_back_all()?;
@@ -432,7 +432,7 @@ impl Space {
         }
         self.use_aside();
         self.seal()?;
-        // What is damaged is not looked at again: the region closes all the same.
+        // A damaged region is not scanned again: it closes all the same.
         if self.stats.collections > 0 && !self.watch.is_damaged() {
             self.free_sealed_lines();
         }
@@ -480,7 +480,7 @@ impl Space {
         }
     }
 
-    /// After a medium has failed it is not known what it holds, and to ask again may say that all is well: nothing more is stored.
+    /// After a failure the medium's contents are unknown, and a repeated sync may report success: nothing more is stored.
     #[cold]
     fn fail(&mut self, done: std::io::Result<()>) -> Error {
         self.failed = true;
@@ -488,7 +488,7 @@ impl Space {
         match done {
             Err(source) => Error::Io {
                 path,
-                what: "the medium did not take what was written",
+                what: "the medium failed to write",
                 source,
             },
             Ok(()) => Error::Gone(path),
@@ -520,7 +520,7 @@ impl Space {
         Ok(())
     }
 
-    /// That there is no room for so many bytes.
+    /// The error that there is no room for `bytes` bytes.
     fn full(&self, bytes: u64) -> Error {
         Error::Full {
             path: self.path.clone(),
@@ -529,7 +529,7 @@ impl Space {
         }
     }
 
-    /// Room for so many bytes, a multiple of [`OBJECT_ALIGN`]. The pages are open.
+    /// Room for `bytes` bytes, a multiple of [`OBJECT_ALIGN`]. The pages are open.
     #[inline]
     pub(crate) fn allocate(&mut self, bytes: u64) -> Result<u64> {
         if bytes > PAGE {
@@ -546,7 +546,7 @@ impl Space {
         let made = self.domain.make_room_to_commit(bytes);
         made.map_err(|source| Error::Io {
             path: self.path.clone(),
-            what: "there is no room for what is to be committed",
+            what: "there is no room for the commit",
             source,
         })
     }
@@ -582,7 +582,7 @@ impl Space {
         }
     }
 
-    /// Where nothing is free for so many bytes: the file grows, or what was found to be garbage makes room.
+    /// If no free run has `bytes` bytes: grows the file, or frees the garbage that marking found.
     fn allocate_more(&mut self, bytes: u64) -> Result<Option<u64>> {
         match self.grow_for(bytes) {
             Ok(()) => Ok(self.alloc.allocate(bytes, self.depth > 0)),
@@ -596,7 +596,7 @@ impl Space {
         }
     }
 
-    /// Sets so many bytes aside, in pieces, unless some are already.
+    /// Sets `bytes` bytes aside, in pieces, unless some are already.
     ///
     /// # Errors
     /// If there is no room for them.
@@ -615,22 +615,21 @@ impl Space {
         Ok(())
     }
 
-    /// Gives up what was set aside: it is room for objects now.
+    /// Frees the reserve that was set aside: it is room for objects now.
     pub fn use_aside(&mut self) {
         for (from, to) in std::mem::take(&mut self.aside) {
             self.alloc.free(from, to - from);
         }
     }
 
-    /// Has the file grow, so that there are so many bytes in one piece: by a part of what it has, or where the medium has no room for that, by
-    /// what is needed.
+    /// Grows the file, so that `bytes` bytes are free in one piece: by a fraction of its size, or by `bytes` alone if the medium has no more room.
     fn grow_for(&mut self, bytes: u64) -> Result<()> {
         let len = self.image.len();
         let covered = self.tables_at.len() as u64 * GROUP_PAGES * PAGE;
         let end = len + bytes.next_multiple_of(GROWTH) + GROWTH;
         let least = match end <= covered {
             true => end,
-            // What is new begins with its marks.
+            // New pages begin with their marks.
             false => {
                 let groups = bytes / (GROUP_PAGES * PAGE) + 2;
                 covered.max(len) + groups * GROUP_MARKS + (end - len)
@@ -657,7 +656,7 @@ impl Space {
         &self.records.named
     }
 
-    /// Has a field of a type's objects be null in the region, whatever it held: what it holds belongs to the run.
+    /// Has a field of a type's objects be null in the region, whatever its value: the value belongs to the run.
     pub fn forget_field(&mut self, ty: u32, offset: u32) {
         if let Some(info) = self.infos.get_mut(ty as usize) {
             info.forgets.push(offset);
@@ -680,12 +679,12 @@ impl Space {
         &self.image
     }
 
-    /// What it did.
+    /// Its counters so far.
     pub fn stats(&self) -> Stats {
         self.stats
     }
 
-    /// What was found when it was opened.
+    /// The results of recovery when it was opened.
     pub fn recovered(&self) -> &Recovered {
         &self.recovered
     }
@@ -710,7 +709,7 @@ impl Space {
         &self.path
     }
 
-    /// The offset in the file of what is so many bytes from the heap's base, where objects are aligned to 8 bytes.
+    /// The offset in the file of the object at `heap_offset` bytes from the heap's base, where objects are aligned to 8 bytes.
     pub fn offset_of(heap_offset: u64) -> u64 {
         heap_offset - FILE_START
     }
@@ -743,7 +742,7 @@ impl Space {
         lines >> (offset % PAGE / varve_heap::layout::LINE_SIZE) & 1 != 0
     }
 
-    /// Has the domain look at what is in the medium by now.
+    /// Has the domain check the current contents of the medium.
     pub fn flush_for_tests(&mut self) {
         self.flush(0, 1);
     }

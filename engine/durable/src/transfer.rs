@@ -1,5 +1,5 @@
 //! How a process that has a region open gives a copy of it to another one: over a local socket whose name is the file's device and number, so
-//! that no name of the file has to be agreed on and nothing is left behind by whoever is killed.
+//! that the two need not agree on a name of the file, and a killed process leaves nothing behind.
 //!
 //! ```text
 //! VARVECPY   bytes of the region (u64)   { page (u64)   its 4096 bytes } ...   u64::MAX
@@ -28,14 +28,14 @@ fn address(file: &Metadata) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(name)
 }
 
-/// Where others ask for copies of a file.
+/// The socket for requests of copies of a file.
 pub(crate) fn listen(file: &Metadata) -> io::Result<UnixListener> {
     let listener = UnixListener::bind_addr(&address(file)?)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
-/// Whoever has connected, if it may read the file: the same user, or root.
+/// Accepts a client that may read the file: the same user, or root.
 pub(crate) fn accept(listener: &UnixListener) -> Option<UnixStream> {
     let (stream, _) = listener.accept().ok()?;
     stream.set_nonblocking(false).ok()?;
@@ -88,10 +88,10 @@ impl Sender {
     }
 }
 
-/// Has whoever has `file` open write a copy of it into `to`, which has no bytes.
+/// Has the process that has `file` open write a copy of it into `to`, which is empty.
 ///
 /// # Errors
-/// If nobody listens or gives one.
+/// If no process listens or gives one.
 pub(crate) fn fetch(
     file: &Metadata,
     to: &File,

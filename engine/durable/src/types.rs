@@ -1,10 +1,10 @@
-//! What a program's objects look like, by name and shape: the part of a region's tables that says what the bytes mean.
+//! The types of a program's objects, by name and layout: the part of a region's tables that gives the bytes their meaning.
 
 use serde::{Deserialize, Serialize};
 use varve_heap::ObjectAlign;
 use varve_heap::layout::*;
 
-/// What a field or an element holds.
+/// The storage of a field or an element.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -35,7 +35,7 @@ impl Storage {
     }
 }
 
-/// What a reference may refer to.
+/// The types that a reference may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
     /// Whether it may be null.
@@ -69,11 +69,11 @@ pub struct Field {
     pub name: String,
     /// Bytes from the object's start.
     pub offset: u32,
-    /// What it holds.
+    /// The kind of its values.
     pub storage: Storage,
 }
 
-/// What objects of a type contain.
+/// The contents of objects of a type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -98,7 +98,7 @@ pub struct Type {
     /// The type that it extends, by number.
     #[serde(rename = "super")]
     pub supertype: Option<u32>,
-    /// What its objects contain.
+    /// The contents of its objects.
     pub kind: Kind,
     /// Why its objects must not become durable, if they must not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ pub struct Constant {
     pub ty: u32,
 }
 
-/// What a region's tables hold.
+/// The contents of a region's tables.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tables {
     /// All types, by the numbers that objects' headers have.
@@ -132,11 +132,11 @@ pub struct Tables {
     /// have numbered equal ones, and may have left out those that the program does not use.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_source: bool,
-    /// Of what was renamed: what is told apart from the next change by having been done, as the old name is another one's now. The region that
-    /// has such an entry was rewritten by it, or made with it. None: a region of a version that kept no such record.
+    /// Renames that are done, where the old name now means something else. The entry keeps them from being applied again: a region that has it was
+    /// rewritten by it, or made with it. None: a region of a version that kept no such record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<Vec<Renamed>>,
-    /// What the program says had another name before. Not in files: it is for the opening that finds the old names.
+    /// Renames that the program declares. Not in files: it is for the opening that finds the old names.
     #[serde(skip)]
     pub renamed: Vec<Renamed>,
 }
@@ -165,10 +165,10 @@ impl PartialEq for Tables {
 
 impl Eq for Tables {}
 
-/// What walks and copies need of a type.
+/// The part of a type that traversals and copies need.
 #[derive(Clone, Debug)]
 pub(crate) struct Info {
-    /// What objects are aligned to.
+    /// The alignment of objects.
     pub align: ObjectAlign,
     /// Struct: bytes, rounded. Array: offset of the elements.
     pub size: u32,
@@ -185,7 +185,7 @@ pub(crate) struct Info {
 }
 
 impl Tables {
-    /// What the region's record says was renamed.
+    /// The renames that the region's record lists as done.
     pub(crate) fn applied(&self) -> &[Renamed] {
         self.applied.as_deref().unwrap_or_default()
     }
@@ -335,7 +335,7 @@ impl Tables {
         }
     }
 
-    /// The first rule that tables break, if they do: what reads them may rely on those rules.
+    /// The first rule that the tables break, if any: readers of the tables may rely on those rules.
     pub fn broken(&self) -> Option<String> {
         for (number, t) in self.types.iter().enumerate() {
             let name = || self.name(number as u32);

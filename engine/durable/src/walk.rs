@@ -14,7 +14,7 @@ use varve_heap::{Header, ObjectAlign, Ref};
 pub struct Damage {
     /// Where it is: offset in the file.
     pub at: u64,
-    /// What is wrong.
+    /// Description of the damage.
     pub what: String,
     /// The object or root that leads there.
     pub from: String,
@@ -47,7 +47,7 @@ impl Damage {
     }
 }
 
-/// What is reachable.
+/// The reachable objects.
 #[derive(Debug, Default)]
 pub struct Walk {
     /// Offsets of all objects in the file, ascending.
@@ -299,7 +299,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The type and bytes of the object that a reference says is at an offset; what is wrong if there can be none.
+/// The type and bytes of the object that a reference says is at an offset; the error if there can be none.
 pub(crate) fn object_at(
     image: &Image,
     infos: &[Info],

@@ -1,5 +1,5 @@
-//! A process that is interrupted while it makes copies leaves nothing of them. A file of tests of its own: what was abandoned stays so for the
-//! whole process.
+//! A process that is interrupted while it makes copies leaves nothing of them. A test file of its own: the abandoned state lasts for the whole
+//! process.
 #![cfg(not(miri))]
 
 mod common;

@@ -1,4 +1,4 @@
-//! What others do to a region while a program uses it: looking, copies.
+//! Other processes access a region while a program uses it: inspection, copies.
 #![cfg(not(miri))]
 
 mod common;

@@ -140,7 +140,7 @@ fn objects_move_once_and_are_there_after_a_crash() {
     assert_eq!(space.image().u32(at(a, 20)), 7);
     assert_eq!(space.image().u32(at(moved, 12 + 8)), a.0);
 
-    // What is stored in a region that is over is there, what is in one that is not is rolled back.
+    // Stores of a region that has ended are there; those of an open one are rolled back.
     space.begin();
     space.store(at(a, 0), 8, &10i64.to_le_bytes()).unwrap();
     space.end().unwrap();

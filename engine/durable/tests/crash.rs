@@ -17,7 +17,7 @@ use varve_heap::{ObjectAlign, Ref};
 
 /// One operation of a random program: a store outside of regions, a region, or one that is rolled back.
 fn operation(world: &mut World, rng: &mut SmallRng) {
-    // Pages are sealed now and then, between operations: what follows opens them.
+    // Pages are sealed now and then, between operations: later operations open them.
     if rng.random_range(0..4) == 0 {
         world.space().seal_for_tests();
     }
@@ -167,7 +167,7 @@ fn a_fence_that_is_left_out_is_noticed() {
     }
 }
 
-/// A store that is over is in the medium: the program may have told somebody.
+/// A completed store is in the medium: the program may have acknowledged it.
 #[test]
 fn what_is_over_is_there() {
     for (fence, whole) in [
@@ -234,7 +234,7 @@ fn recovered(file: Vec<u8>) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What files that a crash could have left hold: what whoever opens them finds, and whoever looks at them.
+/// The contents of files that a crash could have left: as opened, and as inspected.
 #[derive(Clone, Default)]
 struct Files {
     states: Arc<Mutex<std::collections::BTreeMap<Result<String, String>, String>>>,
@@ -319,7 +319,7 @@ fn explore_journal(
             before = after;
         }
     }
-    // Whoever was told that it is committed finds it, whatever comes next.
+    // An acknowledged commit is found, whatever comes next.
     world.space().set_grouped(false).unwrap();
     let committed = world.state();
     seen.states.lock().unwrap().clear();

@@ -10,7 +10,7 @@ use varve_durable::layout::*;
 use varve_durable::*;
 use varve_heap::Ref;
 
-/// A closed region with two lists of so many nodes, of which one is of tables of ten.
+/// A closed region with two lists of `nodes` nodes, of which one is of tables of ten.
 fn closed(path: &Path, nodes: i64) -> Vec<u8> {
     let mut world = World::on_file(path, Medium::Memory).unwrap();
     let mut list = Ref::NULL;

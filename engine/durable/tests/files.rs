@@ -9,7 +9,7 @@ use varve_durable::layout::MAX_FILE;
 use varve_durable::*;
 use varve_heap::ObjectAlign;
 
-/// Addresses that nobody else uses.
+/// Addresses that no other code uses.
 fn reservation() -> *mut u8 {
     // SAFETY: a new mapping at an address that the system chooses.
     let at = unsafe {

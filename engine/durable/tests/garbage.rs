@@ -1,4 +1,4 @@
-//! Garbage is looked for while a program goes on: nothing that it could get hold of is ever freed, against a plain graph of what it did.
+//! Durable garbage is collected while a program runs: nothing that it can reach is ever freed, against a plain graph of what it did.
 
 mod common;
 
@@ -14,7 +14,7 @@ const FIELDS: [u64; 2] = [24, 28];
 const ELEMENTS: u64 = 12;
 const LENGTH: u32 = 2500;
 
-/// What a program does; numbers choose among what there is.
+/// An action of a program; numbers choose among its objects.
 #[derive(Clone, Debug)]
 enum Step {
     /// Makes a chain of new nodes, and stores it somewhere.
@@ -43,7 +43,7 @@ enum Step {
     Begin,
     End,
     TakeBack,
-    /// Garbage is looked for.
+    /// A durable collection begins.
     Look,
     Some {
         references: u8,
@@ -75,7 +75,7 @@ type Slots = HashMap<(u32, u64), Ref>;
 struct Program {
     world: World,
     slots: Slots,
-    /// What it was when the open region began, and what could be reached then.
+    /// The state when the open region began, and the objects reachable then.
     before: Option<(Slots, HashSet<u32>)>,
     table: Ref,
     kept: Vec<Ref>,
@@ -196,7 +196,7 @@ impl Program {
                 self.world.space().roll_back_all().unwrap();
                 let (slots, alive) = self.before.take().unwrap();
                 self.slots = slots;
-                // What was made in the region is gone, whatever the program kept of it: a language gives it up too.
+                // Objects made in the region are gone, even if the program kept references: a language drops them too.
                 self.kept.retain(|r| alive.contains(&r.0));
             }
             Step::Look => {
@@ -246,7 +246,7 @@ proptest! {
     }
 }
 
-/// What was garbage before marking began is free when it ends, and what became so since at the next time.
+/// Garbage from before marking is free when it ends; garbage that appeared since, after the next cycle.
 #[test]
 fn garbage_is_free_after_one_cycle_or_two() {
     let mut world = World::new(|_| Box::new(CacheLines::new("memory")));

@@ -99,7 +99,7 @@ proptest! {
         use_unfollowed(&bytes);
         if let Ok(mut region) = open(&bytes) {
             prop_assert!(region.check().damages.is_empty());
-            // It can be used: what was found free is not in use.
+            // It can be used: the space found free is not in use.
             let roots = region.roots();
             region.begin();
             region.set_root("another", roots.first().map_or(Ref::NULL, |r| r.object)).ok();

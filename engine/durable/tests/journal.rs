@@ -20,7 +20,7 @@ fn file(bytes: usize) -> Vec<u8> {
     file
 }
 
-/// What a crash may leave: what was committed last, and what is about to be.
+/// The states that a crash may leave: the last commit, and the one in progress.
 #[derive(Default)]
 struct Expected {
     committed: Vec<u8>,
@@ -86,7 +86,7 @@ fn files(crash: &DiskCrash<'_>, rng: &mut SmallRng) -> Vec<Vec<u8>> {
     }
 }
 
-/// Stores, commits and grows at random; gives what was wrong, and how many files were looked at.
+/// Stores, commits and grows at random; returns the errors, and the number of files checked.
 fn explore(seed: u64, operations: usize, without: Option<Sync>) -> (Option<String>, u64, u64) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut memory = vec![0u64; ROOM / 8];
@@ -195,7 +195,7 @@ fn expected_of(now: &Expected) -> Expected {
     }
 }
 
-/// Recovers a file, and looks at what a crash in that could leave.
+/// Recovers a file, and checks the states that a crash during recovery could leave.
 fn interrupted(file: Vec<u8>, expected: &Expected, into: &mut Expected, rng: &mut SmallRng) {
     let left = Arc::new(Mutex::new(Vec::new()));
     let mut again = SmallRng::seed_from_u64(rng.random());

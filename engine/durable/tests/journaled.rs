@@ -1,4 +1,4 @@
-//! Region files with a journal: killed, looked at, copied, damaged, and grown.
+//! Region files with a journal: killed, inspected, copied, damaged, and grown.
 #![cfg(not(miri))]
 
 mod common;
@@ -67,7 +67,7 @@ fn a_journal_that_a_crash_left_is_seen_by_all_who_read_the_file() {
         alignment(&path).unwrap(),
         Some(varve_heap::ObjectAlign::LEAST)
     );
-    // Whoever looks changes nothing.
+    // Inspection changes nothing.
     let region = Inspection::of_file(&path).unwrap();
     assert_eq!(numbers(&region), down_from(10));
     assert!(!region.commit.closed && region.version == VERSION);
@@ -82,7 +82,7 @@ fn a_journal_that_a_crash_left_is_seen_by_all_who_read_the_file() {
         assert_eq!(version(copy), VERSION);
         assert_eq!(numbers(&Inspection::of_file(copy).unwrap()), down_from(10));
     }
-    // Whoever opens it brings all to its place, on whatever medium.
+    // Opening it applies the journal, on any medium.
     for medium in [
         FILE,
         Medium::Memory,
@@ -103,7 +103,7 @@ fn a_journal_that_a_crash_left_is_seen_by_all_who_read_the_file() {
     assert_eq!(numbers(&Inspection::of_file(&path).unwrap()), down_from(10));
 }
 
-/// What a crash left is recovered only once nothing refuses the program, or its version of the classes.
+/// The region is recovered after a crash only once the program and its version of the classes are accepted.
 #[test]
 fn what_refuses_a_program_leaves_a_journal_too() {
     let folder = tempfile::tempdir().unwrap();
@@ -144,8 +144,8 @@ fn what_refuses_a_program_leaves_a_journal_too() {
     assert_eq!(numbers(&region), down_from(10));
 }
 
-/// A transaction that is damaged is told of if others follow it, and what was before it can be got out. The last one cannot be told from one that
-/// the power has torn.
+/// A damaged transaction is reported if others follow it, and earlier data can be salvaged. A damaged last one cannot be distinguished from one torn
+/// by a loss of power.
 #[test]
 fn a_damaged_journal_is_told_of() {
     let folder = tempfile::tempdir().unwrap();
@@ -356,7 +356,7 @@ fn own_memory(at: *const u8, bytes: u64) -> u64 {
     own
 }
 
-/// A group that is longer than the journal: memory is given back once it is in its place.
+/// A group that is longer than the journal: memory is released once it is in its place.
 #[test]
 fn a_checkpoint_gives_memory_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -425,7 +425,7 @@ fn child(path: &Path) {
     }
 }
 
-/// What was said to be over is there after `kill -9`, however many operations are committed together.
+/// Every acknowledged operation is there after `kill -9`, however many operations are committed together.
 #[test]
 fn a_program_that_is_killed_finds_what_it_had_committed() {
     if let Ok(path) = std::env::var("VARVE_JOURNAL_CHILD") {
@@ -466,7 +466,7 @@ fn a_program_that_is_killed_finds_what_it_had_committed() {
         let found = numbers(&region);
         assert_eq!(found, down_from(found.len() as i64));
         let newest = found[0];
-        // A commit that nobody was told of yet may be there.
+        // A commit that was not acknowledged yet may be there.
         let said = last.unwrap();
         assert!(
             newest >= said && newest <= said + together,

@@ -1,4 +1,4 @@
-//! Regions that are opened without being followed: what is free is known from the marks of pages, whatever happened before.
+//! Regions that are opened without being traced: free space is known from the marks of pages, whatever happened before.
 #![cfg(not(miri))]
 
 mod common;
@@ -144,7 +144,7 @@ fn the_log_gives_its_room_back() {
     assert_eq!(world.load(head, 16), 198);
 }
 
-/// Checksums find damage, and no enemy: who knows the format can make them right. A region that is verified is followed first.
+/// Checksums find damage, but no attacker, who can forge them. A region that is verified is traced first.
 #[test]
 fn an_object_of_a_wrong_type_is_found_when_a_region_is_verified() {
     let mut world = World::new(|_| Box::new(CacheLines::new("memory")));

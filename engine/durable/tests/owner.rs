@@ -26,7 +26,7 @@ fn objects(path: &Path) -> usize {
     region.walk.objects.len()
 }
 
-/// Who waits for a file while another process replaces it must not go on with the one that has lost its name: what it stores would be gone.
+/// A process that waits for a file while another one replaces it must not go on with the file that has lost its name: its stores would be lost.
 #[test]
 fn who_waited_for_a_file_that_was_replaced_has_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ fn only_a_file_that_is_missing_is_new() {
     assert_eq!(objects(&path), 100);
 }
 
-/// A copy of a file whose region is open may have bytes of many instants. It is refused until somebody asks for all of it to be verified; the
+/// A copy of a file whose region is open may have bytes of many instants. It is refused unless the caller has all of it verified; the
 /// file itself goes on after a crash, under another name too.
 #[test]
 fn a_copy_of_a_region_that_was_open_is_told_of() {
@@ -125,7 +125,7 @@ fn a_copy_of_a_region_that_was_open_is_told_of() {
             assert!(matches!(refused, Err(Error::Copied(_))) && !other.exists());
             assert_eq!(std::fs::read(&copy).unwrap(), torn, "{crashed}");
             if !crashed {
-                // The owner gives whole ones, and is not told of as a copy.
+                // The owner gives consistent copies, and its own file is not refused as a copy.
                 backup(&path, &other, &mut |_, _| ()).unwrap();
                 assert_eq!(objects(&path), objects(&other));
                 std::fs::remove_file(&other).unwrap();
@@ -206,7 +206,7 @@ fn a_file_that_is_replaced_keeps_mode_links_and_attributes() {
     assert_eq!(left.len(), 3, "{left:?}");
 }
 
-/// What a process left that was killed while it made a new file is gone with the next opening, and in nobody's way.
+/// The leftover of a process killed while it made a new file is removed by the next opening, and blocks no process.
 #[test]
 fn what_was_left_beside_a_file_is_tidied() {
     let folder = tempfile::tempdir().unwrap();
@@ -240,7 +240,7 @@ fn a_file_that_lost_its_name_is_stored_into_no_more() {
         let object = Space::offset_of(list.offset());
         let refused = (0..).find_map(|i| {
             std::thread::sleep(Duration::from_millis(10));
-            assert!(i < 1000, "nobody noticed");
+            assert!(i < 1000, "the replacement was not noticed");
             world.space().store(object, 8, &[1; 8]).err()
         });
         assert!(matches!(refused, Some(Error::Gone(_))));
@@ -270,7 +270,7 @@ fn a_damaged_page_of_a_large_region_is_found_behind() {
     drop(world);
     let mut bytes = std::fs::read(&path).unwrap();
     assert!(bytes.len() as u64 > CHECKED_FIRST);
-    // In the middle of a table that nobody asks for.
+    // In the middle of a table that is not read.
     let at = bytes.len() / 2;
     bytes[at] ^= 1;
     std::fs::write(&path, &bytes).unwrap();

@@ -45,7 +45,7 @@ impl Values {
         self.world.load_ref(self.table, slot)
     }
 
-    /// Puts so many bytes into a slot, in a failure-atomic region or not; whether there was room.
+    /// Puts `bytes` bytes into a slot, in a failure-atomic region or not; whether there was room.
     fn put(&mut self, i: u32, bytes: u32, in_region: bool) -> bool {
         let array = self.world.bytes(bytes, i as u8);
         if in_region {
@@ -99,7 +99,7 @@ impl Values {
         for i in 0..self.slots {
             let value = self.at(i);
             if !value.is_null() {
-                // The last four bytes of eight are the first of the value, behind its length.
+                // The last four bytes of eight are the first of the value, after its length.
                 let first = self.world.load(value, 8) as u64 >> 32;
                 assert_eq!(first, u64::from(i as u8) * 0x0101_0101, "slot {i}");
             }
@@ -147,7 +147,7 @@ fn free_pages_go_back_to_the_file_system_and_are_used_again() {
     for medium in [Medium::Memory, Medium::File(None)] {
         let folder = tempfile::tempdir().unwrap();
         let (path, copy) = (folder.path().join("a.region"), folder.path().join("copy"));
-        // What a program that is killed now would leave.
+        // The state that a program killed now would leave.
         let left = |values: &mut Values| {
             values.world.space().commit_now().unwrap();
             std::fs::copy(&path, &copy).unwrap();
@@ -175,7 +175,7 @@ fn free_pages_go_back_to_the_file_system_and_are_used_again() {
                 varve_skip::skip!("the file system makes no holes");
                 return;
             }
-            // Little lives, and so much garbage is not looked for.
+            // Little is alive, and less garbage than the threshold is not collected.
             assert!(few < 24 << 20, "{few} of {full}");
             left(&mut values);
             values.check();

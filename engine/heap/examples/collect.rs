@@ -138,13 +138,13 @@ fn median(times: Vec<Duration>) -> Duration {
     fastest_and_median(times).1
 }
 
-/// The fastest says what the machine can do while nobody disturbs.
+/// The fastest one is the machine's speed without interference from other processes.
 fn fastest_and_median(mut times: Vec<Duration>) -> (Duration, Duration) {
     times.sort_unstable();
     (times[0], times[times.len() / 2])
 }
 
-/// What is asked for.
+/// The configuration to measure.
 #[derive(Clone, Copy)]
 struct Settings {
     threads: usize,

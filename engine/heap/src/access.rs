@@ -1,4 +1,4 @@
-//! How hosts look into objects and change them. Compiled code does the same by itself.
+//! How hosts read and change objects. Compiled code does the same by itself.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -89,7 +89,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         self.note_write(array);
     }
 
-    /// Bytes from the heap's base to what is at `offset` in an object. What cannot be told is outside of every heap.
+    /// Bytes from the heap's base to `offset` in an object. On overflow, a number outside of every heap.
     fn place(&self, object: Ref, offset: u64) -> u64 {
         self.config.align.offset(object).saturating_add(offset)
     }
@@ -101,7 +101,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index)
     }
 
-    /// What compiled code does after each store of anything into an object, while the plan [monitors].
+    /// The write barrier of compiled code after each store of any type into an object, while the plan [monitors].
     ///
     /// [monitors]: crate::plan::Plan::monitors
     #[inline(always)]

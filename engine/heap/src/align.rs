@@ -19,7 +19,7 @@
 use crate::layout::{CHUNK_SIZE, array_base};
 use crate::reference::Ref;
 
-/// What every object begins at a multiple of, and occupies a multiple of: a power of two from 8 to 256 bytes.
+/// The alignment of objects: each begins at a multiple of it and occupies a multiple of it. A power of two from 8 to 256 bytes.
 ///
 /// ```
 /// use varve_heap::{ObjectAlign, Ref};
@@ -53,7 +53,7 @@ impl ObjectAlign {
     /// 256 bytes.
     pub const MOST: ObjectAlign = ObjectAlign { shift: 7 };
 
-    /// An alignment to so many bytes.
+    /// An alignment to `bytes` bytes.
     ///
     /// # Errors
     /// If it is no power of two from 8 to 256.
@@ -75,7 +75,7 @@ impl ObjectAlign {
         Some(ObjectAlign { shift })
     }
 
-    /// The least alignment whose durable range has so many bytes; none if there is none.
+    /// The least alignment whose durable range has `bytes` bytes; none if there is none.
     pub fn for_durable(bytes: u64) -> Option<ObjectAlign> {
         ObjectAlign::all().find(|align| align.durable_end() - align.durable_start() >= bytes)
     }
@@ -104,7 +104,7 @@ impl ObjectAlign {
     }
 
     /// Where objects that survive the program are, in bytes from the heap's base: in the upper half of what references span, which
-    /// a heap with [`Config::durable`](crate::Config::durable) leaves to whoever maps them there. Their references are
+    /// a heap with [`Config::durable`](crate::Config::durable) leaves to the code that maps them there. Their references are
     /// [`Ref::is_durable`].
     pub const fn durable_start(self) -> u64 {
         self.span() / 2
@@ -161,7 +161,7 @@ impl ObjectAlign {
     }
 }
 
-/// Who knows the alignment: a heap's settings, or already the compiler. Tracing is compiled for both, because a shift by a number
+/// The source of the alignment: a heap's settings, or a compile-time constant. Tracing is compiled for both, because a shift by a number
 /// that is in a register costs it several percent.
 pub(crate) trait Aligned: Copy + Send + Sync {
     /// The alignment.

@@ -209,7 +209,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             .ok_or_else(|| self.out_of_memory(bytes))?;
         let r = self.config.align.reference(run.at);
         if run.fresh {
-            // Zero from the system, or from whoever gives memory.
+            // Zero from the system, or from the backing.
         } else if pages >= CHUNK_SIZE && self.tables.backing.is_none() {
             self.tables.memory.discard(run.at, pages);
         } else {
@@ -219,7 +219,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
                 self.observer.write(address, pages);
             }
         }
-        // It is born outside of the nursery and will hold references into it before anybody logs it: it is
+        // It is born outside of the nursery and will hold references into it before any store logs it: it is
         // remembered from the beginning.
         let word = self.tables.memory.checked_long(run.at);
         word.store(Header(header).with(LARGE | self.mark).0, Relaxed);
@@ -240,14 +240,14 @@ impl<P: Places, O: Observer> Heap<P, O> {
         if Header(header).temperature() & HOT != 0 && tier != usize::from(Tier::FAST.0) {
             self.hot += bytes;
         }
-        // What it takes is no room for survivors any more.
+        // The memory of this object is no longer available to survivors.
         self.nursery.shrink(self.sizing.nursery(self.used()));
         Ok(r)
     }
 
-    /// Opens what is kept for a program that is to learn that the heap is full: a small nursery, beyond the maximum if need be. Closed, it
-    /// holds what was born there, and has no room for more. Whether there was anything to open: what programs keep of it adds up, and is
-    /// not lent twice.
+    /// Opens the reserve for a program that handles a full heap: a small nursery, beyond the maximum if need be. Closed, it holds what was born
+    /// there, and has no room for more. Returns whether there was anything to open: objects that programs keep of it add up, and the same room is not
+    /// lent twice.
     pub fn lend(&mut self, mutator: &mut Mutator, open: bool) -> bool {
         let used = self.used();
         let lent = self.sizing.lend(open, used) && self.has_reserve(used);

@@ -1,4 +1,4 @@
-//! What each block of the address range is to a collection: one byte, looked up for every object that is reached.
+//! The role of each block of the address range in a collection: one byte, looked up for every object that is reached.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -9,7 +9,7 @@ use crate::lines::zeroed_table;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Role {
-    /// Nursery, large objects, or nobody's.
+    /// Nursery, large objects, or free.
     Other = 0,
     /// Holds objects, or may.
     Mature = 1,

@@ -6,7 +6,7 @@ use crate::config::Backing;
 use crate::layout::*;
 use crate::memory::Memory;
 
-/// Address range that spaces take and give back in runs of chunks.
+/// Address range that spaces take and free in runs of chunks.
 pub(crate) struct Chunks {
     state: Mutex<State>,
     /// First chunk that is kept for collections: they must find room for survivors whatever programs did.
@@ -22,13 +22,13 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chunk {
     Taken,
-    /// Nobody's, and without memory of the system.
+    /// Free, and without memory of the system.
     Fresh,
-    /// Nobody's, but touched before.
+    /// Free, but touched before.
     Dirty,
 }
 
-/// Chunks in a row that somebody took.
+/// Chunks in a row that a space took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub first: u32,
@@ -107,7 +107,7 @@ impl Chunks {
         for (index, chunk) in dirty {
             let start = index as u64 * CHUNK_SIZE;
             let address = memory.base_address() + start;
-            // SAFETY: a chunk of the heap's own that is nobody's, and stays so while `state` is locked.
+            // SAFETY: a free chunk of the heap's own, which stays free while `state` is locked.
             let released = |backing: &dyn Backing| unsafe { backing.release(address, CHUNK_SIZE) };
             if !backing.is_some_and(released) {
                 memory.discard(start, CHUNK_SIZE);

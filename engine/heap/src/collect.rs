@@ -18,12 +18,12 @@ use crate::stats::Kind;
 use crate::trace::{Counts, Trace, Worker};
 use crate::traced::Traced;
 
-/// Defragments when holes that nobody filled make up more than one part in this many of what is in use.
+/// Defragments when unfilled holes make up more than one part in this many of the bytes in use.
 const FRAGMENTED: u64 = 8;
-/// Copies at most one part in this many of what is in use while defragmenting, or one chunk if that is more.
+/// Copies at most one part in this many of the bytes in use while defragmenting, or one chunk if that is more.
 const HEADROOM: u64 = 16;
 
-/// What a collection is to trace.
+/// The parts of the heap that a collection traces.
 #[derive(Clone, Copy)]
 struct Asked {
     kind: Kind,
@@ -114,7 +114,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
 
     /// Bytes that may be copied without need.
     fn room_for_copies(&self) -> u64 {
-        // Copies must not use up the address range; what is kept for the nursery's survivors does not count.
+        // Copies must not use up the address range; the reserve for the nursery's survivors does not count.
         self.tables.chunks.free_for_programs() * CHUNK_SIZE / 4 * 3
     }
 
@@ -269,7 +269,7 @@ struct Whole;
 impl Drop for Whole {
     fn drop(&mut self) {
         eprintln!(
-            "the collector failed in the middle of a collection: the heap is not whole, the process ends"
+            "the collector failed during a collection: the heap is inconsistent, the process ends"
         );
         std::process::abort();
     }

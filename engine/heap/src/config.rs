@@ -1,4 +1,4 @@
-//! What a heap is made with.
+//! The configuration of a heap.
 
 use std::sync::Arc;
 
@@ -33,22 +33,22 @@ pub struct Config {
     /// Bytes of each half of the observer space, if the plan has one. 0: twice the nursery in the beginning, and at
     /// most an eighth of the heap.
     pub observer: u64,
-    /// Told which addresses are to be memory of which tier.
+    /// Binds address ranges to memory of a tier.
     pub backing: Option<Box<dyn Backing>>,
-    /// Most fast memory that the heap uses, in bytes, if there is not enough for all of it: nursery, observer space and what survived.
-    /// What finds no room there goes to the next memory. A plan with one memory has no other, and needs all of [`Config::max`].
+    /// Most fast memory that the heap uses, in bytes, if there is not enough for all of it: nursery, observer space and survivors. Objects without
+    /// room there go to the next memory. A plan with one memory has no other, and needs all of [`Config::max`].
     pub fast_max: Option<u64>,
-    /// Nursery and observer space begin smaller where they would take most of [`Config::fast_max`]: nobody asked for their size.
+    /// Nursery and observer space begin smaller where they would take most of [`Config::fast_max`]: their size was not requested.
     pub fit_nursery: bool,
     /// Other heaps that run at the same time, with which a plan that samples is to begin together.
     pub instances: Option<Arc<Instances>>,
-    /// Bytes of address range right before the heap's base that the heap reserves and leaves to its owner, inaccessible: what an engine keeps
-    /// there is reached from the base as objects are.
+    /// Bytes of address range right before the heap's base that the heap reserves and leaves to its owner, inaccessible: an engine's data there is
+    /// addressed from the base as objects are.
     pub before: u64,
-    /// Leaves the addresses from [`ObjectAlign::durable_start`] to [`ObjectAlign::durable_end`] to its owner, who maps objects there
+    /// Leaves the addresses from [`ObjectAlign::durable_start`] to [`ObjectAlign::durable_end`] to its owner, which maps objects there
     /// that survive the program. Collections follow references into that range no further.
     pub durable: bool,
-    /// What objects are aligned to. More than the default makes them larger, and the durable range with them.
+    /// The alignment of objects. More than the default makes them larger, and the durable range with them.
     pub align: ObjectAlign,
 }
 
@@ -59,22 +59,22 @@ pub type Log = Box<dyn FnMut(&Record) + Send>;
 ///
 /// Collector threads call while they collect.
 pub trait Backing: Send + Sync {
-    /// `bytes` at `address` are to be memory of `tier` from now on. What they hold is not needed any more. Whole
+    /// `bytes` at `address` are to be memory of `tier` from now on. Their contents are not needed any more. Whole
     /// chunks of the heap, but for tables of the collector, which are neither aligned nor empty.
     ///
     /// # Safety
-    /// The range is private anonymous memory of the caller's own. If it is whole chunks, nobody needs what they hold, and nobody
-    /// reads or writes them meanwhile: their memory may be exchanged.
+    /// The range is private anonymous memory of the caller's own. If it is whole chunks, their contents are not needed, and no thread reads or writes
+    /// them meanwhile: their memory may be exchanged.
     unsafe fn bind(&self, address: u64, bytes: u64, tier: Tier);
 
     /// Why memory of some tier could not be given, in one line, if that ever happened. Objects are in other memory then than their plan
-    /// wants, and stay usable: whoever runs the program asks between collections, and decides.
+    /// wants, and stay usable: the runtime checks this between collections, and decides.
     fn failure(&self) -> Option<String> {
         None
     }
 
-    /// `bytes` at `address` are not needed any more, and are nobody's until they are bound again. True: the backing took their
-    /// memory away, so that they are zero now. Otherwise the heap gives it back to the system.
+    /// `bytes` at `address` are free until they are bound again. True: the backing released their memory, so that they are zero now. Otherwise the
+    /// heap returns it to the system.
     ///
     /// # Safety
     /// As of [`Backing::bind`], whole chunks.
@@ -125,7 +125,7 @@ pub const MIN_NURSERY: u64 = 8 * LARGE_THRESHOLD;
 /// The smallest heap.
 pub const MIN_HEAP: u64 = 1 << 20;
 
-/// Bytes as they are told.
+/// A number of bytes as errors display it.
 struct Size(u64);
 
 impl std::fmt::Display for Size {
@@ -193,7 +193,7 @@ pub enum ConfigError {
     FastMemory {
         /// The limit of fast memory.
         fast_max: u64,
-        /// What is there before anything survived.
+        /// Bytes of the spaces that exist before anything survives.
         young: u64,
     },
     /// A plan with no tiers, or with too many.
@@ -214,7 +214,7 @@ pub enum ConfigError {
         span: u64,
         /// Bytes that were to be usable.
         extent: u64,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

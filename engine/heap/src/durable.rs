@@ -1,4 +1,4 @@
-//! What collections tell of durable objects, which are none of their business.
+//! The durable objects that a collection finds referred to. The collector reports them and does not trace them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ pub struct DurableMarks {
 }
 
 impl DurableMarks {
-    /// Notes what a thread found.
+    /// Adds the results of a thread.
     pub(crate) fn add(&self, mut found: Vec<Ref>) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.append(&mut found);

@@ -63,7 +63,7 @@ impl Header {
         Header(self.0 | self::bits(bits))
     }
 
-    /// The header of a live object that stays where it is. What it held before is logged afresh.
+    /// The header of a live object that stays where it is. Its next store is logged again.
     #[inline(always)]
     pub const fn marked(self, mark: u8) -> Header {
         Header(self.0 & !bits(MARK_MASK | FORWARDING) | bits(mark | UNLOGGED))
@@ -80,7 +80,7 @@ impl Header {
         Header(self.with_collector(bits).0 + older)
     }
 
-    /// The same header of an object that nobody wrote to since now.
+    /// The same header of an object, with the written bit clear.
     #[inline(always)]
     pub const fn unwritten(self) -> Header {
         Header(self.0 & !((WRITTEN as u64) << TEMPERATURE_SHIFT))

@@ -1,4 +1,4 @@
-//! The heap: what programs and hosts call.
+//! The heap: the API for programs and hosts.
 
 use std::time::Instant;
 
@@ -39,14 +39,14 @@ pub struct Heap<P = Dram, O = Unobserved> {
     pub(crate) large: Vec<Large>,
     pub(crate) nursery: Nursery,
     pub(crate) observed: ObserverSpace,
-    /// What the mutator's write barrier fills.
+    /// The buffer that the mutator's write barrier fills.
     pub(crate) remembered: Buffer,
-    /// Whether writes are noted in headers.
+    /// Whether writes are recorded in headers.
     pub(crate) monitors: bool,
     /// Slots, in units of 4 bytes, of old objects that referred to the observer space after some collection since
     /// its objects were last sorted.
     pub(crate) old_to_observed: Vec<u32>,
-    /// What survived the nursery the last time.
+    /// Bytes that survived the last nursery collection.
     last_survived: u64,
     /// Bytes of old hot objects that are not in fast memory, as far as it is known: some may have died since
     /// everything was last collected.
@@ -57,7 +57,7 @@ pub struct Heap<P = Dram, O = Unobserved> {
     pub(crate) bumps: Vec<Vec<Bump>>,
     pub(crate) plan: P,
     pub(crate) observer: O,
-    /// What live objects are marked with since the last full collection.
+    /// The mark value of live objects since the last full collection.
     pub(crate) mark: u8,
     pub(crate) hosts: Hosts,
     pub(crate) sizing: Sizing,
@@ -66,12 +66,12 @@ pub struct Heap<P = Dram, O = Unobserved> {
     pub(crate) made: Instant,
     collections: u64,
     pub(crate) until_stress: u32,
-    /// Where a collection notes which durable objects are referred to, while somebody wants to know.
+    /// Where a collection records which durable objects are referred to, while the host has requested that.
     pub(crate) durable_marks: Option<DurableMarks>,
     attached: bool,
 }
 
-/// Host objects, apart from all others because somebody wants to know when they die.
+/// Host objects, apart from all others because the host is notified when they die.
 #[derive(Default)]
 pub(crate) struct Hosts {
     pub young: Vec<Ref>,
@@ -178,7 +178,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             }
         }
         let monitors = asked.monitors();
-        // Who never samples, or does so alone, is not waited for: its place is free again at once.
+        // Other instances must not wait for a heap that never samples, or samples alone: its place is free again at once.
         let seat = config.instances.take().map(|instances| instances.join());
         let together = asked
             .sampler()
@@ -223,7 +223,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         self.tables.memory.base_address()
     }
 
-    /// What objects are aligned to.
+    /// The alignment of objects.
     pub fn align(&self) -> ObjectAlign {
         self.config.align
     }
@@ -248,12 +248,12 @@ impl<P: Places, O: Observer> Heap<P, O> {
         self.plan.plan()
     }
 
-    /// The plan, to tell it something. What it answers differently counts from the next collection on.
+    /// The plan, for updates. Changed answers count from the next collection on.
     pub fn plan_mut(&mut self) -> &mut dyn Plan {
         self.plan.plan_mut()
     }
 
-    /// What compiled code sets in the temperature byte of objects that are born at a site: a constant of the site,
+    /// The temperature byte that compiled code sets in objects that are born at a site: a constant of the site,
     /// so that it costs nothing.
     pub fn temperature(&self, site: Site<'_>) -> u8 {
         match self.plan.plan().is_hot(site) {
@@ -303,21 +303,21 @@ impl<P: Places, O: Observer> Heap<P, O> {
     pub(crate) fn fast_memory(&self) -> FastMemory {
         let old = (1..self.mature.len() as u8).map(|tier| self.old_in(Tier(tier)));
         FastMemory {
-            // What survives next needs room too.
+            // The next survivors need room too.
             left: self.fast_left().saturating_sub(self.nursery.size()),
             old: old.sum(),
             hot: self.hot,
         }
     }
 
-    /// What of fast memory a collection has to leave alone, with so many bytes in the nursery.
+    /// The parts of fast memory that a collection must not allocate in, with `nursery` bytes in the nursery.
     fn fast_is_full(&self, nursery: u64, cause: Cause) -> FastIsFull {
         let left = self.fast_left();
         let young = nursery + self.observed.used();
         let needed = young + self.fast_memory().old;
         FastIsFull {
             for_survivors: left < young,
-            // Whoever had them move has seen to it that there is room.
+            // The plan that requested the move has checked that there is room.
             for_old: left < needed && cause != Cause::Moving,
         }
     }
@@ -334,12 +334,12 @@ impl<P: Places, O: Observer> Heap<P, O> {
         }
     }
 
-    /// Who watches collections.
+    /// The observer of collections.
     pub fn observer(&self) -> &O {
         &self.observer
     }
 
-    /// What collections did so far.
+    /// Statistics of all collections so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -349,7 +349,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         self.config.log = log;
     }
 
-    /// The same, and what was born since the last collection.
+    /// The same, with the objects born since the last collection.
     pub fn stats_now(&self, mutator: &Mutator) -> Stats {
         let mut stats = self.stats.clone();
         stats.allocated += self.nursery.used(mutator);
@@ -446,7 +446,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
 
     /// The collection that empties the nursery without collecting everything.
     pub(crate) fn minor(&self) -> Kind {
-        // The next survivors may be as many as the last ones.
+        // The next survivors may take as many bytes as the last ones.
         let needed = self.last_survived.max(self.nursery.size() / 8);
         match self.observed.exists() && self.observed.room() < needed {
             true => Kind::Observer,
@@ -580,9 +580,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
         }
     }
 
-    /// Whether there are addresses for survivors of the next nursery, whatever survives. A nursery that was lent is small: for what is
-    /// copied from it, and for blocks that threads leave incomplete, one chunk of each space is enough, and one more for every 16 threads.
-    /// What waits in the observer space needs its own, twice as in [`Config::emergency_chunks`].
+    /// Whether there are addresses for survivors of the next nursery, however many there are. A nursery that was lent is small: for objects copied
+    /// from it, and for blocks that threads leave incomplete, one chunk of each space is enough, and one more for every 16 threads. Objects in the
+    /// observer space need their own, twice as in [`Config::emergency_chunks`].
     pub(crate) fn has_reserve(&self, used: u64) -> bool {
         let chunks = &self.tables.chunks;
         let of_tier = 2 + self.bumps.len().div_ceil(16);

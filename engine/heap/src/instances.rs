@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use varve_pima::Coordinator;
 
-/// A [`Coordinator`] that the heaps of several threads share. Nobody waits for anybody: each asks, when its program
+/// A [`Coordinator`] that the heaps of several threads share. No heap blocks: each asks, when its program
 /// reports an interval, whether all are ready.
 #[derive(Debug, Default)]
 pub struct Instances {
@@ -18,7 +18,7 @@ struct State {
     taken: u32,
     /// Places that were there from the beginning.
     expected: u32,
-    /// Who may begin a sample and was not told yet.
+    /// Instances that may begin a sample and were not notified yet.
     may_start: Vec<u32>,
 }
 
@@ -35,7 +35,7 @@ impl Instances {
         }
     }
 
-    /// Takes a place. It is free again, and nobody waits for it any more, when what comes back is dropped.
+    /// Takes a place. When the returned seat is dropped, the place is free again, and no sample waits for it.
     pub fn join(self: &Arc<Instances>) -> Seat {
         let mut state = self.lock();
         let instance = state.taken;
@@ -118,7 +118,7 @@ mod tests {
         assert!(!one.may_start());
         drop(two);
         assert!(one.may_start());
-        assert!(one.may_start(), "alone it waits for nobody");
+        assert!(one.may_start(), "a single instance does not wait");
     }
 
     /// Threads that end after different numbers of samples: none of them ever waits, and all samples of the shortest

@@ -30,7 +30,7 @@ struct State {
 pub(crate) struct Run {
     /// Bytes from the heap's base.
     pub at: u64,
-    /// They are zero, because nobody had them before.
+    /// They are zero, because they were never used before.
     pub fresh: bool,
 }
 
@@ -123,7 +123,7 @@ impl Large {
         })
     }
 
-    /// Frees all objects that are not marked, and gives back chunks that became empty.
+    /// Frees all objects that are not marked, and frees chunks that became empty.
     pub fn sweep(&self, tables: &Tables, mark: u8, poison: bool) {
         let mut state = self.lock();
         let dead: Vec<(u32, u32)> = state

@@ -18,7 +18,7 @@
 //! ```
 
 /// Addresses that a heap itself uses at most, in bytes from its base, whatever the [alignment](crate::ObjectAlign) of objects is:
-/// places of references in it are told in 32 bits, as [slots](SLOT_SHIFT).
+/// places of references in it are encoded in 32 bits, as [slots](SLOT_SHIFT).
 pub const HEAP_MAX: u64 = 1 << (32 + SLOT_SHIFT);
 /// The place of a reference in the heap, a slot, counts units of `1 << SLOT_SHIFT` bytes from the heap's base.
 pub const SLOT_SHIFT: u32 = 2;
@@ -58,7 +58,7 @@ pub const COLLECTOR_BYTE: i32 = 6;
 /// The object lives elsewhere: the low 32 bits of this header are its new reference, unless [`DURABLE`] is set too.
 ///
 /// With [`DURABLE`], the object became durable: its durable copy's reference is where an ordinary header has site (lower 24 bits) and
-/// temperature (upper 8), its type is still there, and what it held then too, until the next collection.
+/// temperature (upper 8), its type is still there, and its contents then too, until the next collection.
 pub const FORWARDED: u8 = 1 << 0;
 /// A collector thread is copying the object; others wait.
 pub const FORWARDING: u8 = 1 << 1;
@@ -85,7 +85,7 @@ pub const TEMPERATURE_BYTE: i32 = 7;
 pub const COLOUR_MASK: u8 = 0b11;
 /// The allocation site was hinted, or profiled, as hot.
 pub const HOT: u8 = 1 << 2;
-/// Written since the collector last looked. Monitoring barriers set it, an observer space reads and clears it.
+/// Written since the collector last read it. Monitoring barriers set it, an observer space reads and clears it.
 pub const WRITTEN: u8 = 1 << 3;
 /// Lowest of two bits that count, up to 3, the collections that the object survived by copying.
 pub const AGE_SHIFT: u32 = 4;
@@ -114,7 +114,7 @@ pub const ARRAY_NARROW_BASE: u32 = 12;
 pub const ARRAY_WIDE_BASE: u32 = 16;
 /// Offset of a host object's handle, a `u64`.
 pub const HOST_HANDLE: i32 = 8;
-/// Bytes of a host object, but for what its alignment adds.
+/// Bytes of a host object, without alignment padding.
 pub const HOST_SIZE: u32 = 16;
 
 /// Offset of the elements of an array, by the bytes that one element takes.
@@ -137,12 +137,12 @@ pub const MUTATOR_CURSOR: i32 = 0;
 pub const MUTATOR_LIMIT: i32 = 8;
 /// Offset of the heap's base address (`u64`). It never changes.
 pub const MUTATOR_HEAP_BASE: i32 = 16;
-/// Offset of the address (`u64`) at which the write barrier notes what was stored into: an entry of 4 bytes, after
+/// Offset of the address (`u64`) at which the write barrier logs the next object or line that is stored into: an entry of 4 bytes, after
 /// which the address is 4 more. There is always room. An entry is the reference of an object, whose [`UNLOGGED`] bit
 /// is cleared with it, or a line: see [`REMEMBERED_LINE`] and the barrier in [`Mutator`](crate::Mutator).
 pub const MUTATOR_REMEMBERED: i32 = 24;
 /// Offset of the address (`u64`) of the cards: a byte for each line of the heap, by its number from the heap's base.
-/// Those of lines in [`LARGE`] objects are not 0 if the line was noted already. The address never changes.
+/// Those of lines in [`LARGE`] objects are not 0 if the line was logged already. The address never changes.
 pub const MUTATOR_CARDS: i32 = 32;
 /// The bit of an entry that stands for a line, whose number is above it: `(address - heap base) / LINE_SIZE << 1 | 1`.
 pub const REMEMBERED_LINE: u32 = 1;
@@ -157,7 +157,7 @@ pub const BLOCK_SIZE: u64 = 32 << 10;
 pub const LINE_SIZE: u64 = 256;
 /// Lines of a block.
 pub const LINES_PER_BLOCK: usize = (BLOCK_SIZE / LINE_SIZE) as usize;
-/// Bytes of a chunk, the unit in which spaces take and give back address range: a large page of the systems that we
+/// Bytes of a chunk, the unit in which spaces take and free address range: a large page of the systems that we
 /// know.
 pub const CHUNK_SIZE: u64 = 2 << 20;
 /// Blocks of a chunk.

@@ -1,6 +1,5 @@
-//! A generational, moving, parallel collector for heaps in several kinds of memory. It knows no language: whoever
-//! runs programs says what objects look like ([`Shapes`]), where references are outside of the heap ([`Roots`]),
-//! and which memory objects belong in ([`Plan`]).
+//! A generational, moving, parallel collector for heaps in several kinds of memory. It knows no language: the runtime provides the layout of objects
+//! ([`Shapes`]), the references outside of the heap ([`Roots`]), and the memory that objects belong in ([`Plan`]).
 //!
 //! # An object's life
 //!
@@ -26,18 +25,18 @@
 //!
 //! The manner is that of Immix (Blackburn and McKinley, 2008) behind a copying nursery.
 //!
-//! - **Minor** collections copy what is reachable out of the nursery and look at nothing else: roots, and the
-//!   objects that were stored into since the last collection. The write barrier finds those by one bit in the
-//!   object's header ([`layout::UNLOGGED`]); large arrays are remembered by line. Afterwards the nursery is empty.
+//! - **Minor** collections copy reachable objects out of the nursery and scan only roots and the objects that were stored into since the last
+//!   collection. The write barrier finds those by one bit in the object's header ([`layout::UNLOGGED`]); large arrays are remembered by line.
+//!   Afterwards the nursery is empty.
 //! - **Full** collections mark everything that is reachable, and the lines that it lies in. Lines without a mark
-//!   are holes, into which the next survivors are bumped; blocks without any are free. When holes that nobody used
-//!   add up, the emptiest blocks are *evacuated*: their objects are copied in the same pass, as far as a budget
-//!   lets them, and stay in place otherwise.
+//!   are holes, into which the next survivors are bumped; blocks without any are free. When unused holes add up, the emptiest blocks are *evacuated*:
+//!   their objects are copied in the same pass, as far as a budget lets them, and stay in place otherwise.
 //! - **When**: the nursery is as large as the configuration says, doubles while much of it survives, and shrinks
 //!   when the heap's maximum is near, so that survivors always have room. A full collection comes when survivors
-//!   take [`Config::growth`] times what was live after the last one.
+//!   take [`Config::growth`] times the live bytes after the last one.
 //! - **Out of memory** is a value, [`OutOfMemory`], given when even a full collection leaves less than one part in
-//!   fifty of the heap. [`Heap::lend`] gives a little beyond the maximum then, so that a program can be told. Address range for a whole nursery is set aside, so that no collection fails half-way.
+//!   fifty of the heap. [`Heap::lend`] gives a little beyond the maximum then, so that the program can handle the error. Address range for a whole
+//!   nursery is set aside, so that no collection fails half-way.
 //!
 //! # For compilers
 //!
@@ -50,7 +49,7 @@
 //! plan has one:
 //!
 //! ```text
-//!   nursery --+-- the plan: wait ------> observer space: the write barrier notes writes
+//!   nursery --+-- the plan: wait ------> observer space: the write barrier records writes
 //!             |                               |  sorted with the nursery when it is nearly full
 //!             |                               v
 //!             +-- the plan: a tier ----> mature and large spaces, one pair per tier
@@ -58,10 +57,10 @@
 //!                                             +--+  tier is another one by now is copied there
 //! ```
 //!
-//! - [`plans`] has the plans by name, [`varve_sites`] what is known of allocation sites, [`record`] makes a profile, [`Pima`] the state machine that
-//!   tries both memories. [`Heap::planned`] makes a heap with any plan, [`Heap::temperature`] is what compiled code
-//!   sets in headers, [`Heap::interval`] takes a program's reports.
-//! - [`Config::backing`] is told which addresses are to be memory of which tier; the heap binds nothing itself.
+//! - [`plans`] has the plans by name, [`varve_sites`] has profiles of allocation sites, [`record`] makes a profile, [`Pima`] the state machine that
+//!   tries both memories. [`Heap::planned`] makes a heap with any plan, [`Heap::temperature`] is the byte that compiled code sets in headers,
+//!   [`Heap::interval`] takes a program's reports.
+//! - [`Config::backing`] binds addresses to memory of a tier; the heap binds nothing itself.
 //! - An [`Observer`] sees every access of a collection and every object that moves, so that a model of a machine can
 //!   charge for it; with [`Unobserved`] nothing of it is compiled.
 //! - With [`Dram`] there is one memory: no table, no checks, no moves.
@@ -104,16 +103,16 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `layout`, `align`, `usual`, `reference`, `header`, `shape` | what objects are, as data |
-//! | `memory`, `chunks`, `blocks`, `lines` | the address range and the tables over it; `arch`: what is the processor's |
+//! | `layout`, `align`, `usual`, `reference`, `header`, `shape` | objects, as data |
+//! | `memory`, `chunks`, `blocks`, `lines` | the address range and the tables over it; `arch`: the processor-specific part |
 //! | `nursery`, `observed`, `mature`, `large` | the kinds of spaces; `ahead` touches their memory |
-//! | `mutator`, `remembered` | what compiled code holds, and what its write barrier notes |
-//! | `plan`, `observer`, `roots`, `config` | what others decide, watch and provide |
+//! | `mutator`, `remembered` | the state that compiled code holds, and the log of its write barrier |
+//! | `plan`, `observer`, `roots`, `config` | interfaces that the host implements |
 //! | `plans`, `tier`, `record` | every plan by name, kinds of memory, the making of a profile |
-//! | `sampler`, `pima`, `warm`, `instances` | what plans are told of the running program, by intervals and by samples; instances that sample together |
-//! | `durable` | what collections tell of objects that survive the program, which are not theirs |
-//! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, what it found, and when the next one comes |
-//! | `heap`, `alloc`, `access`, `stats`, `verify` | what others call |
+//! | `sampler`, `pima`, `warm`, `instances` | the input of plans from the running program: intervals and samples; instances that sample together |
+//! | `durable` | reports of references to durable objects, which the collector does not own |
+//! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, its results, and when the next one comes |
+//! | `heap`, `alloc`, `access`, `stats`, `verify` | the API |
 //!
 //! `unsafe` is in `arch`, `memory`, `lines`, `mutator`, `remembered`, and in `trace`, whose steps check nothing.
 

@@ -23,7 +23,7 @@ pub(crate) fn live_value(mark: u8) -> u8 {
     }
 }
 
-/// What a block looks like after sweeping.
+/// The state of a block after sweeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Swept {
     /// Lines that hold live objects, as marked.

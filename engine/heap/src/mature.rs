@@ -1,4 +1,4 @@
-//! The mark-region space: blocks of lines, allocated by bumping through holes, swept by looking at line marks.
+//! The mark-region space: blocks of lines, allocated by bumping through holes, swept by line marks.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -53,7 +53,7 @@ struct State {
     chunks: Vec<u32>,
     /// Blocks without any object, descending: the lowest is taken first.
     free: Vec<u32>,
-    /// Blocks with holes that nobody took since the last full collection, descending.
+    /// Blocks with holes that no thread took since the last full collection, descending.
     recyclable: Vec<Recyclable>,
     /// Bytes that are not available: live, taken, or kept because of a live neighbour.
     used: u64,
@@ -114,7 +114,7 @@ impl Mature {
     }
 
     /// Chooses the emptiest blocks, live lines of at most `budget` bytes in total, and has their objects evacuated.
-    /// Blocks from which somebody allocated since the last full collection are not known well enough, except when
+    /// The marks of blocks from which a thread allocated since the last full collection are out of date: they are not chosen, except when
     /// `everything` is to move.
     pub fn choose_evacuated(&self, tables: &Tables, budget: u64, everything: bool) {
         let mut state = self.lock();
@@ -154,7 +154,7 @@ impl Mature {
             .retain(|r| !is_evacuated(tables.blocks.bytes(), u64::from(r.block) * BLOCK_SIZE));
     }
 
-    /// Bytes in holes that nobody took since the last full collection.
+    /// Bytes in holes that no thread took since the last full collection.
     pub fn recyclable_bytes(&self) -> u64 {
         self.lock()
             .recyclable
@@ -163,7 +163,7 @@ impl Mature {
             .sum()
     }
 
-    /// Frees all lines that are not marked `live`, and gives back chunks that became empty.
+    /// Frees all lines that are not marked `live`, and frees chunks that became empty.
     pub fn sweep(&self, tables: &Tables, live: u8, poison: bool) {
         let mut state = self.lock();
         let State {
@@ -225,12 +225,12 @@ fn blocks_of(chunk: u32) -> std::ops::Range<u32> {
 #[derive(Default)]
 pub(crate) struct Bump {
     small: Gap,
-    /// Block of the small hole, and the line from which to look for its next one.
+    /// Block of the small hole, and the line from which the search for its next one begins.
     block: Option<(u32, usize)>,
     medium: Gap,
 }
 
-/// Bytes from the heap's base: the next free one and the first one behind.
+/// Bytes from the heap's base: the next free one and the first one after the hole.
 #[derive(Clone, Copy, Default)]
 struct Gap {
     cursor: u64,
@@ -269,7 +269,7 @@ impl Bump {
         }
     }
 
-    /// Forgets the hole and the block: the next full collection frees what was not used of them.
+    /// Forgets the hole and the block: the next full collection frees their unused parts.
     pub fn retire(&mut self) {
         *self = Bump::default();
     }
@@ -278,7 +278,7 @@ impl Bump {
     fn alloc_slow(&mut self, space: &Mature, tables: &Tables, bytes: u64) -> Option<u64> {
         debug_assert!(bytes < LARGE_THRESHOLD);
         if bytes > LINE_SIZE {
-            // Looking for a hole that is long enough would give up the small ones on the way.
+            // A search for a hole that is long enough would give up the small ones on the way.
             if let Some(at) = self.medium.take(bytes) {
                 return Some(at);
             }
@@ -343,7 +343,7 @@ mod tests {
             (CHUNK_SIZE / 2, CHUNK_SIZE),
             "a line and its neighbour of every four"
         );
-        // What is allocated now fills the holes first, and meets no survivor's line.
+        // New allocations fill the holes first, and touch no survivor's line.
         let again: Vec<u64> = (0..CHUNK_SIZE / 2 / 64)
             .map(|_| bump.alloc(&space, &tables, 64).unwrap())
             .collect();

@@ -1,9 +1,9 @@
-//! The heap's bytes: one reserved address range, and the few ways in which anybody touches it.
+//! The heap's bytes: one reserved address range, and the few ways to access it.
 //!
-//! A [`View`] checks nothing: the collector's steps use it, and say why they may. A [`Memory`] checks what hosts ask for.
+//! A [`View`] checks nothing: the collector's steps use it, and say why they may. A [`Memory`] checks requests of hosts.
 //!
 //! Every reference lies in the range by construction (32 bits times half of the alignment), so that a wrong one faults or reads a
-//! wrong object, but never reaches memory of somebody else.
+//! wrong object, but never reaches memory outside of the heap.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -18,7 +18,7 @@ use crate::reference::Ref;
 pub(crate) struct Memory {
     view: View,
     extent: u64,
-    /// What the system gave, for giving it back.
+    /// The system's mapping, for unmapping.
     mapping: (*mut u8, usize),
 }
 
@@ -62,7 +62,7 @@ impl View {
         }
     }
 
-    /// The same for who knows the alignment, which must be that of the memory.
+    /// The same for callers that know the alignment, which must be that of the memory.
     pub fn aligned<A: Aligned>(self, align: A) -> View<A> {
         assert_eq!(self.align, align.align());
         View {
@@ -85,7 +85,7 @@ impl<A: Aligned> View<A> {
         self.base.expose_provenance() as u64
     }
 
-    /// What objects are aligned to.
+    /// The alignment of objects.
     #[inline(always)]
     pub fn align(&self) -> ObjectAlign {
         self.align.align()
@@ -106,7 +106,7 @@ impl<A: Aligned> View<A> {
     /// The address of an offset.
     ///
     /// # Safety
-    /// The offset is inside of the extent and behind the null guard, or in the durable range.
+    /// The offset is inside of the extent and after the null guard, or in the durable range.
     #[inline(always)]
     unsafe fn at(&self, offset: u64) -> *mut u8 {
         #[cfg(debug_assertions)]
@@ -183,13 +183,13 @@ impl<A: Aligned> View<A> {
         unsafe { self.word(self.offset(r) + ARRAY_LENGTH as u64) }.load(Relaxed)
     }
 
-    /// Tells the processor that the object at `r` will be looked at soon.
+    /// Prefetches the object at `r`, which will be accessed soon.
     #[inline(always)]
     pub fn prefetch(&self, r: Ref) {
         arch::fetch(self.base.wrapping_add(self.offset(r) as usize));
     }
 
-    /// Has the system give memory for a range of whole pages now. What it holds stays; other threads may use it.
+    /// Has the system give memory for a range of whole pages now. Its contents stay; other threads may use it.
     pub fn populate(&self, offset: u64, bytes: u64) {
         #[cfg(all(target_os = "linux", not(miri)))]
         {
@@ -259,13 +259,13 @@ impl Memory {
         unsafe { self.word(offset) }
     }
 
-    /// What is where an object at `r` has its header. Panics outside of the extent.
+    /// The word where an object at `r` has its header. Panics outside of the extent.
     #[inline]
     pub fn checked_header(&self, r: Ref) -> Header {
         Header(self.checked_long(self.offset(r)).load(Relaxed))
     }
 
-    /// What is where an array at `r` has its length. Panics outside of the extent.
+    /// The word where an array at `r` has its length. Panics outside of the extent.
     #[inline]
     pub fn checked_array_length(&self, r: Ref) -> u32 {
         let at = self.offset(r);
@@ -369,7 +369,7 @@ fn crooked(offset: u64, bytes: u64) -> ! {
     panic!("offset {offset:#x} is no multiple of {bytes}")
 }
 
-/// What old copies are overwritten with: as a reference it is the last object of the span, which is never mapped.
+/// The value that overwrites old copies: as a reference it is the last object of the span, which is never mapped.
 pub(crate) const POISON: u32 = 0xffff_fff0;
 
 #[cfg(test)]
@@ -427,7 +427,7 @@ impl Memory {
 #[cfg(not(miri))]
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody can have a reference into it any more.
+        // SAFETY: the mapping is ours, and no reference into it is left.
         unsafe { libc::munmap(self.mapping.0.cast(), self.mapping.1) };
     }
 }

@@ -1,4 +1,4 @@
-//! What a thread of the program holds of the heap: its place in the nursery, and the objects that it logged.
+//! The state of the heap that a thread of the program holds: its place in the nursery, and the objects that it logged.
 
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -19,7 +19,7 @@ use crate::remembered::{Buffer, Remembered};
 /// [`Heap::alloc_slow`](crate::Heap::alloc_slow), which gives an object whose header is written already.
 ///
 /// After each store of a reference into an object, compiled code tests [`UNLOGGED`] in the object's
-/// [`COLLECTOR_BYTE`], and if it is set, notes the object without calling anybody:
+/// [`COLLECTOR_BYTE`], and if it is set, logs the object without a call:
 ///
 /// ```text
 /// byte [object + COLLECTOR_BYTE] = collector byte & !UNLOGGED
@@ -28,7 +28,7 @@ use crate::remembered::{Buffer, Remembered};
 /// ```
 ///
 /// That is right for every object. The next collection scans the whole of it, though, so that elements of arrays are
-/// better noted by line if [`LARGE`] is set in the same byte, whose bits stay as they are:
+/// better logged by line if [`LARGE`] is set in the same byte, whose bits stay as they are:
 ///
 /// ```text
 /// line = (address of the element - heap base) / LINE_SIZE
@@ -38,8 +38,8 @@ use crate::remembered::{Buffer, Remembered};
 ///     remembered = remembered + 4
 /// ```
 ///
-/// After a store of several elements all of their lines are noted, or the array. [`log_slow`] and
-/// [`log_element_slow`] do the same, for who prefers to call; neither collects. A store of null or of a 31-bit
+/// After a store of several elements all of their lines are logged, or the array. [`log_slow`] and
+/// [`log_element_slow`] do the same, for compilers that prefer a call; neither collects. A store of null or of a 31-bit
 /// integer needs no test, nor does one into an object allocated since the last call that may collect. The two steps
 /// of noting belong together: no collection may come between them, nor between the store and the test.
 ///
@@ -113,7 +113,7 @@ impl Mutator {
         Some(at)
     }
 
-    /// What was stored into since the last collection.
+    /// The objects and array lines stored into since the last collection.
     pub(crate) fn remembered(&self) -> impl Iterator<Item = Remembered> {
         // SAFETY: entries were written from the buffer's begin up to the cursor, which stays inside of the buffer:
         // see `remembered`. The buffer lives as long as the heap, as the mutator's user promised.
@@ -124,7 +124,7 @@ impl Mutator {
         entries.iter().map(|&bits| Remembered::of(bits))
     }
 
-    /// Forgets what was remembered; `buffer` is that of the heap.
+    /// Clears the remembered set; `buffer` is that of the heap.
     pub(crate) fn forget(&mut self, buffer: &Buffer) {
         let mut used = 0;
         for entry in self.remembered() {
@@ -197,7 +197,7 @@ impl Mutator {
 /// set, the bit is cleared and the object remembered.
 ///
 /// # Safety
-/// `mutator` is a live mutator that nobody else uses during the call, and `object` an object of its heap.
+/// `mutator` is a live mutator that no other code uses during the call, and `object` an object of its heap.
 pub unsafe extern "C" fn log_slow(mutator: *mut Mutator, object: u32) {
     let object = Ref(object);
     // SAFETY: the caller's promise; headers are 8-byte aligned.

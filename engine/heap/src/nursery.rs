@@ -13,17 +13,17 @@ const ZERO_AHEAD: u64 = 32 << 10;
 /// Where objects are born. Positions are bytes from the heap's base.
 pub(crate) struct Nursery {
     start: u64,
-    /// The first byte behind what may be used until the next collection.
+    /// The first byte after those that may be used until the next collection.
     end: u64,
     /// The mutator's limit: up to here bytes are zero or in use.
     zeroed: u64,
     /// Bytes from here on were never touched.
     fresh: u64,
-    /// Bytes from here on nobody was asked to back with memory.
+    /// The backing was not asked for memory from here on.
     bound: u64,
 }
 
-/// Where the first space begins: behind the null guard, on a large page of its own.
+/// Where the first space begins: after the null guard, on a large page of its own.
 pub(crate) const START: u64 = CHUNK_SIZE;
 
 impl Nursery {
@@ -58,7 +58,7 @@ impl Nursery {
         mutator.cursor - mutator.heap_base() - self.start
     }
 
-    /// The first byte and the first one behind.
+    /// The first byte and the first one after the nursery.
     pub fn bounds(&self) -> (u64, u64) {
         (self.start, self.end)
     }
@@ -79,13 +79,13 @@ impl Nursery {
         (end > from).then(|| (from, end - from))
     }
 
-    /// Leaves at most `size` bytes for use, but for what was promised to the mutator already.
+    /// Leaves at most `size` bytes for use, except for memory already promised to the mutator.
     pub fn shrink(&mut self, size: u64) {
         self.end = self.end.min((self.start + size).max(self.zeroed));
     }
 
-    /// Moves the mutator's limit so that an object of `bytes` fits, if there are as many. With `exactly`, no
-    /// further than that. The result is what had to be zeroed for it: from which offset to which.
+    /// Moves the mutator's limit so that an object of `bytes` fits, if there is room. With `exactly`, no
+    /// further than that. Returns the range of offsets that had to be zeroed for it.
     pub fn extend(
         &mut self,
         memory: &Memory,

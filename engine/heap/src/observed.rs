@@ -1,4 +1,4 @@
-//! The observer space: survivors of the nursery wait here, and the write barrier notes which of them are written to,
+//! The observer space: survivors of the nursery wait here, and the write barrier records which of them are written to,
 //! until they are sorted into the memories (Kingsguard-writers; Akram, TACO 2021, section 5.3).
 //!
 //! ```text
@@ -29,7 +29,7 @@ pub(crate) struct ObserverSpace {
 }
 
 impl ObserverSpace {
-    /// Halves of `size` bytes before and behind a nursery of up to `nursery` bytes; the first one begins at `start`.
+    /// Halves of `size` bytes before and after a nursery of up to `nursery` bytes; the first one begins at `start`.
     pub fn new(start: u64, size: u64, nursery: u64) -> ObserverSpace {
         let nursery_start = start + size.next_multiple_of(CHUNK_SIZE);
         ObserverSpace {
@@ -58,7 +58,7 @@ impl ObserverSpace {
         2 * size.next_multiple_of(CHUNK_SIZE)
     }
 
-    /// The first byte behind nursery and halves, or 0 if there are none.
+    /// The first byte after nursery and halves, or 0 if there are none.
     #[inline]
     pub fn end(&self) -> u64 {
         match self.exists() {
@@ -95,8 +95,8 @@ impl ObserverSpace {
         (start..start + self.used()).contains(&offset)
     }
 
-    /// The bytes from the active half's begin to the nursery's end, or the other way round: what is collected when
-    /// both are. `nursery` is the nursery's first byte and the first one behind it.
+    /// The bytes from the active half's begin to the nursery's end, or the other way round: the range to collect when
+    /// both are collected. `nursery` is the nursery's first byte and the first one after it.
     pub fn with_nursery(&self, nursery: (u64, u64)) -> (u64, u64) {
         match self.active {
             _ if !self.exists() => nursery,
@@ -105,7 +105,7 @@ impl ObserverSpace {
         }
     }
 
-    /// From now on survivors go to the other half, which is empty. Gives what was in use of this one.
+    /// From now on survivors go to the other half, which is empty. Returns the range in use of this one.
     pub fn flip(&mut self) -> (u64, u64) {
         let used = (self.starts[self.active], self.used());
         self.active ^= usize::from(self.exists());
@@ -113,7 +113,7 @@ impl ObserverSpace {
         used
     }
 
-    /// A stretch that holds an object of `bytes`, and more if there is: its first byte and the first one behind it.
+    /// A stretch that holds an object of `bytes`, and more if there is: its first byte and the first one after it.
     pub fn take(&self, bytes: u64) -> Option<(u64, u64)> {
         let end = self.starts[self.active] + self.size;
         let taken = |cursor: u64| {

@@ -1,4 +1,4 @@
-//! Who watches the collector's own accesses: a model of a machine, a profiler, or nobody.
+//! Observers of the collector's own accesses: a model of a machine, a profiler, or none.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::reference::Ref;
 use crate::stats::Kind;
 use crate::traced::Traced;
 
-/// Sees what the collector does. Collector threads call at the same time.
+/// Observes the collector. Collector threads call at the same time.
 ///
 /// With [`Unobserved`] nothing is left of it after compilation.
 pub trait Observer: Send + Sync {
-    /// Whether anybody watches.
+    /// Whether there is an observer.
     const WATCHES: bool = true;
 
     /// `bytes` were read at `address`: of objects, and of the collector's own tables.
@@ -21,7 +21,7 @@ pub trait Observer: Send + Sync {
     /// `bytes` were written at `address`.
     fn write(&self, address: u64, bytes: u64);
 
-    /// So many instructions are executed before the next access, beside those that read and write its bytes.
+    /// `instructions` instructions are executed before the next access, besides those that read and write its bytes.
     fn execute(&self, instructions: u64) {
         let _ = instructions;
     }
@@ -32,7 +32,7 @@ pub trait Observer: Send + Sync {
         let _ = moved;
     }
 
-    /// A collection traced what is alive, and nothing that died is overwritten yet.
+    /// A collection has traced live objects, and no dead object is overwritten yet.
     fn traced(&self, traced: &Traced<'_>) {
         let _ = traced;
     }
@@ -42,7 +42,7 @@ pub trait Observer: Send + Sync {
         let _ = (kind, stage);
     }
 
-    /// The time, if there is another clock than the host's. Pauses are told in it.
+    /// The time, if there is another clock than the host's. Pauses are measured with it.
     fn now(&self) -> Option<Duration> {
         None
     }
@@ -67,10 +67,10 @@ pub struct Moved {
     pub to_ref: Ref,
 }
 
-/// What a collection does, in order.
+/// The phases of a collection, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The program stands still. Roots and what the write barrier remembered are looked at.
+    /// The program stands still. Roots and the remembered set are scanned.
     Roots,
     /// Objects are scanned and copied.
     Trace,
@@ -80,7 +80,7 @@ pub enum Stage {
     End,
 }
 
-/// Nobody watches.
+/// No observer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 

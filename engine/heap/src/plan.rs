@@ -2,7 +2,7 @@
 //! are not its business.
 //!
 //! A [`Plan`] is asked about *kinds* of objects, before each collection; its answers are tabulated. For each object
-//! that a collection copies there is one load from that table, whatever the plan is. What asks is [`Places`]: with
+//! that a collection copies there is one load from that table, whatever the plan is. The tracer calls [`Places`]: with
 //! [`Dram`](crate::Dram) even the load is gone, and all that only several memories need.
 
 use crate::header::Header;
@@ -34,7 +34,7 @@ pub enum Space {
     Old(Tier),
 }
 
-/// What a plan may know of an object.
+/// The properties of an object that a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Object {
     /// Where it is.
@@ -53,7 +53,7 @@ pub struct Object {
 /// An allocation site, as far as a plan may know it.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// What it is called in profiles.
+    /// Its key in profiles.
     pub key: &'a varve_sites::Key,
     /// The programmer marked it as critical.
     pub hinted: bool,
@@ -111,19 +111,19 @@ pub trait Plan: Send + Sync {
         false
     }
 
-    /// What the plan is told of the running program besides its objects, if it goes by that. Samples of what runs take the
-    /// place of [`Plan::is_hot`]: hot is then what they say, and not what is in an object's header.
+    /// The plan's input from the running program besides its objects, if it uses any. Samples of running code take the place of [`Plan::is_hot`]:
+    /// they decide what is hot, and not the bit in an object's header.
     fn sampler(&self) -> Option<Sampler<'_>> {
         None
     }
 
-    /// The same where it is intervals, to tell the plan of them.
+    /// The same if it is intervals, for reporting them to the plan.
     fn intervals_mut(&mut self) -> Option<&mut dyn Intervals> {
         None
     }
 }
 
-/// What of fast memory a collection has to leave alone, where the heap has a limit of it: objects go to the next memory
+/// The parts of fast memory that a collection must not allocate in, if the heap has a limit of it: objects go to the next memory
 /// instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastIsFull {
@@ -133,7 +133,7 @@ pub struct FastIsFull {
     pub for_old: bool,
 }
 
-/// What collections ask. A collection asks from several threads at once, once for each object that it copies.
+/// The interface between collections and a plan. A collection calls it from several threads at once, once for each object that it copies.
 pub trait Places: Send + Sync {
     /// Whether there may be more than one memory. All that has to do with it is left out otherwise.
     const SEVERAL: bool;
@@ -141,13 +141,13 @@ pub trait Places: Send + Sync {
     /// The plan whose answers these are.
     fn plan(&self) -> &dyn Plan;
 
-    /// The plan, to tell it something. Its answers change when the next collection begins.
+    /// The plan, for updates. Its answers change when the next collection begins.
     fn plan_mut(&mut self) -> &mut dyn Plan;
 
     /// A collection begins: answers do not change until the next one.
     fn begin(&mut self, full: FastIsFull);
 
-    /// An object is born outside of the nursery, between two collections: what samples say now counts for it.
+    /// An object is born outside of the nursery, between two collections: the current samples count for it.
     fn look(&mut self) {}
 
     /// Whether any old object is to be elsewhere than it may be.
@@ -164,14 +164,14 @@ pub struct AnyPlan {
     /// Whether old objects may have to move, and by tier whether any can be there.
     moves_old: bool,
     inhabited: [bool; MAX_TIERS as usize],
-    /// What is hot during this collection, if samples say that.
+    /// The hot methods and types during this collection, if samples decide.
     hot: Option<HotNow>,
 }
 
 /// Bits of the temperature byte that a plan may know: colour, hot, written.
 const KNOWN: u8 = COLOUR_MASK | HOT | WRITTEN;
 const _: () = assert!(KNOWN == 0b1111);
-/// By where the object is, whether it is large, and what its temperature says.
+/// By where the object is, whether it is large, and its temperature.
 const KINDS: usize = (3 + MAX_TIERS as usize) * 2 * 16;
 
 impl AnyPlan {
@@ -307,7 +307,7 @@ impl Places for AnyPlan {
     }
 }
 
-/// The temperature of an object whose heat is what samples say: of its type, and for one that leaves the nursery or is born, of the
+/// The temperature of an object whose heat is decided by samples: of its type, and for one that leaves the nursery or is born, of the
 /// method that it was born in.
 #[inline(never)]
 fn sampled(hot: &HotNow, header: Header, from: Origin) -> u8 {
@@ -349,10 +349,10 @@ mod tests {
         }
     }
 
-    /// Moves are looked for where there can be any, and for as long as there can be.
+    /// Objects to move are searched where there can be any, and for as long as there can be.
     #[test]
     fn old_objects_are_asked_about_only_if_they_may_have_to_move() {
-        /// All in one memory, which somebody may change.
+        /// All in one memory, which the test changes.
         struct One(Tier);
 
         impl Plan for One {

@@ -1,4 +1,4 @@
-//! How collector threads share work: packets of objects to scan, and the knowledge that nobody has any left.
+//! How collector threads share work: packets of objects to scan, and the detection that no thread has any left.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,11 +6,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// An object to scan, with the segment of its elements if it is an array.
 pub(crate) type Entry = u64;
 
-/// The packets that somebody has to spare.
+/// The packets that threads have to spare.
 pub(crate) struct Pool {
     state: Mutex<State>,
     changed: Condvar,
-    /// Threads that wait for a packet: busy ones look at this now and then.
+    /// Threads that wait for a packet: busy ones check this now and then.
     hungry: AtomicUsize,
 }
 
@@ -43,12 +43,12 @@ impl Pool {
         self.lock().working -= 1;
     }
 
-    /// Whether somebody waits for a packet.
+    /// Whether a thread waits for a packet.
     pub fn is_hungry(&self) -> bool {
         self.hungry.load(Relaxed) > 0
     }
 
-    /// Gives a packet to whoever takes it.
+    /// Offers a packet to the other threads.
     pub fn offer(&self, packet: Vec<Entry>) {
         self.lock().packets.push(packet);
         self.changed.notify_one();

@@ -1,4 +1,4 @@
-//! Makes a profile: counts, exactly, what a program does to the objects of each site.
+//! Makes a profile: counts, exactly, a program's accesses to the objects of each site.
 //!
 //! ```text
 //!   heap      | object              | object        |     compiled code, at each access:
@@ -8,7 +8,7 @@
 //!
 //! Each object has two counters as far from it as every other has from its own, so that an access costs one instruction
 //! more. The collector, which passes every object when it is copied or dies, adds them up. There is room: an object of
-//! 8 bytes is a header, which nobody accesses.
+//! 8 bytes is a header, which no program accesses.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -123,8 +123,8 @@ impl Recorder {
         })
     }
 
-    /// What compiled code adds to an object's address to get that of its counters. `heap_base` is the heap's
-    /// [base address](Heap::base_address).
+    /// The distance that compiled code adds to an object's address to get that of its counters. `heap_base` is the
+    /// heap's [base address](Heap::base_address).
     pub fn counter_distance(&self, heap_base: u64) -> i64 {
         self.counters.base_address().wrapping_sub(heap_base) as i64
     }
@@ -134,8 +134,8 @@ impl Recorder {
         self.word(object, at).fetch_add(accesses, Relaxed);
     }
 
-    /// What was counted so far, sites in the order of their numbers. `place` gives what a site is called, its byte
-    /// offset and its line in the source; sites without are left out.
+    /// The counts so far, sites in the order of their numbers. `place` gives a site's name, its byte offset and its
+    /// line in the source; sites without are left out.
     pub fn profile(
         heap: &Heap<Dram, Recorder>,
         mutator: &Mutator,
@@ -183,7 +183,7 @@ impl Recorder {
             .checked_long(self.counters.offset(r).saturating_add(at))
     }
 
-    /// What was counted of an object: reads and writes.
+    /// The counters of an object: reads and writes.
     fn counted(&self, r: Ref, has_counters: bool) -> (u64, u64) {
         let count = |at| self.word(r, at).load(Relaxed);
         match has_counters {

@@ -1,4 +1,5 @@
-//! The remembered set: what the write barrier noted since the last collection, in a buffer that compiled code fills.
+//! The remembered set: the entries of the write barrier since the last collection, in a buffer that compiled code
+//! fills.
 //!
 //! An entry has 4 bytes. An even one is the reference of an object outside of the nursery that was stored into. An
 //! odd one is a line of a large array that was stored into, `line << 1 | 1`: an array is not worth scanning for one
@@ -10,14 +11,14 @@
 //! whatever its alignment, its space and tier, the observer space included. Between two collections no memory
 //! outside of the nursery is used again, so that an address means one object, and:
 //!
-//! - an object is noted at most once: noting takes its [`UNLOGGED`] bit away, and only collections, which empty the
-//!   buffer, set it. A large object is noted once without the bit, at its birth, and does not have it then.
-//! - a line is noted at most once, because its card says so until the buffer is emptied. The 32 entries of a line's
+//! - an object is logged at most once: logging clears its [`UNLOGGED`] bit, and only collections, which empty the
+//!   buffer, set it. A large object is logged once without the bit, at its birth, and does not have it then.
+//! - a line is logged at most once, because its card says so until the buffer is emptied. The 32 entries of a line's
 //!   256 bytes are enough for it: of a large object's first line the object takes one more, and no other line of it
 //!   has an object.
 //!
-//! The address range costs nothing but itself: the system gives memory for what is written, and gets back what only
-//! a rare collection needed. Behind the range is a page that faults, for compilers with errors.
+//! The address range costs nothing but itself: the system provides memory for the written part, and gets back the part
+//! that only a rare collection needed. Behind the range is a page that faults, for compilers with errors.
 
 use std::io;
 
@@ -27,10 +28,10 @@ use crate::reference::Ref;
 
 /// Bytes that stay in memory from one collection to the next.
 const KEEP: usize = 1 << 20;
-/// Bytes behind the buffer that fault.
+/// Bytes after the buffer that fault.
 const GUARD: usize = 64 << 10;
 
-/// What one entry says.
+/// A decoded entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remembered {
     /// An object was stored into.
@@ -49,7 +50,7 @@ impl Remembered {
         }
     }
 
-    /// What [`Remembered::bits`] gave.
+    /// Decodes the bits of [`Remembered::bits`].
     #[inline(always)]
     pub fn of(bits: u32) -> Remembered {
         match bits & REMEMBERED_LINE {
@@ -65,7 +66,7 @@ pub(crate) struct Buffer {
     bytes: usize,
 }
 
-// SAFETY: the range is owned by this value; who writes into it is the heap's only mutator, or a collection while that
+// SAFETY: the range is owned by this value; its only writer is the heap's only mutator, or a collection while that
 // one stands still.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
@@ -82,7 +83,8 @@ impl Buffer {
         (extent / ObjectAlign::LEAST.bytes()) as usize * size_of::<u32>()
     }
 
-    /// Gives memory back that is seldom needed. The first `used` bytes held entries, which nobody needs any more.
+    /// Returns memory that is seldom needed to the system. The first `used` bytes held entries, which are not needed
+    /// any more.
     pub fn trim(&self, used: usize) {
         debug_assert!(used <= self.bytes);
         #[cfg(not(miri))]

@@ -1,4 +1,4 @@
-//! What a collection needs from whoever runs the program.
+//! The interface that a collection needs from the runtime.
 
 use crate::reference::Ref;
 

@@ -1,8 +1,8 @@
-//! Plans that go by how the program runs, and not by its objects alone: what they are told, and who tells it.
+//! Plans that go by how the program runs, and not by its objects alone: their inputs, and the sources of these.
 //!
 //! ```text
 //!   the program reports an interval  -> Heap::interval -> Intervals   may have old objects move
-//!   somebody samples what runs       -> Warmth                        what is hot when a collection begins
+//!   a sampler reads what runs        -> Warmth                        what is hot when a collection begins
 //! ```
 
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use varve_pima::Entry;
 use varve_pima::Tier;
 use varve_pima::{Interval, ReportError};
 
-/// What a plan is told of the running program.
+/// The input of a plan from the running program.
 #[derive(Clone, Copy)]
 pub enum Sampler<'p> {
     /// Intervals of its work, which it reports itself.
     Intervals(&'p dyn Intervals),
-    /// Samples of what runs.
+    /// Samples of the running method.
     Stacks(&'p Arc<Warmth>),
 }
 
 impl<'p> Sampler<'p> {
-    /// Who is told of intervals.
+    /// The receiver of intervals.
     pub fn intervals(self) -> Option<&'p dyn Intervals> {
         match self {
             Sampler::Intervals(told) => Some(told),
@@ -31,7 +31,7 @@ impl<'p> Sampler<'p> {
         }
     }
 
-    /// Where samples of what runs go.
+    /// The receiver of samples of the running method.
     pub fn stacks(self) -> Option<&'p Arc<Warmth>> {
         match self {
             Sampler::Stacks(warmth) => Some(warmth),
@@ -40,7 +40,7 @@ impl<'p> Sampler<'p> {
     }
 }
 
-/// A plan that is told of intervals of the program's work, and may have old objects move because of them.
+/// A plan that receives intervals of the program's work, and may have old objects move because of them.
 pub trait Intervals {
     /// The program finished an interval. `Some` says that old objects are to move to that memory now: everything is
     /// collected, and [`Intervals::moved`] is called then.
@@ -53,7 +53,7 @@ pub trait Intervals {
         fast: FastMemory,
     ) -> Result<Option<Tier>, ReportError>;
 
-    /// Old objects were moved, so many bytes, which was done at `now`.
+    /// `bytes` bytes of old objects were moved; the move ended at `now`.
     fn moved(&mut self, now: Duration, bytes: u64);
 
     /// Every phase that began, in order.
@@ -75,11 +75,10 @@ pub trait Intervals {
     }
 }
 
-/// What a plan may know of fast memory when it decides whether old objects move there. In bytes; without a limit there is
-/// no end of it.
+/// The state of fast memory for a plan that decides whether old objects move there, in bytes. Without a limit it counts as endless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastMemory {
-    /// What is free for old objects, with room for what survives next.
+    /// Free for old objects, after reserving room for the next survivors.
     pub left: u64,
     /// Old objects that are elsewhere.
     pub old: u64,

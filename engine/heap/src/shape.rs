@@ -1,9 +1,9 @@
-//! What objects look like inside, as data: which bytes are references, and how many bytes there are.
+//! The layout of objects, as data: which bytes are references, and how many bytes there are.
 
 use crate::align::ObjectAlign;
 use crate::layout::*;
 
-/// The kind of an object: what the collector must know to copy and to scan it.
+/// The kind of an object: the knowledge that the collector needs to copy and to scan it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShapeKind {
     /// Fixed fields.
@@ -20,7 +20,7 @@ pub enum ShapeKind {
         /// Whether elements are references; they take 4 bytes then.
         refs: bool,
     },
-    /// A handle into a table of the host at offset 8. The host is told when the object dies.
+    /// A handle into a table of the host at offset 8. The host is notified when the object dies.
     Host,
 }
 
@@ -29,7 +29,7 @@ pub enum ShapeKind {
 pub struct Shape {
     /// For logs and profiles.
     pub name: String,
-    /// What objects of this shape contain.
+    /// The contents of objects of this shape.
     pub kind: ShapeKind,
 }
 
@@ -117,7 +117,7 @@ pub const MAX_STRUCT: u32 = 1 << 24;
 /// Bytes that an element of an array may take at most.
 pub const MAX_ELEMENT: u32 = 1 << 16;
 
-/// What scanning needs of a shape, in half a cache line.
+/// The part of a shape that scanning needs, in half a cache line.
 #[derive(Clone, Copy)]
 pub(crate) struct Info {
     /// Struct or host: bytes of the object, rounded. Array: offset of the elements.
@@ -211,7 +211,7 @@ impl Shapes {
         &self.infos[type_index as usize]
     }
 
-    /// What scanning needs of all shapes.
+    /// The part of all shapes that scanning needs.
     #[inline]
     pub(crate) fn infos(&self) -> &[Info] {
         &self.infos

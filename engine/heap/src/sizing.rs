@@ -1,4 +1,4 @@
-//! How large the nursery is, and when everything is collected. Pure arithmetic over what collections found.
+//! How large the nursery is, and when everything is collected. Pure arithmetic over the results of collections.
 
 use crate::align::ObjectAlign;
 use crate::config::{Config, MIN_NURSERY};
@@ -22,7 +22,7 @@ pub(crate) struct Sizing {
     threshold: u64,
     /// There is the smallest nursery, even without room for it.
     lent: bool,
-    /// What was in use when a full heap lent something first, until a full collection finds room again.
+    /// The bytes in use when a full heap first lent memory, until a full collection finds room again.
     lent_at: Option<u64>,
 }
 
@@ -85,9 +85,8 @@ impl Sizing {
         !self.lends(used) && self.is_full(used)
     }
 
-    /// The smallest nursery is there from now on whatever is in use, or no longer. What it leaves must not add up: false once as much
-    /// more is in use as was lent, and no full collection found room meanwhile. With an observer space, more than the maximum may have
-    /// been in use before.
+    /// Reserves the smallest nursery from now on whatever is in use, or ends that. Its survivors must not add up: returns false once they take as
+    /// much as was lent, and no full collection found room meanwhile. With an observer space, more than the maximum may have been in use before.
     pub fn lend(&mut self, open: bool, used: u64) -> bool {
         self.lent = open;
         if open && self.is_full(used) {
@@ -96,7 +95,7 @@ impl Sizing {
         self.lends(used) == open
     }
 
-    /// Whether there is something lent while so much is in use.
+    /// Whether memory is lent while `used` bytes are in use.
     pub fn lends(&self, used: u64) -> bool {
         self.lent && self.lent_at.is_none_or(|at| used <= at + MIN_NURSERY)
     }

@@ -1,4 +1,4 @@
-//! What collections did: a record of each, and sums over all.
+//! Statistics of collections: a record of each, and sums over all.
 
 use std::fmt;
 use std::time::Duration;
@@ -27,9 +27,9 @@ pub enum Cause {
     HeapFull,
     /// A large object needs room.
     LargeObject,
-    /// Somebody asked.
+    /// The host requested it.
     Requested,
-    /// Somebody asked to have everything moved.
+    /// The host requested that everything move.
     Evacuate,
     /// The plan has old objects move to another memory.
     Moving,
@@ -78,7 +78,7 @@ pub struct SpaceUse {
 /// Where a space is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpaceRanges {
-    /// As in [`SpaceUse`], or `tables`: what the collector knows of all of them.
+    /// As in [`SpaceUse`], or `tables`: the collector's own tables.
     pub name: String,
     /// The memory that it is to be in.
     pub tier: Tier,
@@ -91,7 +91,7 @@ pub struct SpaceRanges {
 pub struct Record {
     /// Counts from 1.
     pub number: u64,
-    /// What was collected.
+    /// The kind of collection.
     pub kind: Kind,
     /// Why.
     pub cause: Cause,
@@ -99,24 +99,23 @@ pub struct Record {
     pub at: Duration,
     /// For how long the program stood still.
     pub pause: Duration,
-    /// Part of that in which objects were scanned and copied, from what the write barrier remembered on. The rest looked at roots,
-    /// weak references and tables.
+    /// Part of that in which objects were scanned and copied, from the remembered set on. The rest scanned roots, weak references and tables.
     pub tracing: Duration,
-    /// What was in the nursery.
+    /// Bytes in the nursery before.
     pub nursery: u64,
-    /// What of it survived.
+    /// Bytes of it that survived.
     pub promoted: u64,
     /// Live objects; only full collections know. Several threads may count a few objects twice.
     pub live: Option<u64>,
-    /// What was moved out of fragmented blocks.
+    /// Bytes moved out of fragmented blocks.
     pub evacuated: u64,
-    /// What left the observer space, by the tier that it went to.
+    /// Bytes that left the observer space, by the tier that they went to.
     pub sorted: [u64; MAX_TIERS as usize],
-    /// What moved from one memory to another, by the tier that it went to.
+    /// Bytes that moved from one memory to another, by the tier that they went to.
     pub moved: [u64; MAX_TIERS as usize],
-    /// What was in use outside of the nursery before.
+    /// Bytes in use outside of the nursery before.
     pub before: u64,
-    /// What is in use outside of the nursery after.
+    /// Bytes in use outside of the nursery after.
     pub after: u64,
     /// Survivors above which a full collection comes.
     pub threshold: u64,
@@ -172,7 +171,7 @@ impl fmt::Display for Record {
 /// One collection, as long as the program stood still for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// What was collected.
+    /// The kind of collection.
     pub kind: Kind,
     /// When it began: see [`Record::at`].
     pub at: Duration,
@@ -185,7 +184,7 @@ pub struct Pause {
 pub struct Stats {
     /// Every collection, in order.
     pub pauses: Vec<Pause>,
-    /// Of the pauses, what went into scanning and copying: minor, observer, full.
+    /// The part of pauses spent on scanning and copying: minor, observer, full.
     tracing: [Duration; 3],
     /// Bytes of objects born up to the last collection.
     pub allocated: u64,
@@ -214,7 +213,7 @@ impl Stats {
         Duration::from_nanos(self.of(kind).sum())
     }
 
-    /// What of that went into scanning and copying: see [`Record::tracing`].
+    /// The part of that spent on scanning and copying: see [`Record::tracing`].
     pub fn tracing(&self, kind: Kind) -> Duration {
         self.tracing[kind as usize]
     }

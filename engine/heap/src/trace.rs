@@ -1,14 +1,14 @@
-//! The tracer: follows references, marks what stays, copies what moves.
+//! The tracer: follows references, marks objects that stay, copies objects that move.
 //!
 //! One body serves all collections. `FULL` collections reach every object; others stop at everything that is not in
-//! the nursery. With `PAR` several threads trace at once: who changes a header first moves the object. The usual alignment of
+//! the nursery. With `PAR` several threads trace at once: the thread that changes a header first moves the object. The usual alignment of
 //! objects is known when this is compiled.
 //!
 //! Order of work: references that are found wait in a short ring while the processor fetches the headers behind
 //! them; objects that were reached are scanned last in, first out, while their lines are still in the cache.
 //!
 //! Nothing that is followed is checked: roots, slots and the remembered set hold references that the heap gave. Compilers
-//! and hosts see to that, and [`Heap::verify`](crate::Heap::verify) finds what is wrong.
+//! and hosts see to that, and [`Heap::verify`](crate::Heap::verify) finds errors.
 
 mod room;
 mod work;
@@ -35,11 +35,11 @@ use crate::remembered::Remembered;
 use crate::shape::{Info, Shapes};
 use varve_pima::{MAX_TIERS, Tier};
 
-/// References that wait for their target's header. A power of two; about as many as a core has miss buffers.
+/// References that wait for their target's header. A power of two; about the number of a core's miss buffers.
 const RING: usize = 16;
 /// Elements of an array that are scanned at a time, so that threads can share large ones and stacks stay short.
 const SEGMENT: u64 = 1024;
-/// Objects between two looks at whether somebody wants work.
+/// Objects between two checks whether another thread wants work.
 const SHARE_EVERY: u32 = 64;
 /// Objects after which other threads are woken: to start one takes as long as to scan thousands.
 const HELP_AFTER: u32 = if cfg!(miri) { 64 } else { 32 << 10 };
@@ -48,7 +48,7 @@ const SHARE_ABOVE: usize = 4;
 /// Bytes of evacuation budget that a thread takes at a time.
 const ALLOWANCE: i64 = 64 << 10;
 
-/// What all threads of one collection share.
+/// The state that all threads of one collection share.
 pub(crate) struct Trace<'h, P, O> {
     pub tables: &'h Tables,
     pub shapes: &'h Shapes,
@@ -56,25 +56,25 @@ pub(crate) struct Trace<'h, P, O> {
     pub large: &'h [Large],
     pub plan: &'h P,
     pub observer: &'h O,
-    /// What is emptied, as half of its first reference, and half of how many references it spans: the nursery, and
-    /// what of the observer space is sorted.
+    /// The range that is emptied, as half of its first reference, and half of the number of references that it spans: the nursery, and the part of
+    /// the observer space that is sorted.
     pub young: (u32, u32),
     /// The nursery alone.
     pub nursery: (u32, u32),
     /// Where survivors may wait.
     pub observed: &'h ObserverSpace,
-    /// What live objects are marked with.
+    /// The mark value of live objects.
     pub mark: u8,
-    /// Half of how many references there are to what is collected, from the first one on: durable objects come after them.
+    /// Half the number of references to the collected range, from the first one on: durable objects come after them.
     pub span: u32,
-    /// What is told of durable objects that are referred to, if anybody wants to know.
+    /// Where references to durable objects are reported, if the host has requested that.
     pub durable: Option<&'h DurableMarks>,
     /// Bytes that may still be copied out of evacuated blocks. Survivors of the nursery do not count.
     pub budget: AtomicI64,
     pub pool: Pool,
 }
 
-/// What one thread did.
+/// The counters of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Bytes that survived the nursery, by tier.
@@ -126,7 +126,7 @@ impl<P, O> Trace<'_, P, O> {
         r.is_object_in(self.young.0, self.young.1)
     }
 
-    /// Whether `r` refers to a durable object, or to what else is in their range.
+    /// Whether `r` refers to a durable object, or to another address in their range.
     pub fn is_durable(&self, r: Ref) -> bool {
         r.is_object() && !r.is_object_in(1, self.span)
     }
@@ -150,13 +150,13 @@ pub(crate) struct Worker<'t, 'h, P, O, A, const FULL: bool, const PAR: bool> {
     trace: &'t Trace<'h, P, O>,
     bumps: &'t mut [Bump],
     stack: Vec<Entry>,
-    /// References that wait, with the slots that hold them as offsets in units of 4 bytes; slot 0 is none. A slot can
-    /// be there twice, of an array that was noted by line and as a whole: what it held counts, not what it holds now.
+    /// References that wait, with the slots that hold them as offsets in units of 4 bytes; slot 0 is none. A slot can be there twice, of an array
+    /// that was remembered by line and as a whole: its earlier value counts, not its current one.
     ring: [(u32, Ref); RING],
     at: u32,
     allowance: i64,
     pub counts: Counts,
-    // What every step needs, copied here because the compiler must assume that other threads change what is shared.
+    // Data that every step needs, copied here because the compiler must assume that other threads change shared memory.
     memory: View<A>,
     infos: &'h [Info],
     lines: &'h [AtomicU8],
@@ -166,15 +166,15 @@ pub(crate) struct Worker<'t, 'h, P, O, A, const FULL: bool, const PAR: bool> {
     mark: u8,
     live: u8,
     moves_old: bool,
-    /// The first byte behind nursery and observer space, if there is one.
+    /// The first byte after nursery and observer space, if there is one.
     old: u64,
-    /// What is left of this thread's share of the observer space: its first byte, and the first one behind it.
+    /// The rest of this thread's share of the observer space: its first byte, and the first one after it.
     share: (u64, u64),
-    /// The slots of the large array that was looked at last because of a line of it.
+    /// The slots of the large array that was scanned last because of a line of it.
     card_slots: Range<u32>,
     /// Slots of old objects that refer to the observer space now.
     pub old_to_observed: Vec<u32>,
-    /// References to durable objects that were found, if anybody wants to know.
+    /// References to durable objects that were found, if the host has requested them.
     pub(crate) durable: Vec<Ref>,
 }
 
@@ -208,7 +208,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         }
     }
 
-    /// Whether a collection of this kind has to look at what `r` refers to.
+    /// Whether a collection of this kind has to follow `r`.
     #[inline(always)]
     fn is_interesting(&self, r: Ref) -> bool {
         if FULL {
@@ -218,7 +218,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         }
     }
 
-    /// Tells of a reference to a durable object.
+    /// Reports a reference to a durable object.
     #[inline(always)]
     fn note_durable(&mut self, r: Ref) {
         if FULL && r.is_object() && !r.is_object_in(1, self.span) {
@@ -238,7 +238,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         r.is_object_in(self.young.0, self.young.1)
     }
 
-    /// Follows a reference from outside of the heap, and gives what it is to be now.
+    /// Follows a reference from outside of the heap, and returns its new value.
     pub fn root(&mut self, r: Ref) -> Ref {
         if self.is_interesting(r) {
             self.reach(r)
@@ -248,7 +248,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         }
     }
 
-    /// Has the references followed in what was stored into; the next store will note it again.
+    /// Has the references followed in an object or line that was stored into; the next store will log it again.
     pub fn remembered(&mut self, entry: Remembered) {
         match entry {
             Remembered::Object(r) => self.logged(r),
@@ -261,7 +261,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
             return; // It is sorted in this collection, if anything still refers to it.
         }
         let memory = self.memory;
-        // SAFETY: what is remembered is an object.
+        // SAFETY: a remembered reference is an object.
         unsafe { memory.set_header(r, memory.header(r).with(UNLOGGED)) };
         self.stack.push(Entry::from(r.0));
     }
@@ -294,12 +294,12 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         let array = self.trace.large[tier].around(offset);
         let array = array.expect("lines are noted of large arrays alone");
         let first = slot_at(array + u64::from(ARRAY_NARROW_BASE));
-        // SAFETY: the space has an object there, and lines are noted of arrays alone.
+        // SAFETY: the space has an object there, and only lines of arrays are logged.
         let length = unsafe { self.memory.array_length(self.memory.reference(array)) };
         first..first + length
     }
 
-    /// Works until nobody has anything left. `busy` is called now and then once this thread has had much to do.
+    /// Works until no thread has anything left. `busy` is called now and then once this thread has had much to do.
     pub fn drain(&mut self, mut busy: impl FnMut()) {
         let mut steps = 0u32;
         loop {
@@ -325,7 +325,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         }
     }
 
-    /// Gives the older half of the stack, which leads to more, to somebody who waits.
+    /// Gives the older half of the stack, which leads to more, to a waiting thread.
     fn share(&mut self) {
         if self.trace.pool.is_hungry() {
             let half = self.stack.len() / 2;
@@ -348,7 +348,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         None
     }
 
-    /// Puts a slot and what it holds into the ring, and follows the one that has been there longest.
+    /// Puts a slot and its reference into the ring, and follows the one that has been there longest.
     #[inline(always)]
     fn exchange(&mut self, slot: u32, child: Ref) {
         let turn = &mut self.ring[self.at as usize % RING];
@@ -369,7 +369,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         }
     }
 
-    /// Looks at the references in an object, or in a segment of an array.
+    /// Scans the references in an object, or in a segment of an array.
     #[inline(always)]
     fn scan(&mut self, entry: Entry) {
         let trace = self.trace;
@@ -422,7 +422,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
     #[inline(always)]
     fn slot(&mut self, slot: u32) {
         let memory = self.memory;
-        // SAFETY: slots are of objects, by their shapes or as they were noted.
+        // SAFETY: slots are of objects, by their shapes or as they were logged.
         let child = Ref(unsafe { memory.word(place(slot)) }.load(Ordering::Relaxed));
         if self.is_interesting(child) {
             memory.prefetch(child);

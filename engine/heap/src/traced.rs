@@ -1,4 +1,4 @@
-//! What a collection found out, for those who watch it: who died, who survived, and where everybody is now.
+//! The results of a collection, for its observers: which objects died, which survived, and where they are now.
 
 use crate::header::Header;
 use crate::mature::Tables;
@@ -33,7 +33,7 @@ impl<'a> Traced<'a> {
         }
     }
 
-    /// What was collected.
+    /// The kind of collection.
     pub fn kind(&self) -> Kind {
         self.kind
     }

@@ -1,4 +1,4 @@
-//! Distances and sizes at the usual alignment of objects, 8 bytes, for who works with no other. Everybody else asks the heap's
+//! Distances and sizes at the usual alignment of objects, 8 bytes, for code that works with no other. All other code uses the heap's
 //! [`ObjectAlign`].
 
 use crate::align::ObjectAlign;

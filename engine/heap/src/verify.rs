@@ -14,7 +14,7 @@ use crate::remembered::Remembered;
 use crate::roots::Roots;
 use crate::trace::slot_at;
 
-/// What is reachable in a heap that is whole.
+/// The reachable objects of an intact heap, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Objects that are reachable.
@@ -25,7 +25,7 @@ pub struct Verified {
     pub young: u64,
 }
 
-/// What is wrong, and how a program gets there.
+/// A damage of the heap, and the path from a root to it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object:?} is damaged: {what} (reached from {from})")]
 pub struct Damage {
@@ -40,7 +40,7 @@ pub struct Damage {
 impl<P: Places, O: Observer> Heap<P, O> {
     /// Checks every reachable object: that it lies in a space, whole, with a header that fits the space; that
     /// objects do not overlap; that an object outside of the nursery that was stored into is remembered. Takes time
-    /// and memory in proportion to what is reachable.
+    /// and memory in proportion to the reachable objects.
     pub fn verify(&self, mutator: &Mutator, roots: &mut dyn Roots) -> Result<Verified, Damage> {
         let remembered: HashSet<u32> = mutator.remembered().map(Remembered::bits).collect();
         let observed_slots: HashSet<u32> = self.old_to_observed.iter().copied().collect();
@@ -87,8 +87,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
                 let sorted = || observed_slots.contains(&slot_at(at + offset));
                 let old = !young && !self.is_observed(r);
                 if old && child.is_object() && self.is_observed(child) && !logged() && !sorted() {
-                    let what =
-                        format!("it refers to {child:?} in the observer space and nobody knows");
+                    let what = format!(
+                        "it refers to {child:?} in the observer space and is not remembered"
+                    );
                     return Err(damaged(what));
                 }
                 pending.push((child, Some(r)));

@@ -1,14 +1,14 @@
-//! Which methods and types are warm, by samples of what runs: a state machine without a clock (Olson et al., TACO 2018, section
+//! Which methods and types are warm, by samples of the running method: a state machine without a clock (Olson et al., TACO 2018, section
 //! 7.1.2, after Huang et al., OOPSLA 2004).
 //!
 //! ```text
 //!   compiler:  method -> types that its code touches
 //!   sampler:   method on top of the stack  -->  method and its types are hot
-//!   time:      every cool-down: what was not sampled since the last one is cold
+//!   time:      every cool-down: methods not sampled since the last one are cold
 //! ```
 //!
-//! Methods and types are numbers that whoever samples chose; sites tell which method an object was born in. [`Warmth`] is shared by
-//! the sampler, which may be another thread, and the heap, which looks when a collection begins.
+//! Methods and types are numbers chosen by the sampler's owner; sites say which method an object was born in. [`Warmth`] is shared by
+//! the sampler, which may be another thread, and the heap, which reads it when a collection begins.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use std::time::Duration;
 pub struct WarmSettings {
     /// Time between two samples; none between them: as often as can be.
     pub interval: Duration,
-    /// Time after which what was not sampled is cold.
+    /// Time after which a method that was not sampled is cold.
     pub cool: Duration,
 }
 
@@ -46,7 +46,7 @@ struct Hot {
     types: HashSet<u32>,
 }
 
-/// What a sampler has done.
+/// Statistics of a sampler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WarmStats {
     /// Samples taken.
@@ -123,7 +123,7 @@ impl Warm {
         self.hot.types.contains(&ty)
     }
 
-    /// What was done so far.
+    /// The statistics so far.
     pub fn stats(&self) -> WarmStats {
         WarmStats {
             samples: self.samples,
@@ -150,7 +150,7 @@ struct Shared {
 /// No method.
 const NOWHERE: u32 = u32::MAX;
 
-/// What was hot when a collection began, by number.
+/// The methods and types that were hot when a collection began, by number.
 #[derive(Clone, Debug, Default)]
 pub struct HotNow {
     types: Vec<u64>,
@@ -226,7 +226,7 @@ impl Warmth {
         self.lock().warm.sample(now, method);
     }
 
-    /// What is hot now.
+    /// The methods and types that are hot now.
     pub fn now(&self) -> HotNow {
         let state = self.lock();
         let mut hot = HotNow::default();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the list of all samples: hot is what was sampled in this span or in the one before.
+        /// Against the list of all samples: methods sampled in this span or in the one before are hot.
         #[test]
         fn it_is_as_the_list_of_samples_says(
             touches in prop::collection::vec((0u32..5, 0u32..6), 0..12),

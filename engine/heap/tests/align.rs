@@ -1,4 +1,4 @@
-//! What the alignment of objects changes: where they are, how large, and how far from the heap durable ones may be.
+//! Effects of the alignment of objects: where they are, how large, and how far from the heap durable ones may be.
 
 // The interpreter of undefined behaviour maps no files.
 #![cfg(not(miri))]
@@ -190,7 +190,7 @@ impl Durable {
 }
 
 /// Objects of the heap refer to durable ones at the beginning, in the middle and at the end of a range of up to 256 GiB. The
-/// collector keeps the references as they are, says who is referred to, and touches nothing there.
+/// collector keeps the references as they are, reports which objects are referred to, and touches nothing there.
 #[test]
 fn durable_objects_may_be_far_away() {
     for align in ObjectAlign::all() {

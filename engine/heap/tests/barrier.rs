@@ -16,9 +16,9 @@ const REFS: u32 = 1;
 enum Step {
     /// A pair, as a new root.
     Pair,
-    /// An array of so many references, as a new root.
+    /// An array of this number of references, as a new root.
     Array(u32),
-    /// Stores root `value` in a slot of root `object`; `whole`: notes all of an array.
+    /// Stores root `value` in a slot of root `object`; `whole`: logs all of an array.
     Store {
         object: usize,
         slot: u32,
@@ -179,7 +179,7 @@ impl<P: Places> World<P> {
         }
     }
 
-    /// What the whole heap looks like from the roots: every object with its header and its references.
+    /// The whole heap as seen from the roots: every object with its header and its references.
     fn picture(&mut self) -> Vec<(Ref, u64, Vec<Ref>)> {
         let World { heap, roots, .. } = self;
         heap.verify(&self.mutator, roots).unwrap();
@@ -235,7 +235,7 @@ proptest! {
 }
 
 /// A store into each object of a heap that is full of the smallest ones, and into each line of a large array: the
-/// most that can be noted, twice.
+/// most that can be logged, twice.
 #[test]
 fn everything_there_is_can_be_remembered() {
     for align in [ObjectAlign::LEAST, ObjectAlign::MOST] {

@@ -86,7 +86,7 @@ enum Step {
         root: usize,
     },
     Collect(bool),
-    /// The program reports that an interval took so many milliseconds.
+    /// The program reports an interval of this number of milliseconds.
     Interval(u64),
 }
 
@@ -105,7 +105,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the heap sees of this test: strong roots, weak ones, and what it said about hosts.
+/// The part of this test that the heap sees: strong roots, weak ones, and what it said about hosts.
 #[derive(Default)]
 struct Outside {
     strong: Vec<Ref>,
@@ -368,7 +368,7 @@ impl<P: Places> Both<P> {
             assert!(!(alive && died.contains(&id)), "host {id} lives");
             assert!(
                 !exactly || alive != died.contains(&id),
-                "host {id} is dead and nobody was told"
+                "host {id} is dead and no notification came"
             );
         }
         for (id, weak) in self.weak.iter().zip(&self.outside.weak) {

@@ -1,4 +1,4 @@
-//! What each plan promises, one story each, told with small programs; and what all of them promise, over the registry.
+//! The guarantees of each plan, one story each, with small programs; and the guarantees of all, over the registry.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -69,7 +69,7 @@ impl Map {
     }
 }
 
-/// What the collector told.
+/// The collector's reports.
 #[derive(Default)]
 struct Events {
     moved: Mutex<Vec<Moved>>,
@@ -164,7 +164,7 @@ impl World {
         self.records.lock().unwrap().last().unwrap().clone()
     }
 
-    /// The heap is whole, and every object that a root names is where the system was told that it is.
+    /// The heap is whole, and every object that a root names is where the backing bound it.
     fn verify(&mut self) {
         self.heap.verify(&self.mutator, &mut self.roots).unwrap();
         for &r in self.roots.iter().filter(|r| r.is_object()) {
@@ -531,8 +531,7 @@ fn with_hints_pima_decides_about_the_marked_objects_alone() {
     assert_eq!(world.tiers(), [FAST, SLOW, FAST, SLOW]);
 }
 
-/// Whatever the plan is: objects are where the system was told, where the plan wants them, and where the collector
-/// said that it moved them to.
+/// Whatever the plan is: objects are where the backing bound them, where the plan wants them, and where the collector reported that it moved them to.
 #[test]
 fn every_plan_keeps_its_word() {
     for entry in plans() {
@@ -578,7 +577,7 @@ fn every_word_is_kept(entry: &Entry, align: ObjectAlign) {
             written: false,
             colour: 0,
         };
-        // What a plan that watches wants depends on writes that it has seen and forgotten, or on what has been warm.
+        // The choices of a monitoring plan depend on writes that it has seen and forgotten, or on earlier samples.
         if !plan.monitors() && plan.sampler().and_then(Sampler::stacks).is_none() {
             assert_eq!(
                 plan.place(object),
@@ -767,7 +766,7 @@ fn tables_are_in_the_memory_that_the_plan_says() {
     }
 }
 
-/// What compiled code does for a profile, checked against a list of all that happened.
+/// The counting of compiled code for a profile, checked against a list of all that happened.
 #[test]
 fn a_recorder_counts_every_access_of_every_site() {
     for align in [ObjectAlign::LEAST, ObjectAlign::MOST] {
@@ -780,7 +779,7 @@ fn every_access_is_counted(align: ObjectAlign) {
     use varve_heap::record::{READS, Recorder, WRITES};
     use varve_heap::{Dram, Roots};
 
-    /// What a program that keeps books about its own objects knows.
+    /// The records that a program keeps about its own objects.
     #[derive(Clone, Copy, Default)]
     struct Book {
         site: u32,
@@ -848,7 +847,7 @@ fn every_access_is_counted(align: ObjectAlign) {
             };
             heap.collect(&mut mutator, kind, &mut living);
         }
-        // Whoever is outside of the nursery by now has survived.
+        // An object outside of the nursery has survived by now.
         let now = heap.stats().count(Kind::Minor) + heap.stats().count(Kind::Full);
         if now != std::mem::replace(&mut collections, now) {
             for (book, r) in books.iter_mut().zip(&living.weak) {
@@ -912,7 +911,7 @@ fn every_access_is_counted(align: ObjectAlign) {
     }
     let all: u64 = profile.sites.iter().map(|s| s.counts.old_reads).sum();
     assert!(all > 500, "{all}");
-    // What is written can be read, and classified.
+    // The written profile can be read, and classified.
     let read = Profile::parse("p.sites", &profile.text()).unwrap();
     assert_eq!(read.text(), profile.text());
 }
@@ -989,7 +988,7 @@ fn heaps_of_several_threads_sample_together() {
     assert_eq!(phase(&two), Phase::Sample(SLOW));
     one.interval(30);
     assert_eq!(phase(&one), Phase::Sample(SLOW));
-    // Alone it waits for nobody.
+    // A single instance does not wait.
     drop(one);
     for millis in [30, 30, 10, 10, 60_000] {
         two.interval(millis);
@@ -997,7 +996,7 @@ fn heaps_of_several_threads_sample_together() {
     assert_eq!(phase(&two), Phase::Sample(FAST));
 }
 
-/// A large object is born where it stays: what samples say at that time counts, and not what they said when anything was collected.
+/// A large object is born where it stays: the samples at that time count, and not those of an earlier collection.
 #[test]
 fn a_large_object_is_coloured_by_the_samples_before_its_birth() {
     let mut world = World::new("sampled:cool=100ms");
@@ -1047,7 +1046,7 @@ fn a_nursery_grows_when_much_survives_and_stays_within_fast_memory() {
     );
 }
 
-/// Fast memory that is smaller than the young objects' usual spaces: where nobody asked for their size, they begin smaller.
+/// Fast memory that is smaller than the young objects' usual spaces: if their size was not requested, they begin smaller.
 #[test]
 fn young_spaces_fit_into_little_fast_memory_where_nobody_asked_for_their_size() {
     let heap = |fit_nursery, fast_max| {

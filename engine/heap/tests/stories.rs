@@ -1,4 +1,4 @@
-//! What the heap promises, one story each.
+//! The guarantees of the heap, one story each.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -339,7 +339,7 @@ fn a_fragmented_heap_is_moved_together() {
     let ids: Vec<u64> = world.roots.iter().map(|&r| world.id(r)).collect();
     assert!(ids.iter().enumerate().all(|(i, &id)| id == 50 * i as u64));
     assert_eq!(world.verify(), 10_000);
-    // What became free is used again, and once.
+    // Freed memory is used again, and once.
     for id in 0..500_000 {
         let node = world.node(id);
         world.roots.push(node);

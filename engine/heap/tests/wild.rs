@@ -28,8 +28,8 @@ fn shapes() -> Shapes {
     shapes
 }
 
-/// What is no object: null and what lies behind it, integers, what is past the extent, and what only a durable region
-/// would have mapped.
+/// References to no object: null and addresses after it, integers, addresses past the extent, and those that only a
+/// durable region would have mapped.
 fn wild() -> Vec<Ref> {
     let guard = (NULL_GUARD / 4) as u32;
     let around_guard = [2, 64, 4096, guard - 4];
@@ -98,7 +98,7 @@ fn wild_offsets_are_refused() {
         refuses(("read", offset), || heap.read(node, offset, &mut [0; 8]));
         refuses(("write", offset), || heap.write(node, offset, &[0; 8]));
     }
-    // What is inside, and not aligned as objects are.
+    // An address inside, but not aligned as objects are.
     let odd = Ref((NULL_GUARD / 4) as u32 + 1);
     refuses("header", || heap.header(odd));
     refuses("array_length", || heap.array_length(odd));
@@ -162,7 +162,7 @@ fn counters_of_wild_references_are_refused() {
     refuses("count", || heap.observer().count(first, 1, 1));
 }
 
-/// What is reached is looked at once it is known that an object can be there.
+/// A reference is followed only after a check that an object can be there.
 #[test]
 fn the_verifier_tells_of_wild_roots() {
     let mut heap = Heap::new(config(), shapes()).unwrap();

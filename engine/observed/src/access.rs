@@ -1,4 +1,4 @@
-//! What a program is given of the system: folders, and variables of the environment.
+//! The parts of the system that a program may access: folders, and variables of the environment.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use varve_runtime::{Error, Result};
 pub struct Folder {
     /// Where it is.
     pub host: PathBuf,
-    /// What the program calls it.
+    /// The program's name for it.
     pub guest: String,
     /// The program may not change anything in it.
     pub read_only: bool,
@@ -60,7 +60,7 @@ impl Folder {
     }
 }
 
-/// What a program may see of the system besides its arguments, its streams and the time.
+/// The parts of the system that a program may access, besides its arguments, its streams and the time.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Access {
     /// Folders, in the order of their descriptors.
@@ -96,10 +96,10 @@ impl Access {
         }
     }
 
-    /// Whether a program could make or change what is at `path`, or will be.
+    /// Whether a program could create or change the file at `path`.
     pub fn may_write(&self, path: &Path) -> bool {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
-        // What is there already may lead elsewhere.
+        // An existing path may lead elsewhere.
         let real = absolute.ancestors().find_map(|p| p.canonicalize().ok());
         let paths = [Some(absolute.clone()), real];
         self.folders.iter().filter(|f| !f.read_only).any(|folder| {
@@ -109,7 +109,7 @@ impl Access {
         })
     }
 
-    /// The same for a program. Folders are opened now: what is renamed later is still the same folder.
+    /// The same for a program. Folders are opened now: after a rename it is still the same folder.
     ///
     /// # Errors
     /// A folder that cannot be opened, or made.

@@ -10,11 +10,11 @@ use varve_run::Error;
 use varve_run::Numa;
 use varve_runtime::Sink;
 
-/// Runs a driver, whose store tells its accesses to the sink that it gets, on a machine with persistent memory. `watch` is called now and then and
+/// Runs a driver, whose store passes its accesses to the given sink, on a machine with persistent memory. `watch` is called now and then and
 /// ends the run by returning `false`.
 ///
 /// # Errors
-/// A machine without persistent memory of its own; what goes wrong on the model; and what the driver says.
+/// A machine without persistent memory of its own; errors of the model, and of the driver.
 pub fn run_hosted<T: Send>(
     machine: &Machine,
     page_bytes: u64,
@@ -35,7 +35,7 @@ pub fn run_hosted<T: Send>(
         let (sink, mut stream) = stream::pair(0, tiers);
         let thread = scope.spawn(move || driver(Box::new(sink)));
         let outcome = model::run(machine, &mut pager, &mut [&mut stream], &options, watch);
-        // If the model has stopped early, the driver hears of it when its store tells the next accesses.
+        // If the model has stopped early, the driver gets the error when its store passes the next accesses.
         drop(stream);
         let done = thread.join();
         let done = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

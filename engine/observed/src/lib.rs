@@ -6,9 +6,9 @@
 //! | file | job |
 //! |---|---|
 //! | the root | [`ManagedSpec`] in, [`PlanResult`] out |
-//! | [`request`] | what a user asks for, as runs |
+//! | [`request`] | a user's request, as runs |
 //! | [`registry`] | every plan and policy by name, those of heaps included |
-//! | `program`, `access` | how a program is started, and what of the system it is given |
+//! | `program`, `access` | the start of a program, and its access to the system |
 //! | `stream`, `pages`, `trays` | its accesses, and where its pages go |
 //! | `member` | one of several programs on a model |
 //! | `nodes` | a heap's memory on nodes of this machine |
@@ -57,7 +57,7 @@ use varve_runtime::Config;
 /// Everything that decides a managed program's result.
 #[derive(Clone)]
 pub struct ManagedSpec {
-    /// What is run.
+    /// The program.
     pub program: ManagedProgram,
     /// The engine's settings; its plan is [`ManagedSpec::plan`].
     pub config: Config,
@@ -80,7 +80,7 @@ pub struct ManagedSpec {
     pub trays: TrayOptions,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Whether the result has what pictures are made of; nothing else of it changes, and what was kept has none.
+    /// Whether the result has data for pictures; nothing else of it changes, and saved results have none.
     pub pictures: bool,
 }
 
@@ -88,7 +88,7 @@ impl Spec for ManagedSpec {
     type Result = PlanResult;
     type End = End;
 
-    /// What a region file holds is not part of it.
+    /// The contents of a region file are not part of it.
     fn identity(&self) -> Option<String> {
         if self.config.durable.is_some() {
             return None;
@@ -164,7 +164,7 @@ impl ManagedSpec {
         self.instances.div_ceil(m.core.per_socket * sockets)
     }
 
-    /// Instances fit the machine, and the machine has what plans are about.
+    /// Instances fit the machine, and the machine has the memories that plans need.
     fn check(&self) -> Result<(), Error> {
         let m = &self.machine;
         let cores = m.core.per_socket * m.core.threads;
@@ -190,7 +190,7 @@ impl ManagedSpec {
     }
 }
 
-/// Who places pages: by memory, or by colour.
+/// The page placement: by memory, or by colour.
 enum Pages {
     Tiers(TierPager),
     Trays(Box<Placement>),
@@ -221,11 +221,12 @@ impl Pages {
     }
 }
 
-/// Runs a managed program on the model: what was measured, and how the first instance ended. `watch` is called now and then and ends the run by returning `false`.
+/// Runs a managed program on the model. Returns the measurements, and how the first instance ended. `watch` is called now and then and ends the run
+/// by returning `false`.
 ///
 /// # Errors
-/// A machine without slow memory of its own, or too small for the instances; pages that do not suit it; what goes wrong in
-/// the program, or on the model, such as a memory that is full.
+/// A machine without slow memory of its own, or too small for the instances; pages that do not suit it; errors of the program, or of the model, such
+/// as a memory that is full.
 pub fn run_managed(
     spec: &ManagedSpec,
     watch: &mut dyn FnMut(&Progress) -> bool,
@@ -305,7 +306,7 @@ pub fn run_managed(
         let owners = eye.looks().then_some(&mut parts as _);
         let pages = pager.pager();
         let outcome = seen::run(machine, pages, &mut streams, &options, owners, &eye, watch);
-        // If the model has stopped early, the programs hear of it when they tell the next accesses.
+        // If the model has stopped early, the programs get the error when they pass the next accesses.
         drop(programs);
         let ends: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
         let mut all = Vec::new();

@@ -1,5 +1,5 @@
 //! A managed program as one of several programs of a model, of whatever kind the others are: its engine runs in a thread of its own and
-//! tells every access. All of its heap is in one memory, which the model's pager says, unless a plan divides it.
+//! passes on every access. All of its heap is in one memory, which the model's pager says, unless a plan divides it.
 
 use super::pages::Tiers;
 use super::program::{End, Failed, ManagedProgram, SEED};
@@ -42,7 +42,7 @@ impl ManagedMember {
         }
     }
 
-    /// The same under a heap plan, with at most so many bytes of fast memory.
+    /// The same under a heap plan, with at most this number of bytes of fast memory.
     pub fn placed(
         program: ManagedProgram,
         page_bytes: u64,
@@ -75,7 +75,7 @@ impl ManagedMember {
         };
     }
 
-    /// The program has told everything, or nobody listens to it any more: how it ended.
+    /// The program has sent all its accesses, or the model takes no more: returns how it ended.
     fn end(&mut self) -> Option<std::thread::Result<Result<End, Failed>>> {
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Running(stream, thread) => {
@@ -120,7 +120,7 @@ impl Program for ManagedMember {
 
 impl Drop for ManagedMember {
     fn drop(&mut self) {
-        // Nobody asks any more how it ended.
+        // The outcome is not needed any more.
         let _ = self.end();
     }
 }

@@ -13,7 +13,7 @@ pub struct OnNodes {
     pool: Option<Arc<ZeroPool>>,
     /// Chunks that are slow memory now.
     slow: Mutex<HashSet<u64>>,
-    /// What went wrong first. All later collections would say the same.
+    /// The first error. All later collections would report the same.
     failure: Mutex<Option<String>>,
 }
 
@@ -62,7 +62,7 @@ impl GcBacking for OnNodes {
             return self.settle(address, bytes, 0);
         }
         for chunk in (address..address + bytes).step_by(CHUNK as usize) {
-            // SAFETY: whole chunks, of which the caller promises what `take` asks for.
+            // SAFETY: whole chunks, for which the caller guarantees the conditions of `take`.
             let take = || unsafe { pool.take(chunk) };
             if slow.insert(chunk) && take() {
                 continue;

@@ -31,12 +31,12 @@ impl Tiers {
         self.of.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The tier of a page; what was never bound is in the first.
+    /// The tier of a page; unbound pages are in the first.
     pub fn of(&self, vpn: u64) -> u8 {
         self.lock().get(&vpn).copied().unwrap_or(0)
     }
 
-    /// Pages that were in another memory are given back: what they held is not needed any more.
+    /// Pages that were in another memory are freed: their contents are not needed any more.
     pub fn bind(&self, space: usize, address: u64, bytes: u64, tier: u8, out: &mut Vec<Op>) {
         let tag = self.tag(space);
         let mut tiers = self.lock();
@@ -48,7 +48,7 @@ impl Tiers {
         }
     }
 
-    /// Pages that lie in the range with all their bytes are given back.
+    /// Pages that lie in the range with all their bytes are freed.
     pub fn release(&self, space: usize, address: u64, bytes: u64, out: &mut Vec<Op>) {
         let tag = self.tag(space);
         let mut tiers = self.lock();
@@ -69,19 +69,19 @@ impl Tiers {
     }
 }
 
-/// Places pages in the memory that their range is bound to; what is not bound is in fast memory.
+/// Places pages in the memory that their range is bound to; unbound pages are in fast memory.
 ///
-/// Pages of slow memory are zero when an instance gets them. What an instance gives back waits in a queue; a thread of its own
-/// zeroes it, and then it is for all instances (paper A, section 6.2, "Cleanup and Hold-off"). All of it is zero in the
-/// beginning. Pages of fast memory are the system's, and what it takes to zero them is in the time of a page fault.
+/// Pages of slow memory are zero when an instance gets them. Freed pages wait in a queue; a separate thread zeroes them, and then they are available
+/// to all instances (paper A, section 6.2, "Cleanup and Hold-off"). All are zero in the beginning. Pages of fast memory come from the system, and the
+/// time to zero them is part of a page fault.
 pub struct TierPager {
     /// Those of slow memory that are free are zero.
     frames: Frames,
     /// Frames that wait to be zeroed, of each node.
     dirty: Vec<VecDeque<u32>>,
-    /// The frame that is being zeroed, unless somebody could not wait.
+    /// The frame that is being zeroed, unless a fault took it before.
     zeroing: Option<u32>,
-    /// The frame that was given last, if nobody had zeroed it.
+    /// The last allocated frame, if it was not zeroed.
     late: Option<u32>,
     /// Nodes of each tier and socket.
     nodes: [Vec<usize>; TIERS],
@@ -222,7 +222,7 @@ mod tests {
             .map(|vpn| pager.fault(&fault(vpn)).unwrap())
             .collect();
         assert!(first.iter().all(|&frame| !pager.is_dirty(frame)));
-        assert_eq!(pager.to_zero(), None, "nobody gave anything back");
+        assert_eq!(pager.to_zero(), None, "no page was freed");
         assert!(pager.fault(&fault(pages)).is_err(), "all pages are in use");
         pager.unmap(0, first[0]);
         pager.unmap(1, first[1]);
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(zero, first[0]);
         assert!(!pager.is_dirty(zero));
         assert_eq!(pager.to_zero(), None);
-        // Whoever cannot wait gets the one that is being zeroed.
+        // A fault that cannot wait gets the frame that is being zeroed.
         pager.unmap(5, first[5]);
         assert_eq!(pager.to_zero(), Some(first[5]));
         assert_eq!(pager.fault(&fault(5)).unwrap(), first[5]);

@@ -1,4 +1,4 @@
-//! What a managed program's memory is for, and what its collector did when.
+//! The purposes of a managed program's memory, and the phases of its collector.
 
 use super::End;
 use varve_machine::Machine;
@@ -32,7 +32,7 @@ impl Owners for Parts {
     }
 }
 
-/// What was seen of a run whose first instance ended like this.
+/// The observations of a run whose first instance ended like this.
 pub fn seen(machine: &Machine, outcome: &Outcome, end: &End, eye: &Eye) -> Seen {
     let mut seen = Seen::of(machine, outcome, &[], 1, eye);
     let kind = |kind| match kind {

@@ -1,4 +1,4 @@
-//! A managed program: what is run, and how it is started.
+//! A managed program, and its start.
 
 use super::access::Access;
 use crate::SourceMap;
@@ -15,10 +15,10 @@ use varve_runtime::{
 };
 use varve_sites::{Key, Profile, SitesFile};
 
-/// The seed of random numbers where nobody chooses it.
+/// The default seed of random numbers.
 pub const SEED: u64 = 1;
 
-/// A program and what it is given.
+/// A program and its inputs.
 #[derive(Clone, Debug)]
 pub struct ManagedProgram {
     /// The module's file, which is also its argument 0.
@@ -27,23 +27,23 @@ pub struct ManagedProgram {
     pub bytes: Arc<[u8]>,
     /// Its arguments.
     pub arguments: Vec<Vec<u8>>,
-    /// What it may see of the system.
+    /// The parts of the system that it may access.
     pub access: Access,
     /// An export to call instead of its main function; the arguments are then those of the call.
     pub invoke: Option<String>,
-    /// What it reads from standard input.
+    /// Its standard input.
     pub input: Arc<[u8]>,
     /// Its clock that never goes back shows for how long processors ran its thread: for measurements beside other work.
     pub processor_time: bool,
 }
 
-/// What a program left that ran on this machine.
+/// The results of a program that ran on this machine.
 pub struct HostRun {
     /// Persistence checks, if they were counted.
     pub checks: Option<varve_runtime::CheckStats>,
-    /// What baseline code saw of the places that check.
+    /// Baseline code's counts of the places that check.
     pub sites: varve_runtime::SiteStats,
-    /// What the durable region did, if there was one.
+    /// The counters of the durable region, if there was one.
     pub durable: Option<varve_runtime::DurableStats>,
     /// Standard output.
     pub out: Vec<u8>,
@@ -55,19 +55,19 @@ pub struct HostRun {
 pub struct End {
     /// Its exit code.
     pub code: i32,
-    /// What its collector did.
+    /// The statistics of its collector.
     pub stats: GcStats,
     /// The phases of a plan that samples.
     pub phases: Vec<PimaEntry>,
     /// When the program's first interval had ended, if it reports any.
     pub first_interval: Option<Duration>,
-    /// What the plan goes by and the program has not told.
+    /// The input that the plan needs and the program has not reported.
     pub untold: Option<String>,
-    /// Allocation sites of what ran that the profile, if there is one, does not know, and all of them.
+    /// The number of executed allocation sites that the profile, if there is one, does not know, and of all executed ones.
     pub unknown: Option<(usize, usize)>,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub out: Vec<u8>,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub err: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ pub struct End {
 pub struct Failed {
     /// Why.
     pub error: Box<Error>,
-    /// What it wrote to standard error by then.
+    /// Its standard error by then.
     pub err: Vec<u8>,
     /// The phases of a plan that samples, by then.
     pub phases: Vec<PimaEntry>,
@@ -103,7 +103,7 @@ impl Write for Kept {
     }
 }
 
-/// Keeps what somebody else hears first.
+/// Keeps output after passing it to another receiver.
 struct Heard<F>(Kept, F);
 
 impl<F: FnMut(&[u8])> Write for Heard<F> {
@@ -145,7 +145,7 @@ impl ManagedProgram {
         self.file.rsplit('/').next().unwrap_or(&self.file)
     }
 
-    /// What the program sees: its console, its arguments, and what it is given of the system.
+    /// The program's environment: its console, its arguments, and the parts of the system that it may access.
     ///
     /// # Errors
     /// A folder that cannot be opened.
@@ -164,8 +164,7 @@ impl ManagedProgram {
         })
     }
 
-    /// The same, but that its clocks count how often it looks at them, and random numbers are a sequence that the seed says: what it does is the
-    /// same every time.
+    /// The same, but its clocks count their reads, and random numbers are a sequence given by the seed: each run is the same.
     ///
     /// # Errors
     /// As there.
@@ -181,7 +180,7 @@ impl ManagedProgram {
     /// Runs the program's main function, or the export that is asked for; its exit code.
     ///
     /// # Errors
-    /// A module that is no program, and what goes wrong in it.
+    /// A module that is no program, and the program's errors.
     pub fn start(&self, store: &mut Store<State>, module: &Module) -> Result<i32, Error> {
         let (file, bytes) = (PathBuf::from(&self.file), Arc::clone(&self.bytes));
         // Read when it is first asked. Of a damaged map there are no lines; `varve profile` says what is wrong with it.
@@ -201,7 +200,7 @@ impl ManagedProgram {
         }
     }
 
-    /// A profile from a file, which a plan for the program's objects goes by.
+    /// A profile from a file, which a plan for the program's objects uses.
     ///
     /// # Errors
     /// A line: it cannot be read, or is of another program; the module is none.
@@ -213,10 +212,10 @@ impl ManagedProgram {
         fits.map(|()| known).map_err(|e| e.to_string())
     }
 
-    /// What the program does to the objects of each of its allocation sites: the same every time, if nothing is compiled in the background.
+    /// The program's accesses to the objects of each of its allocation sites: the same every time, if nothing is compiled in the background.
     ///
     /// # Errors
-    /// A module that is no program, and what goes wrong in it.
+    /// A module that is no program, and the program's errors.
     pub fn profile(&self, config: Config) -> Result<Profile, Error> {
         let engine = Engine::new(config);
         let module = Module::new(&engine, &self.bytes)?;
@@ -230,15 +229,15 @@ impl ManagedProgram {
         Ok(store.profile(self.name()).unwrap_or_default())
     }
 
-    /// Runs the program to its end on this machine as fast as it can, and gives what it printed and what its engine counted.
+    /// Runs the program to its end on this machine at full speed, and returns its output and the counters of its engine.
     ///
     /// # Errors
-    /// A module that is no program, what goes wrong in it, and an exit code that is not 0.
+    /// A module that is no program, the program's errors, and an exit code that is not 0.
     pub fn ran(&self, config: Config) -> Result<HostRun, Error> {
         self.ran_heard(config, |_| {})
     }
 
-    /// The same, and `hear` is told at once what the program says on standard error.
+    /// The same, and `hear` receives the program's standard error at once.
     ///
     /// # Errors
     /// As [`ManagedProgram::ran`].
@@ -274,7 +273,7 @@ impl ManagedProgram {
         })
     }
 
-    /// Runs the program to its end and tells `sink` of everything it accesses. Its random numbers are those of the seed.
+    /// Runs the program to its end and passes all its accesses to `sink`. Its random numbers are those of the seed.
     pub fn observed(&self, config: Config, seed: u64, sink: Box<dyn Sink>) -> Result<End, Failed> {
         let (out, err) = (Kept::default(), Kept::default());
         let mut phases = Vec::new();
@@ -307,7 +306,7 @@ impl ManagedProgram {
         let told = store.tell();
         *phases = store.phases().to_vec();
         let code = match (code, told) {
-            // Nobody wants to hear more: the model has what it ran for, or an error of its own.
+            // The model takes no more accesses: it has reached its end, or has an error of its own.
             (Err(Error::Unobserved), _) => 0,
             (Ok(code), Err(Error::Unobserved)) => code,
             (code, told) => {
@@ -329,7 +328,7 @@ impl ManagedProgram {
     }
 }
 
-/// Allocation sites of what ran that the store's profile, if there is one, does not know, and all of them.
+/// The number of executed allocation sites that the store's profile, if there is one, does not know, and of all executed ones.
 pub fn unknown_sites(store: &mut Store<State>) -> Option<(usize, usize)> {
     let profile = store.engine().config().profile.clone()?;
     let known: HashSet<&Key> = profile.sites.iter().map(|site| &site.key).collect();

@@ -1,5 +1,5 @@
 //! The region file of a program on the modelled machine: a copy of the one that the user has, which stays as it is. So all plans and instances
-//! begin with the same objects, and what is measured changes nothing.
+//! begin with the same objects, and measuring changes nothing.
 
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -22,7 +22,7 @@ impl Copy {
             Error::Region(format!("a copy of {}: {e}: {remedy}", file.path.display()))
         })?);
         if file.path.exists() {
-            // Of one instant, whoever has it open.
+            // Of one instant, even if another process has it open.
             copy_region(&file.path, &copy.path(), &mut |_, _| ())
                 .map_err(|e| Error::Region(e.to_string()))?;
         }

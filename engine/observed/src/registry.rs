@@ -1,5 +1,5 @@
-//! Every way to place memory, by name: page policies, and the plans for each kind of program. What `varve plan` and `varve policy` list
-//! and explain is read from here.
+//! Every way to place memory, by name: page policies, and the plans for each kind of program. `varve plan` and `varve policy` list and explain the
+//! entries here.
 
 use varve_pages::policies;
 use varve_run::catalogue::{Catalogue, Entry, Live, of_policy, usual_policies};
@@ -8,7 +8,7 @@ use varve_runtime::plans as heap;
 use varve_sites::Profile;
 use varve_spec::{Param, all_params};
 
-/// What is placed.
+/// The unit of placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Pages of any program.
@@ -36,17 +36,17 @@ impl Kind {
 /// One of them.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// What it places.
+    /// The unit that it places.
     pub kind: Kind,
     /// Its name.
     pub name: &'static str,
-    /// One line: what it does.
+    /// One line: its function.
     pub about: &'static str,
-    /// Where it comes from; empty for what needs no source.
+    /// Where it comes from; empty if it needs no source.
     pub source: &'static str,
     /// Its parameters, those that all of the kind have included.
     pub params: Vec<Param>,
-    /// What it goes by while the program runs.
+    /// Its input while the program runs.
     pub observes: &'static [policies::Observed],
     /// The default of the time between two wake-ups, as a user writes it, of those that wake.
     pub period: Option<&'static str>,
@@ -143,7 +143,7 @@ pub fn plans_named(spec: &str) -> Result<Vec<Listed>, Error> {
     }
 }
 
-/// Looks whether a kind has a plan with these parameters.
+/// Checks that a kind has a plan with these parameters.
 ///
 /// # Errors
 /// It has not.

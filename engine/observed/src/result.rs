@@ -1,4 +1,4 @@
-//! What a managed program's run under one heap plan came to.
+//! The result of a managed program's run under one heap plan.
 
 use super::{End, ManagedSpec};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ fn pauses(stats: &GcStats, kind: GcKind) -> Pauses {
     }
 }
 
-/// What slow memory adds to collections of the nursery, as shares of their time with all memory in DRAM (paper A, section 4.4,
+/// The time that slow memory adds to collections of the nursery, as shares of their time with all memory in DRAM (paper A, section 4.4,
 /// figure 4b).
 ///
 /// The paper's formulas give the nursery in slow memory to *copy* and the mature space there to *scan*; its text, the speed-ups
@@ -34,7 +34,7 @@ pub struct GcStack {
     pub copy: f64,
     /// Scanning in slow memory.
     pub scan: f64,
-    /// What both add together beyond what each does alone; negative where they overlap.
+    /// The time that both add together beyond the sum of each alone; negative where they overlap.
     pub interference: f64,
     /// Roots, tables and weak references.
     pub rest: f64,
@@ -84,7 +84,7 @@ pub struct Turnaround {
 /// stands for them, unless they are said to be of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanResult {
-    /// What all kinds of runs measure, to the end of the slowest instance. Instructions are those of the program and of its
+    /// The measurements of all kinds of runs, to the end of the slowest instance. Instructions are those of the program and of its
     /// collector (one per access); stalls have collections in them (paper A, section 5.2).
     #[serde(flatten)]
     pub measured: Measured,
@@ -115,7 +115,7 @@ pub struct PlanResult {
     pub full: Pauses,
     /// Time in collections of the nursery, s.
     pub minor_seconds: f64,
-    /// What of it young objects were scanned and copied, s: δ of paper A, section 4.4.
+    /// The part of it spent on scanning and copying young objects, s: δ of paper A, section 4.4.
     #[serde(default)]
     pub minor_tracing_seconds: f64,
     /// Time in collections of the observer space, s.
@@ -139,13 +139,13 @@ pub struct PlanResult {
     pub power: Vec<PowerPoint>,
     /// The phases of a plan that samples, in the first instance.
     pub phases: Vec<Phase>,
-    /// From the end of the program's first interval to the end of the run, s, in the first instance; none if it reports none. What comes
-    /// before, such as the making of a graph, is not what plans that sample are about.
+    /// From the end of the program's first interval to the end of the run, s, in the first instance; none if it reports none. The part before, such
+    /// as the making of a graph, is not relevant to sampling plans.
     #[serde(default)]
     pub interval_seconds: Option<f64>,
-    /// What the plan goes by and the program has not told.
+    /// The input that the plan needs and the program has not reported.
     pub untold: Option<String>,
-    /// What pictures are made of, if it was wanted.
+    /// The data for pictures, if requested.
     #[serde(skip)]
     pub seen: Option<Box<Seen>>,
 }
@@ -176,7 +176,7 @@ impl Compared for PlanResult {
     }
 }
 
-/// What all kinds of runs measure is read as if it stood here.
+/// The measurements of all kinds of runs can be read as fields of this.
 impl Deref for PlanResult {
     type Target = Measured;
 

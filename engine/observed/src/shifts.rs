@@ -3,12 +3,12 @@
 use super::stream::AccessStream;
 use varve_access::{Kind, Op, Program};
 
-/// Runs for a given time, wherever the programs are then, and who runs when. All instances are run.
+/// Runs for a given time, wherever the programs are then, and which instances run when. All instances are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shifts {
     /// The end, ns of the machine's time.
     pub end_ns: u64,
-    /// Who runs until then.
+    /// The instances that run until then.
     pub who: Who,
 }
 
@@ -17,7 +17,7 @@ pub struct Shifts {
 pub enum Who {
     /// All of them.
     All,
-    /// They come and go: so many run in each span, the first ones.
+    /// They come and go: a number of instances runs in each span, the first ones.
     First {
         /// Instances by span; none run after the last.
         counts: Vec<u32>,
@@ -35,11 +35,11 @@ pub enum Who {
     },
 }
 
-/// What an instance does at a time.
+/// The activity of an instance at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Run,
-    /// Nothing for so many ns.
+    /// Pauses for this number of ns.
     Rest(u64),
     End,
 }
@@ -52,12 +52,12 @@ impl Shifts {
                 let spans = counts.iter().filter(|n| instance < **n).count();
                 (spans as f64 * *span_ns as f64 / 1e9).min(seconds)
             }
-            // Who rests has left it to somebody else.
+            // A resting instance has left the time to another one.
             Who::All | Who::AllButOne { .. } => seconds,
         }
     }
 
-    /// What an instance does at `now`. It has rested in all rounds before number `round`, which goes on when it rests again.
+    /// The activity of an instance at `now`. It has rested in all rounds before number `round`, which goes on when it rests again.
     fn turn(&self, instance: u32, now: u64, round: &mut u64) -> Turn {
         if now >= self.end_ns {
             return Turn::End;
@@ -78,7 +78,7 @@ impl Shifts {
                 slice_ns,
                 rest_ns,
             } => {
-                // It hears of the time after some accesses: it rests as long, only later.
+                // It gets the time after some accesses: it rests as long, only later.
                 let due = (*round * u64::from(*turns) + u64::from(instance)) * slice_ns;
                 if now < due {
                     return Turn::Run;

@@ -12,10 +12,9 @@ use wasmparser::{Parser, Payload};
 pub struct SourceMap {
     /// Names of files, without folders.
     files: Vec<String>,
-    /// From which offset on what comes from which file and line, counted from 1; none where nobody knows. In order.
+    /// The offset from which code belongs to a file and line (from 1); none if the source is unknown. In order.
     places: Vec<(u64, Option<(u32, u32)>)>,
-    /// Where functions begin, ascending. What comes from nowhere, because a compiler made it up, does not come from where the
-    /// function before it does.
+    /// Where functions begin, ascending. Generated code without a source must not inherit the source of the function before it.
     functions: Vec<u64>,
 }
 
@@ -58,7 +57,7 @@ impl SourceMap {
     /// Reads a map.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A message.
     pub fn parse(text: &str) -> Result<SourceMap, String> {
         let file: File = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if file.version != 3 {
@@ -100,7 +99,7 @@ impl SourceMap {
         Ok(map)
     }
 
-    /// File and line of what is at an offset of the module, such as `Engine.java:88`.
+    /// File and line of the code at an offset of the module, such as `Engine.java:88`.
     pub fn line(&self, offset: u64) -> Option<String> {
         let before = self.functions.partition_point(|f| *f <= offset);
         let function = before.checked_sub(1).map_or(0, |i| self.functions[i]);
@@ -111,8 +110,8 @@ impl SourceMap {
     }
 }
 
-/// What a module's `sourceMappingURL` says, if that is a name and no place on the net or data, and where its functions begin. Of a
-/// damaged module, what comes before the damage.
+/// A module's `sourceMappingURL`, if that is a file name and no URL of a server or of data, and where its functions begin. Of a damaged module, those
+/// before the damage.
 fn look_into(module: &[u8]) -> (Option<String>, Vec<u64>) {
     let (mut name, mut functions) = (None, Vec::new());
     for payload in Parser::new(0).parse_all(module).map_while(Result::ok) {

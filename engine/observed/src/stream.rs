@@ -1,4 +1,4 @@
-//! What the thread of a managed program tells the model's thread, in order.
+//! The messages from the thread of a managed program to the model's thread, in order.
 //!
 //! ```text
 //! the program's thread                             the model's thread
@@ -7,9 +7,8 @@
 //!   Sink::now    <------------- virtual time --    when all of that has been run
 //! ```
 //!
-//! Everything travels in order, so that a run is the same every time, whichever of the threads is ahead. There are so many buffers for
-//! accesses, which go round; those that the model has done with go back by the half of all, so that the program's thread, which
-//! waits for them, is woken seldom.
+//! Everything travels in order, so that a run is the same every time, whichever of the threads is ahead. A fixed number of buffers for accesses is
+//! reused. The model returns processed buffers half of all at a time, so that it seldom has to wake the program's thread, which waits for them.
 
 use super::pages::Tiers;
 use std::sync::Arc;
@@ -103,7 +102,7 @@ impl AccessStream {
     fn exchange(&mut self, ops: Vec<Op>, out: &mut Vec<Op>) {
         let last = match out.is_empty() {
             true => std::mem::replace(out, ops),
-            // Pages were given back before these accesses.
+            // Pages were freed before these accesses.
             false => {
                 out.extend_from_slice(&ops);
                 ops
@@ -141,7 +140,7 @@ impl Program for AccessStream {
                 Ok(Message::Release { address, bytes }) => {
                     self.tiers.release(self.space, address, bytes, out);
                 }
-                // Without a wait: pages that are given back take no time.
+                // Without a wait: freeing pages takes no time.
                 Ok(Message::Now(answer)) => {
                     let _ = answer.send(now);
                 }

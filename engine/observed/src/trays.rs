@@ -1,5 +1,5 @@
 //! Managed programs on a machine with one memory whose DIMMs lie one after the other: the memories of a heap's plan are colours
-//! of pages there. What the plan has in fast memory is hot, all else is cold; a plan with one memory has its pages on all DIMMs
+//! of pages there. Objects in the plan's fast memory are hot, all others are cold; a plan with one memory has its pages on all DIMMs
 //! in turn, as channel interleaving does.
 
 use super::ManagedSpec;
@@ -37,7 +37,7 @@ pub fn placement(
         };
         (colour, socket)
     });
-    // What cannot be is refused under every plan, so that nothing has run before it is said.
+    // An impossible request is refused under every plan before anything runs.
     Trays::new(&map, o.hot, None).map_err(varve_pages::Error::from)?;
     let settings = match coloured {
         true => o.clone(),

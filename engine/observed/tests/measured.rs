@@ -1,4 +1,4 @@
-//! What runs of pages and of objects tell alike.
+//! Measurements that runs of pages and of objects share.
 
 use serde_json::Value;
 use varve_machine::Machine;
@@ -12,7 +12,7 @@ fn pages(machine: &str, policy: &str, scale: u32) -> RunResult {
     run(&spec, &mut |_| true).unwrap()
 }
 
-/// One name for one thing: who reads rows of both kinds reads the same keys.
+/// One name for one thing: rows of both kinds have the same keys.
 #[test]
 fn pages_and_plans_say_the_same_by_the_same_names() {
     let trees = include_bytes!("../../../programs/dist/trees.wasm");
@@ -33,7 +33,7 @@ fn pages_and_plans_say_the_same_by_the_same_names() {
             assert!(row.get(name).is_some(), "no {name} beside `{decided}`");
         }
     }
-    // What was kept is read again.
+    // The saved row is read again.
     let [one, two] = rows;
     assert_eq!(
         serde_json::from_value::<varve_observed::PlanResult>(one).unwrap(),

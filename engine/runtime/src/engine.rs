@@ -1,4 +1,4 @@
-//! The engine: what all modules and stores share.
+//! The engine: the state shared by all modules and stores.
 
 use crate::code::jitdump::JitDump;
 use crate::code::perf::PerfMap;
@@ -51,7 +51,7 @@ pub enum Checks {
     Unlikely,
     /// As if none ever did: action means to go on in baseline code.
     Deopt,
-    /// Each by what it was counted to do: the paper's QuickCheck.
+    /// Each by its counters: the paper's QuickCheck.
     Profiled,
     /// The same, and none at all as long as nothing of the program is durable.
     #[default]
@@ -88,15 +88,15 @@ impl std::str::FromStr for Checks {
 pub struct DurableFile {
     /// The file; made if there is none.
     pub path: std::path::PathBuf,
-    /// What it is on.
+    /// Its medium.
     pub medium: varve_durable::Medium,
-    /// Whether all of it is checked before the program begins, which a large region is not otherwise: for a file that somebody else made, as code
-    /// relies on what types objects have.
+    /// Whether all of it is checked before the program begins, which a large region is not otherwise. For a file from an untrusted source, as code
+    /// relies on the types of objects.
     pub verify: bool,
 }
 
 impl DurableFile {
-    /// A file on a kind of medium, of which nobody makes another than this program.
+    /// A file on a kind of medium that only this program creates.
     pub fn new(path: impl Into<std::path::PathBuf>, medium: varve_durable::Medium) -> DurableFile {
         DurableFile {
             path: path.into(),
@@ -117,32 +117,31 @@ pub struct Config {
     pub nursery: u64,
     /// Bytes that the nursery may grow to while much of it survives; no less than it begins with.
     pub nursery_max: u64,
-    /// Everything is collected when survivors take this many times what was live the last time: more than 1.
+    /// Everything is collected when survivors take this many times the live bytes of the last time: more than 1.
     pub heap_growth: f64,
-    /// Nothing is collected but the nursery while survivors take less than so many bytes.
+    /// Only the nursery is collected while survivors take less than this number of bytes.
     pub heap_initial: u64,
     /// Bytes of the stack on which compiled code and the host functions that it calls run.
     pub stack: usize,
     /// Which memory objects are in: a plan of [`varve_heap::plans`], `name` or `name:key=value,...`. Without one there is one memory.
     pub plan: Option<String>,
-    /// Most fast memory of the heap, bytes, where the machine has less of it than the heap may grow to. What finds no room there goes to
-    /// slow memory.
+    /// Most fast memory of the heap, bytes, where the machine has less of it than the heap may grow to. Objects without room there go to slow memory.
     pub fast_max: Option<u64>,
-    /// The nursery begins smaller where it would take most of [`Config::fast_max`]: nobody asked for its size.
+    /// The nursery begins smaller where it would take most of [`Config::fast_max`]: its size was not requested.
     pub fit_nursery: bool,
     /// Stores on other threads, with which a plan that samples begins its samples together. Each store of an engine with this takes a
     /// place, and leaves it when it is dropped.
     pub instances: Option<Arc<Instances>>,
-    /// Where a store is observed, an instruction of the program counts so many times; one of the collector counts once. It stands for what
-    /// the program would execute besides: on a slower virtual machine, or for its files and requests. 1 or more.
+    /// Where a store is observed, the weight of an instruction of the program; one of the collector counts once. It stands for instructions that the
+    /// program would execute besides: on a slower virtual machine, or for its files and requests. 1 or more.
     pub slower: f64,
-    /// Programs are to report intervals of their work under all plans, also those that do not go by them:
+    /// Programs are to report intervals of their work under all plans, also those that do not use them:
     /// [`Store::first_interval`](crate::Store::first_interval).
     pub intervals: bool,
-    /// What is known of the program's allocation sites, for plans that go by it. That it is a profile of the program is for
-    /// [`check_profile`](crate::Module::check_profile) to say.
+    /// The profile of the program's allocation sites, for plans that use one. [`check_profile`](crate::Module::check_profile) checks that it belongs
+    /// to the program.
     pub profile: Option<Arc<varve_sites::Profile>>,
-    /// What objects are aligned to. More than the default, 8 bytes, makes durable regions of more than 8 GiB possible, and all objects
+    /// The alignment of objects. More than the default, 8 bytes, makes durable regions of more than 8 GiB possible, and all objects
     /// larger: see [`ObjectAlign`].
     pub object_align: ObjectAlign,
     /// Where objects survive the program, if they do.
@@ -151,13 +150,11 @@ pub struct Config {
     pub checks: Option<Checks>,
     /// Count checks in optimized code too, by how they were biased.
     pub count_checks: bool,
-    /// Threads that collect; by default as many as there are cores, up to four. The collector of an observed store has one, whatever is said
-    /// here.
+    /// Threads that collect; by default the number of cores, at most four. The collector of an observed store always has one.
     pub gc_threads: Option<usize>,
     /// Collect at every allocation and move everything: for tests.
     pub gc_stress: bool,
-    /// Code looks in each iteration of a loop whether somebody [stops](crate::Interrupt) it; without this, only where functions are
-    /// entered.
+    /// Code checks for an [interrupt](crate::Interrupt) in each iteration of a loop; without this, only where functions are entered.
     pub interruptible: bool,
     /// Which compilers functions go through.
     pub tier: Tier,
@@ -254,7 +251,7 @@ impl Engine {
         &self.inner.config
     }
 
-    /// The types of all modules. Nobody calls out while holding this.
+    /// The types of all modules. No code calls out while holding this.
     pub(crate) fn types(&self) -> MutexGuard<'_, Registry> {
         self.inner.types.lock().unwrap_or_else(|e| e.into_inner())
     }

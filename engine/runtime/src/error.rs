@@ -1,4 +1,4 @@
-//! What can go wrong, each in one line that names the place.
+//! Errors, each in one line that names the place.
 
 use crate::store::root::Rooted;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub enum Error {
         in_function(function)
     )]
     Invalid {
-        /// What is wrong.
+        /// The description of the error.
         message: String,
         /// Byte offset in the module.
         offset: u64,
@@ -40,7 +40,7 @@ pub enum Error {
     /// Text form that does not parse.
     #[error("{0}")]
     Text(String),
-    /// An import that nobody provides.
+    /// An import that is not provided.
     #[error(
         "missing import: the module needs {kind} `{}` `{}`; define it in the linker",
         printable(module),
@@ -51,7 +51,7 @@ pub enum Error {
         module: String,
         /// Second part of the import's name.
         name: String,
-        /// What is imported: a function, a table, ...
+        /// The kind of import: a function, a table, ...
         kind: &'static str,
     },
     /// An import of another type than the one that was given.
@@ -65,13 +65,13 @@ pub enum Error {
         module: String,
         /// Second part of the import's name.
         name: String,
-        /// What the module declares.
+        /// The type that the module declares.
         expected: String,
-        /// What was provided.
+        /// The type that was provided.
         given: String,
     },
-    /// Whoever is told of the program's accesses listens no more: its end is not the program's fault.
-    #[error("the run was ended: nobody observes the program any more")]
+    /// The observer of the program's accesses takes no more of them: the end is not the program's fault.
+    #[error("the run was ended: the observer of the program stopped")]
     Unobserved,
     /// The program reported an interval that cannot be.
     #[error("the program's report is wrong: {0}")]
@@ -93,7 +93,7 @@ pub enum Error {
     /// A host function failed.
     #[error("host function failed: {0}")]
     Host(Box<dyn std::error::Error + Send + Sync>),
-    /// What the program wrote was not taken.
+    /// The program's output was not accepted.
     #[error("writing {stream} failed: {error}")]
     Output {
         /// Standard output or standard error.
@@ -187,9 +187,9 @@ pub enum TrapKind {
     /// A segment's elements or bytes are read beyond its end.
     ElementOutOfBounds,
     TableLimit,
-    /// Somebody stopped the program: see [`Interrupt`](crate::Interrupt).
+    /// Another thread stopped the program: see [`Interrupt`](crate::Interrupt).
     Interrupted,
-    /// A unit of a string is asked for that the string does not have.
+    /// The index of a string's unit is out of bounds.
     StringOutOfBounds,
     /// A number is to be a character, and no character has it.
     CodePoint,

@@ -14,7 +14,7 @@
 //! ).unwrap();
 //! let module = Module::new(&engine, &wasm)?;
 //!
-//! // The store holds the instance, its objects, and data of the host: here what was logged.
+//! // The store holds the instance, its objects, and data of the host: here the logged values.
 //! let mut store = Store::new(&engine, Vec::new())?;
 //! let mut linker = Linker::new(&engine);
 //! linker.func_wrap("host", "log", |mut caller: varve_runtime::Caller<'_, Vec<i32>>, n: i32| caller.data_mut().push(n));

@@ -9,7 +9,7 @@ use std::fmt;
 /// Index of a canonical type in its [`Engine`](crate::Engine).
 pub type TypeIndex = u32;
 
-/// What a concrete type describes.
+/// The kind of objects that a concrete type describes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Kind {
     /// A function.
@@ -20,7 +20,7 @@ pub enum Kind {
     Array,
 }
 
-/// What a reference points at.
+/// The type of objects that a reference points at.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum HeapType {
@@ -74,7 +74,7 @@ impl HeapType {
 pub struct RefType {
     /// Whether null is a value of this type.
     pub nullable: bool,
-    /// What it points at.
+    /// The type of its target.
     pub heap: HeapType,
 }
 
@@ -231,7 +231,7 @@ impl fmt::Display for FuncType {
     }
 }
 
-/// What a defined type is made of.
+/// The structure of a defined type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Composite {
@@ -306,14 +306,14 @@ fn layout_of_fields(fields: &[FieldType]) -> Layout {
     }
 }
 
-/// A canonical type with what follows from it.
+/// A canonical type with derived data.
 #[derive(Clone, Debug)]
 pub(crate) struct Canonical {
     pub ty: SubType,
     pub layout: Layout,
     /// The chain of supertypes from the root to this type itself.
     pub display: Vec<TypeIndex>,
-    /// Modules cannot look into its objects: the host's, and exceptions.
+    /// Modules cannot access the contents of its objects: the host's, and exceptions.
     pub opaque: bool,
     /// Another type extends it.
     pub extended: bool,
@@ -322,7 +322,8 @@ pub(crate) struct Canonical {
 /// The type of objects that stand for values of the host; the first of every engine.
 pub(crate) const HOST_TYPE: TypeIndex = 0;
 
-/// The type of JavaScript's strings: arrays of 16-bit units that no module can look into. The second of every engine.
+/// The type of JavaScript's strings: arrays of 16-bit units whose contents no module can access. The second of every
+/// engine.
 pub(crate) const STRING_TYPE: TypeIndex = 1;
 
 /// In a recursion group that is looked up, references to members of the group itself carry this bit and the member's

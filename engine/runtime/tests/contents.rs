@@ -1,4 +1,4 @@
-//! What optimized code keeps of fields and elements that it has read: never longer than it holds.
+//! Optimized code caches fields and elements that it has read: never longer than their values are valid.
 
 use varve_runtime::*;
 

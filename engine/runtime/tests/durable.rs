@@ -1,5 +1,5 @@
 //! Code that relies on nothing being durable, when something becomes so: in the middle of loops, of inlined functions, and of calls that
-//! throw. What it does afterwards is what code with checks does, and what it stores survives.
+//! throw. Afterwards it behaves as code with checks does, and its stores survive.
 
 use std::path::Path;
 use varve_runtime::host::placement;
@@ -157,7 +157,7 @@ fn program(body: &str) -> String {
 
 struct Outcome {
     result: i32,
-    /// What is to be found in the region, before and after it was opened anew.
+    /// The expected contents of the region, before and after it was reopened.
     total: [i32; 2],
     optimized: u64,
 }
@@ -320,7 +320,7 @@ const COUNTER: &str = r#"(module
         (local.get $n))
     (func (export "get") (result i32) (struct.get $cell $n (ref.as_non_null (call $root)))))"#;
 
-/// What a copy of the file has is what a crash would have left at that instant.
+/// A copy of the file has the state that a crash would have left at that instant.
 #[test]
 fn grouped_stores_survive_from_the_next_commit_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ fn run_with(config: Config, text: &str) -> Result<Vec<Val>> {
     Ok(results)
 }
 
-/// A store with an instance of a module, of whose imports `define` tells the linker.
+/// A store with an instance of a module; `define` adds its imports to the linker.
 fn made(
     engine: &Engine,
     text: &str,

@@ -259,7 +259,7 @@ fn exceptions_that_are_kept_end_in_a_trap() {
     assert_eq!(e.trap().map(|t| t.kind), Some(TrapKind::OutOfMemory), "{e}");
 }
 
-/// A host function that calls back: what is thrown passes through it.
+/// A host function that calls back: exceptions pass through it.
 #[test]
 fn a_host_function_between_passes_it_on() {
     let text = r#"(module (tag $t)

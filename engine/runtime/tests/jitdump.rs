@@ -1,4 +1,4 @@
-//! What `perf inject --jit` reads, read back by the specification in the kernel's sources
+//! The input of `perf inject --jit`, read back by the specification in the kernel's sources
 //! (tools/perf/Documentation/jitdump-specification.txt).
 
 use std::collections::HashMap;
@@ -147,7 +147,7 @@ fn perf_finds_code_names_and_lines() {
     for (piece, line) in pieces.iter().zip(&named) {
         let (address, len) = (piece.address, piece.bytes.len());
         assert_eq!(*line, format!("{address:x} {len:x} {}", piece.name));
-        // SAFETY: the store is alive, and with it its code, which nobody changes.
+        // SAFETY: the store is alive, and with it its code, which does not change.
         let there = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
         assert_eq!(piece.bytes, there);
         let mut last = 0;
@@ -164,7 +164,10 @@ fn perf_finds_code_names_and_lines() {
         assert!(piece.lines.len() > 3, "{piece:?}");
     }
     drop((store, module, engine));
-    assert!(read(&std::fs::read(&file).unwrap()).1, "the end is told");
+    assert!(
+        read(&std::fs::read(&file).unwrap()).1,
+        "the end is recorded"
+    );
 }
 
 #[test]

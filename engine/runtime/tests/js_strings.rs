@@ -1,4 +1,4 @@
-//! Stories of strings that modules import functions for: what each function gives, and where it traps.
+//! Stories of strings that modules import functions for: the result of each function, and where it traps.
 
 use varve_runtime::host::js_string;
 use varve_runtime::{
@@ -287,7 +287,7 @@ fn text_becomes_utf8_and_comes_from_it() {
     assert_eq!(array.rooted().unwrap().len(&mut p.store).unwrap(), 7);
     assert_eq!(p.text("decode", &[array, i(0), i(7)]), "aé\u{1f600}");
     assert_eq!(p.text("decode", &[array, i(1), i(3)]), "é");
-    // What is cut or no character is replaced.
+    // Cut and invalid characters are replaced.
     assert_eq!(p.text("decode", &[array, i(0), i(2)]), "a\u{fffd}");
     let half = p.of_units(&[0x61, 0xd800]);
     assert_eq!(p.number("measure", &[half]), 4);

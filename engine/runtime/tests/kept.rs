@@ -69,7 +69,7 @@ const PROGRAM: &str = r#"(module
     (func (export "trap") (param i32) (result i32)
         (call $divide (i32.const 7) (local.get 0))))"#;
 
-/// What a run prints, so to speak.
+/// The output of a run, so to speak.
 fn results(run: &mut Program) -> Vec<String> {
     let mut said = vec![
         format!("{:?}", run.call::<_, i32>("apply", (0, 1000))),
@@ -117,7 +117,7 @@ fn the_second_run_compiles_nothing_and_does_the_same() {
     assert_eq!(files(&folder).len(), 1);
 }
 
-/// Who is killed never drops its store.
+/// A killed process never drops its store.
 #[test]
 fn what_a_program_compiled_is_kept_while_it_goes_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use program::Program;
 use proptest::prelude::*;
 use varve_runtime::*;
 
-/// `f(which, x)` looks into objects, deep down in calls, and says what it found or caught: with an exception, 1000 times its number, and how
+/// `f(which, x)` reads objects, deep down in calls, and says what it found or caught: with an exception, 1000 times its number, and how
 /// often one was made so far.
 const CHECKS: &str = r#"(module
     (type $box (struct (field $v (mut i32))))
@@ -92,7 +92,7 @@ const CHECKS: &str = r#"(module
     (func (export "f") (param i32 i32) (result i32) (call $catching (local.get 0) (local.get 1)))
     (func (export "uncaught") (param i32 i32) (result i32) (call $middle (local.get 0) (local.get 1))))"#;
 
-/// What `f` gives; `made` is how many exceptions were made.
+/// The result of `f`; `made` counts the exceptions that were made.
 fn wanted(which: i32, x: i32, made: &mut i32) -> i32 {
     let (mut deep, mut which) = (0, which);
     while which > 100 {
@@ -289,7 +289,7 @@ fn kept_code_throws_what_it_leaves_out() {
     }
 }
 
-/// What functions of generated programs do, with a number `$x`, a box that may be null, an array of ten, and a sum.
+/// A step of functions of generated programs, with a number `$x`, a box that may be null, an array of ten, and a sum.
 #[derive(Clone, Debug)]
 enum Step {
     /// The box's value is added.
@@ -431,7 +431,7 @@ fn module(functions: &[Vec<Step>]) -> String {
     wat + ")"
 }
 
-/// What calls of a program gave.
+/// The results of calls of a program.
 fn outcomes(config: Config, wat: &str, calls: &[(i32, i32)]) -> Vec<Option<i32>> {
     let mut p = Program::with_number(config, wat, 0);
     let mut call = |&what: &(i32, i32)| match p.call::<(i32, i32), i32>("run", what) {

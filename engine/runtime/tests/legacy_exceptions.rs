@@ -33,7 +33,7 @@ fn instance(config: Config, wat: &str) -> (Store<()>, Instance) {
     (store, instance)
 }
 
-/// What `f` gives for each of the arguments, several times over, in every configuration.
+/// The results of `f` for each of the arguments, several times over, in every configuration.
 fn gives(wat: &str, expected: &[(i32, i32)]) {
     for config in configurations() {
         let (mut store, instance) = instance(config.clone(), wat);

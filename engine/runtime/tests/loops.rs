@@ -530,8 +530,8 @@ fn random_loops_do_what_they_do_by_hand() {
     }
 }
 
-/// What only later iterations store is not taken to be as the first one left it, though nobody but the first one's code says that it calls
-/// nobody.
+/// Fields stored only by later iterations are not assumed to be as the first one left them, though only the first one's code is known to make no
+/// calls.
 #[test]
 fn what_later_iterations_store_is_read_again() {
     let body = [

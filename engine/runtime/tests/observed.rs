@@ -1,4 +1,4 @@
-//! Stories of observed stores: what is told of a program's accesses.
+//! Stories of observed stores: the records of a program's accesses.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ const MEMORY: u64 = 2 << 40;
 struct Recorded {
     ops: Vec<Op>,
     binds: Vec<(u64, u64, u8)>,
-    /// After so many ops nobody listens.
+    /// The number of ops after which the sink takes no more.
     most: Option<usize>,
 }
 
@@ -109,7 +109,7 @@ fn each_access_is_told_once_in_order_with_its_instructions() {
             (Kind::Write, 4, 1, 0),
             (Kind::Read, 1, 1, 0),
             (Kind::Write, 8, 1, 0),
-            // The addition and the branch come with the load behind them; the last address was just loaded.
+            // The addition and the branch come with the load after them; the last address was just loaded.
             (Kind::Read, 4, 3, 0),
             (Kind::Write, 4, 1, 1),
         ]
@@ -124,7 +124,7 @@ fn each_access_is_told_once_in_order_with_its_instructions() {
     );
 }
 
-/// Vectors are told like other accesses: with their 16 bytes, or with the part that the operator accesses.
+/// Vectors are recorded like other accesses: with their 16 bytes, or with the part that the operator accesses.
 #[test]
 fn vectors_are_told_with_as_many_bytes_as_are_accessed() {
     let wat = r#"(module
@@ -218,7 +218,7 @@ fn addresses_of_64_bits_are_told_like_others() {
     );
 }
 
-/// Keeps every 16th of so many objects in a list.
+/// Keeps every 16th of a number of objects in a list.
 const LIST: &str = r#"(module
     (rec (type $cell (struct (field (mut (ref null $cell))) (field i32))))
     (global $kept (mut (ref null $cell)) (ref.null $cell))
@@ -232,7 +232,7 @@ const LIST: &str = r#"(module
             (local.set 0 (i32.sub (local.get 0) (i32.const 1)))
             (br_if $more (local.get 0)))))"#;
 
-/// Addresses of the host, which differ, are not what is told.
+/// Recorded addresses are not those of the host, which differ.
 #[test]
 fn two_runs_tell_the_same() {
     for plan in ["dram", "kg-n", "slow"] {

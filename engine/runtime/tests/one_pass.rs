@@ -17,7 +17,7 @@ fn load(tier: Tier, wat: &str) -> Program {
     Program::with_number(config, wat, 0)
 }
 
-/// What the function `f` gives in both compilers' code, which must be the same.
+/// The result of the function `f` in both compilers' code, which must be the same.
 fn both(wat: &str, n: i64) -> i64 {
     let [baseline, optimized] = [Tier::Baseline, Tier::Optimizing].map(|tier| {
         let mut p = load(tier, wat);
@@ -46,7 +46,7 @@ fn variables_change_places_in_a_loop() {
     assert_eq!(both(wat, 3), 123);
 }
 
-/// What `f` gives while code of both compilers calls one another.
+/// The results of `f` while code of both compilers calls one another.
 fn mixed(wat: &str, calls: i64) -> Vec<i64> {
     let config = Config {
         hot: 50,
@@ -310,7 +310,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Step {
-    /// The step as text. What is no number in floats is made 1, as its bits may differ.
+    /// The step as text. NaNs are replaced by 1, as their bits may differ.
     fn write(&self, text: &mut String) {
         let get = |i: usize| format!("(local.get $v{})", self.from[i]);
         let constant = format!("(i64.const {})", self.constant);

@@ -1,4 +1,4 @@
-//! What the optimizing compiler knows of the way that control came: truth values, functions in globals, types without subtypes, calls of
+//! The optimizing compiler's knowledge of the path that control took: truth values, functions in globals, types without subtypes, calls of
 //! a function by itself.
 
 use varve_runtime::*;
@@ -155,7 +155,7 @@ fn truth_values_mean_the_same_however_they_are_asked() {
     }
 }
 
-/// What a path knows stays known on its side of the branch, and nowhere else: a null that is asked for in an inlined function.
+/// The facts of a path hold on its side of the branch, and nowhere else: a test for null in an inlined function.
 #[test]
 fn what_a_path_knows_is_known_on_its_side_alone() {
     for config in settings() {

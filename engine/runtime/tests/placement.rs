@@ -1,4 +1,4 @@
-//! What programs tell of themselves, and what plans make of it: marks at allocation sites, intervals.
+//! Reports of programs, and the reactions of plans: marks at allocation sites, intervals.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use varve_runtime::*;
 
 const TIERS: [Tier; 2] = [Tier::Baseline, Tier::Optimizing];
 
-/// What every program here imports.
+/// The imports of every program here.
 const IMPORTS: &str = r#"
     (rec (type $cell (struct (field (mut (ref null $cell))) (field (mut i32)) (field i64))))
     (import "varve" "critical" (func $critical (param (ref null $cell))))
@@ -16,7 +16,7 @@ const IMPORTS: &str = r#"
     (import "varve" "interval" (func $interval (param i64 i64 i64)))
     (global $kept (mut (ref null $cell)) (ref.null $cell))"#;
 
-/// Keeps so many new objects in a list. `new` leaves one on the stack.
+/// Keeps a number of new objects in a list. `new` leaves one on the stack.
 fn list(new: &str) -> String {
     format!(
         r#"(module {IMPORTS}
@@ -191,7 +191,7 @@ fn null_and_small_integers_have_no_site() {
     assert!(matches!(error, Error::ImportType { .. }), "{error}");
 }
 
-/// Keeps what a store tells; its clock is set by the test.
+/// Keeps the records of a store; its clock is set by the test.
 #[derive(Clone, Default)]
 struct Ear(Arc<Mutex<(Vec<Op>, Duration)>>);
 

@@ -1,4 +1,4 @@
-//! Stories of site profiles: what is counted, by which code, under which names, and what a plan makes of it.
+//! Stories of site profiles: the counted accesses, the counting code, the names, and the use by a plan.
 
 mod common;
 
@@ -78,7 +78,7 @@ fn key(function: &str, ty: &str, nth: u32) -> Key {
     }
 }
 
-/// Makes cells; every 16th is kept in a list, and looked at by `walk` and changed by `touch`.
+/// Makes cells; every 16th is kept in a list, and read by `walk` and changed by `touch`.
 const LIST: &str = r#"(module
     (rec (type $cell (struct (field (mut (ref null $cell))) (field (mut i32)))))
     (type $note (struct (field i64)))
@@ -150,7 +150,7 @@ fn a_list_is_counted_as_it_was_used() {
             (key("(globals)", "note", 0), note),
         ]);
         assert_eq!(p.sites(), expected, "{tier:?}");
-        // Looking changes nothing.
+        // Reading changes nothing.
         assert_eq!(p.sites(), expected, "{tier:?}");
         let hot = varve_sites::classify::by_frequency(&p.store.profile("p.wasm").unwrap(), 1.0);
         assert_eq!(
@@ -239,7 +239,7 @@ fn what_a_maker_makes_counts_as_made_by_its_caller() {
         let of_all = |c: &Counts| c.objects.is_multiple_of(500);
         assert!(sites.values().all(of_all), "{tier:?}");
         let expected = [
-            // Through a reference, and in the place of a return, nobody knows who called.
+            // Through a reference, and in a tail call, the caller is unknown.
             ("array in new (0)", 16),
             ("data in new (0)", (48 + 56) / 2),
             ("array in one (0)", 16),
@@ -408,7 +408,7 @@ fn a_profile_needs_one_memory_and_a_profiled_store() {
     assert!(error.contains("needs a site profile"), "{error}");
 }
 
-/// What a program of `programs/dist` did, by site.
+/// The counts of a program of `programs/dist`, by site.
 fn counted(config: Config, program: &str, args: &[&str]) -> BTreeMap<Key, Counts> {
     let programs = format!("{}/../../programs", env!("CARGO_MANIFEST_DIR"));
     let engine = Engine::new(config);
@@ -434,7 +434,7 @@ fn counted(config: Config, program: &str, args: &[&str]) -> BTreeMap<Key, Counts
     made.map(|site| (site.key, site.counts)).collect()
 }
 
-/// Which objects survive depends on how long code holds on to them; what happens to all of them does not depend on the code.
+/// Which objects survive depends on how long code holds on to them; the totals do not depend on the code.
 #[test]
 fn all_compilers_count_the_same() {
     for (program, args) in [

@@ -15,7 +15,7 @@ const NOTCAPABLE: i32 = 76;
 const ROFS: i32 = 69;
 const MFILE: i32 = 33;
 
-/// What the programs here use of WASI, and a memory of a page.
+/// The WASI imports of the programs here, and a memory of a page.
 const PRELUDE: &str = r#"
     (import "wasi_snapshot_preview1" "path_open" (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
@@ -195,7 +195,7 @@ fn a_race_of_renames_never_leads_out() {
         let code = code(text, wasi);
         over.store(true, Ordering::Relaxed);
         assert_eq!(code, 0);
-        assert!(swaps.join().unwrap() > 0, "nobody raced");
+        assert!(swaps.join().unwrap() > 0, "no swap raced");
     });
 }
 

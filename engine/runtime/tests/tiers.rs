@@ -1,4 +1,4 @@
-//! The two compilers: what code does when it changes under an activation.
+//! The two compilers: code that is replaced under an activation.
 
 #[path = "common/program.rs"]
 mod program;
@@ -301,7 +301,7 @@ fn bounds_are_checked_in_each_iteration() {
     }
 }
 
-/// What `perf` reads: each piece of code with its function's name and compiler.
+/// The input of `perf`: each piece of code with its function's name and compiler.
 #[test]
 fn perf_is_told_the_names_of_compiled_functions() {
     let names = std::sync::Arc::new(PerfMap::create().unwrap());
@@ -334,8 +334,8 @@ fn perf_is_told_the_names_of_compiled_functions() {
     }
 }
 
-/// What compilers of Java write for `a[i]`, where `a` has four elements: the element, -1 below the first, and -2 behind the last. What
-/// follows reads and writes it again, where the checks are known to pass.
+/// The code of Java compilers for `a[i]`, where `a` has four elements: the element, -1 below the first, and -2 after the last. The code after it
+/// reads and writes it again, where the checks are known to pass.
 const RANGE: &str = r#"(module
     (type $a (array (mut i32)))
     (global $made (mut (ref null $a)) (ref.null $a))
@@ -450,7 +450,7 @@ fn ahead() -> Config {
     }
 }
 
-/// Function `f0` calls `f1`, that calls the next, and so on; each adds one. The last is called by nobody.
+/// Function `f0` calls `f1`, that calls the next, and so on; each adds one. The last has no caller.
 fn chain(functions: usize) -> String {
     let mut wat = String::from("(module\n");
     for i in 0..functions {
@@ -549,7 +549,7 @@ fn what_only_some_ways_call_is_not_asked_for() {
     assert_eq!((p.stats().baseline, p.stats().ahead), (5, 2));
 }
 
-/// Of the arms of a `switch` few are taken soon. What follows it is.
+/// Of the arms of a `switch` few are taken soon. The code after it is.
 #[test]
 fn what_many_arms_call_is_not_asked_for() {
     let arms: String = (0..6)

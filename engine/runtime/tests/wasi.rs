@@ -60,7 +60,7 @@ fn run_by(text: &str, wasi: Wasi, clock: Clock, input: &str) -> (i32, String, St
     run_in(text, wasi, clock, input, None)
 }
 
-/// The same, where somebody may be told of accesses.
+/// The same, where accesses may be observed.
 fn run_in(
     text: &str,
     wasi: Wasi,
@@ -120,7 +120,7 @@ fn a_program_sees_its_arguments_and_its_environment() {
     assert_eq!(err, "B=two\0A=3\0");
 }
 
-/// Looks at two clocks, sleeps for an hour, looks again, and draws 8 bytes: what it saw, in hexadecimal digits.
+/// Reads two clocks, sleeps for an hour, reads them again, and draws 8 bytes: prints all, in hexadecimal digits.
 const LOOKS: &str = r#"
     (func $look (param $clock i32) (param $at i32)
         (call $expect (call $clock (local.get $clock) (i64.const 1) (local.get $at)) (i32.const 0)))
@@ -155,7 +155,7 @@ fn a_program_that_must_do_the_same_every_time_sees_the_same() {
             .unwrap()
             .swap_bytes()
     };
-    // A look is a microsecond; the sleep took none of ours.
+    // A read is a microsecond; the sleep took none of ours.
     assert_eq!((time(0), time(1)), (0, 1000));
     let hour = 3_600_000_000_000;
     assert!((hour..hour + 10_000).contains(&time(2)), "{}", time(2));
@@ -601,7 +601,7 @@ fn room_is_made_for_a_file_before_it_is_written() {
 fn a_descriptor_takes_the_number_of_another() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("one"), "from the file").unwrap();
-    // The file becomes standard input. Its old number is free, and one that nobody has is not given (BADF).
+    // The file becomes standard input. Its old number is free, and an unused one is not valid (BADF).
     let text = format!(
         r#"{NAMES} {BUFFER}
         (func (export "_start") (local $fd i32)
@@ -700,8 +700,8 @@ impl Sink for Ear {
     }
 }
 
-/// The system copies between its cache of files and the program's memory: a page at a time, after a call. What goes through pipes and
-/// terminals is not told.
+/// The system copies between its cache of files and the program's memory: a page at a time, after a call. Transfers through pipes and terminals are
+/// not recorded.
 #[test]
 fn copies_of_files_are_told_to_who_observes() {
     let folder = tempfile::tempdir().unwrap();

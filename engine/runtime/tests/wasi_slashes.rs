@@ -1,4 +1,5 @@
-//! What a slash, two, or a dot at the end of a path mean: for each function that takes a path, what they mean to Linux.
+//! The meaning of a slash, two, or a dot at the end of a path: for each function that takes a path, the same as on
+//! Linux.
 
 mod common;
 

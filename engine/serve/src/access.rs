@@ -6,7 +6,7 @@
 //! bit   63..32  hash    31 fetched    30 passed    29..0  seconds since the table's beginning, and one
 //! ```
 //!
-//! It takes 11 to 32 bytes for each value. Two keys of one hash in 2^32 share what is known of them, and in a bucket that is full the oldest one
+//! It takes 11 to 32 bytes for each value. Two keys of one hash in 2^32 share their access state, and in a bucket that is full the oldest one
 //! makes room.
 
 use crate::hash::fnv1a;
@@ -17,7 +17,7 @@ const SECONDS: u64 = PASSED - 1;
 /// No more slots than this: 2 GiB.
 const MOST_SLOTS: usize = 1 << 28;
 
-/// What is known of a value.
+/// The access state of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seen {
     /// When it was stored or asked for, seconds since 1970.
@@ -66,7 +66,7 @@ impl Access {
         *self = Access::new(self.since);
     }
 
-    /// What is known of a value that is there.
+    /// The access state of a value that is there.
     pub fn seen(&self, key: &[u8]) -> Seen {
         let slot = self.find(hash(key)).map_or(1, |at| self.slots[at]);
         Seen {
@@ -75,8 +75,7 @@ impl Access {
         }
     }
 
-    /// Takes note that who looks for values to evict came by this one. When it was asked for last; none if it was not since the last time that
-    /// somebody came by.
+    /// Records that the eviction scan passed this value. Returns the time of the last access; none if there was none since the scan's last pass.
     pub fn pass(&mut self, key: &[u8]) -> Option<i64> {
         let at = self.find(hash(key))?;
         let slot = &mut self.slots[at];

@@ -8,10 +8,10 @@ use crate::request::{Mode, Request, Retrieve, Unread};
 use crate::store::{Meta, Result, Store, StoreError};
 use crate::words::put_number;
 
-/// The level of the protocol that is spoken, as clients look for it, and whose server this is.
+/// The level of the protocol that is spoken, as clients query it, and whose server this is.
 pub const VERSION: &str = concat!("1.6.18-varve-", env!("CARGO_PKG_VERSION"));
 
-/// What comes after an answer.
+/// The next step after an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum After {
     /// The next request.
@@ -172,7 +172,7 @@ fn carry_out<S: Store>(
         Request::MemoryLimit { megabytes, quiet } => {
             line(out, quiet, memory_limit(cache, megabytes))
         }
-        // Whoever has all shards begins a list.
+        // The server, which knows all shards, begins a list.
         Request::List { .. } => {}
         Request::ListPart { part } => return Ok(After::Listed(cache.list_some(part, out)?)),
         Request::Binary { opcode, opaque } => {

@@ -1,4 +1,4 @@
-//! The binary protocol, which is not spoken: a client that begins to speak it hears so in it, and sees no connection that breaks.
+//! The binary protocol, which is not supported: a client that uses it gets an error in that protocol, and no broken connection.
 //!
 //! ```text
 //! request   0x80  opcode  length of the key (2)   extras (1)  0   partition (2)  length of the body (4)  opaque (4)  cas (8)

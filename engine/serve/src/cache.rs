@@ -1,4 +1,4 @@
-//! What the commands mean: values that expire, are compared, counted and limited, above a store that knows nothing of it.
+//! The semantics of the commands: values that expire, are compared, counted and limited, above a store that knows nothing of it.
 
 use crate::access::{Access, Seen};
 use crate::counters::Counters;
@@ -11,21 +11,21 @@ const RELATIVE: i64 = 60 * 60 * 24 * 30;
 pub const OVERHEAD: u64 = 160;
 /// A time that is over, for values that are gone as they come.
 const GONE: i64 = 1;
-/// Values looked at for room, when there is none.
+/// Values that are scanned for expired ones, when there is no room.
 const SWEEP_FOR_ROOM: usize = 4096;
-/// Most values that are looked at for one that is to be evicted.
+/// Most values that are scanned for one that is to be evicted.
 const LOOK: usize = 64;
 /// Room in the store's own memory that is made when it has none left, besides that for a value, and how often at most.
 const STORE_ROOM: (u64, u32) = (4 << 20, 4);
 /// A time so far ahead that it never comes.
 const NEVER: i64 = 1 << 48;
 
-/// What may be kept.
+/// Limits of keys, values and memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Most bytes of a value.
     pub value: usize,
-    /// Most bytes of all values with their keys and what they take besides.
+    /// Most bytes of all values with their keys and overhead.
     pub memory: u64,
 }
 
@@ -87,15 +87,15 @@ pub struct Cache<S> {
     /// A value in the making.
     scratch: Vec<u8>,
     access: Access,
-    /// What was not asked for makes room for what is new.
+    /// Values that were not requested are evicted for new ones.
     evicts: bool,
     /// Most that the memory limit may become.
     ceiling: u64,
     /// The number of the list that is under way, or of the last one.
     pub(crate) list: u64,
-    /// Caches that share what `cache_memlimit` gives.
+    /// The number of caches that share the limit of `cache_memlimit`.
     shards: u64,
-    /// What was done so far.
+    /// Counters so far.
     pub counters: Counters,
 }
 
@@ -103,7 +103,7 @@ impl<S: Store> Cache<S> {
     /// A cache above a store, which may have values already: they are measured.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn new(mut store: S, limits: Limits, now: i64) -> Result<Cache<S>> {
         let there = store.measure()?;
         let flush_at = store.flush_at()?;
@@ -129,7 +129,7 @@ impl<S: Store> Cache<S> {
             shards: 1,
             counters: Counters::default(),
         };
-        // What was to be forgotten while nobody was there.
+        // Values that expired while the server was not running.
         cache.set_now(now)?;
         Ok(cache)
     }
@@ -140,7 +140,7 @@ impl<S: Store> Cache<S> {
         self
     }
 
-    /// The memory limit may be raised to so many bytes later, and no further.
+    /// The memory limit may be raised to `ceiling` bytes later, and no further.
     pub fn up_to(mut self, ceiling: u64) -> Cache<S> {
         self.ceiling = ceiling;
         self
@@ -151,13 +151,14 @@ impl<S: Store> Cache<S> {
         self.evicts
     }
 
-    /// The same as one of so many that share what `cache_memlimit` gives.
+    /// The same as one of `shards` caches that share the limit of `cache_memlimit`.
     pub fn one_of(mut self, shards: usize) -> Cache<S> {
         self.shards = shards as u64;
         self
     }
 
-    /// Sets the memory limit of this cache and those that share it; whether that is possible. What is there and finds no room any more goes when a value is stored, if it may.
+    /// Sets the memory limit of this cache and those that share it; whether that is possible. Values beyond the new limit are evicted when a value is
+    /// stored, if eviction is enabled.
     pub fn set_memory(&mut self, bytes: u64) -> bool {
         let bytes = bytes / self.shards;
         let possible = bytes <= self.ceiling;
@@ -175,7 +176,7 @@ impl<S: Store> Cache<S> {
     /// All that was done so far is in the store's medium when this returns.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn commit(&mut self) -> Result<()> {
         self.store.commit()
     }
@@ -195,10 +196,10 @@ impl<S: Store> Cache<S> {
         self.bytes
     }
 
-    /// The number of values, expired ones that nobody met yet among them.
+    /// The number of values, including expired ones that were not found yet.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn count(&mut self) -> Result<usize> {
         self.store.count()
     }
@@ -211,7 +212,7 @@ impl<S: Store> Cache<S> {
     /// Sets the time. It does not go back.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn set_now(&mut self, now: i64) -> Result<()> {
         self.now = self.now.max(now);
         if self.flush_at.is_some_and(|at| at <= self.now) {
@@ -221,7 +222,7 @@ impl<S: Store> Cache<S> {
         Ok(())
     }
 
-    /// When a value is gone, by what a client says.
+    /// The expiry of a value, from the client's number.
     pub fn expiry(&mut self, said: i64) -> i64 {
         let at = match said {
             0 => return 0,
@@ -236,7 +237,7 @@ impl<S: Store> Cache<S> {
     /// Calls `with` with the value of a key, if there is one.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn get<T>(&mut self, key: &[u8], with: impl FnOnce(Meta, &[u8]) -> T) -> Result<Option<T>> {
         match self.store.get(key)? {
             None => return Ok(None),
@@ -248,10 +249,10 @@ impl<S: Store> Cache<S> {
         Ok(None)
     }
 
-    /// What is kept with a value that is there.
+    /// The metadata of a value that is there, and its size in bytes.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn find(&mut self, key: &[u8]) -> Result<Option<(Meta, usize)>> {
         let found = self.store.find(key)?;
         if found.is_some_and(|(meta, _)| meta.expired(self.now)) {
@@ -261,10 +262,10 @@ impl<S: Store> Cache<S> {
         Ok(found)
     }
 
-    /// Replaces what is kept with a value that is there.
+    /// Replaces the metadata of a value that is there.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn mark(&mut self, key: &[u8], meta: Meta) -> Result<()> {
         match self.store.mark(key, meta) {
             // A new expiry is not worth an error: the value stays as it is.
@@ -276,7 +277,7 @@ impl<S: Store> Cache<S> {
     /// Forgets a value; whether it was there.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let there = self.find(key)?.is_some();
         if there {
@@ -306,7 +307,7 @@ impl<S: Store> Cache<S> {
     /// Keeps a value in any case. Its unique number is given to it here if it is 0, and comes back.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<(Stored, u64)> {
         let outcome = self.place(key, meta, value)?;
         match outcome.0 {
@@ -358,7 +359,7 @@ impl<S: Store> Cache<S> {
         self.last_unique
     }
 
-    /// Whether there is room for so many bytes, once the key's value is gone, and some that have expired, and, if they may, others.
+    /// Makes room for `more` bytes beyond the key's old value: removes expired values, and evicts others if allowed. Returns whether there is room.
     fn make_room(&mut self, key: &[u8], more: u64) -> Result<bool> {
         if self.has_room(key, more)? {
             return Ok(true);
@@ -401,7 +402,7 @@ impl<S: Store> Cache<S> {
                 }
                 continue;
             }
-            // What the hand comes by may be gone.
+            // The value under the clock hand may be gone.
             let Some((meta, _)) = self.store.find(&key)?.filter(|_| key != but) else {
                 continue;
             };
@@ -433,7 +434,7 @@ impl<S: Store> Cache<S> {
     /// Keeps a value before or after the bytes of the one that is there, with a unique number or one that is given here; that, and the bytes of both.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn join(
         &mut self,
         key: &[u8],
@@ -450,7 +451,7 @@ impl<S: Store> Cache<S> {
             meta
         })?;
         let outcome = match meta {
-            // What clients were told of the value before does not hold for this one.
+            // Marks that clients got for the old value do not hold for this one.
             Some(meta) => {
                 let fresh = Meta {
                     cas: unique,
@@ -474,10 +475,10 @@ impl<S: Store> Cache<S> {
     }
 
     /// Adds to a value that is a number, or takes from it: beyond the greatest number it begins again at 0, and below 0 it stays there. A number
-    /// with fewer digits than before has blanks behind it, as memcached has it. `change` may change what is kept with the value.
+    /// with fewer digits than before has blanks after it, as memcached has it. `change` may change the value's metadata.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn count_by(
         &mut self,
         key: &[u8],
@@ -518,10 +519,10 @@ impl<S: Store> Cache<S> {
         })
     }
 
-    /// Forgets everything, at once or in so many seconds. What was said before of a later time does not count any more.
+    /// Removes all values, at once or in `delay` seconds. An earlier delayed flush is cancelled.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn flush(&mut self, delay: i64) -> Result<()> {
         let at = match delay {
             ..=0 => {
@@ -554,10 +555,10 @@ impl<S: Store> Cache<S> {
         Ok(())
     }
 
-    /// Looks at so many values and forgets those that have expired.
+    /// Scans at most `most` values and removes those that have expired.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn sweep(&mut self, most: usize) -> Result<()> {
         if !self.expiring {
             return Ok(());
@@ -572,7 +573,7 @@ impl<S: Store> Cache<S> {
                 self.sweeping = false;
                 break;
             };
-            // What the scan has seen may be old.
+            // The scan's result may be out of date.
             if meta.expired(self.now)
                 && self
                     .store

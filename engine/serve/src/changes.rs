@@ -21,7 +21,7 @@ pub(crate) fn text(stored: Stored) -> &'static str {
 /// How a command stores.
 pub(crate) struct Put {
     pub mode: Mode,
-    /// To be compared with; 0 is nobody's.
+    /// To be compared with; no value has 0.
     pub cas: Option<u64>,
     /// A value with an older number than the one that is there takes its place, and is out of date as that is.
     pub stale: bool,
@@ -40,7 +40,7 @@ impl Default for Put {
     }
 }
 
-/// Stores as a command says; the unique number of what is stored, and its bytes.
+/// Stores as a command says. Returns the unique number of the stored value, and its bytes.
 pub(crate) fn store<S: Store>(
     cache: &mut Cache<S>,
     key: &[u8],

@@ -31,18 +31,18 @@ pub(crate) enum What {
     },
 }
 
-/// What a line says.
+/// A parsed line.
 pub(crate) enum Command<'a> {
     Request(Request<'a>),
     Value(Pending),
-    /// The value that follows, if it is known how long it is, is of no use. Whoever wants no answers gets none.
+    /// The value that follows is skipped, if its length is known. A client that asked for no answers gets none.
     Refused {
         answer: &'static str,
         quiet: bool,
         swallow: Option<u64>,
     },
-    /// A `cas` without its number, of a value of so many bytes. memcached 1.6.18 takes the value for a command, so that there are two errors. Here
-    /// there are as many, and the value is no command.
+    /// A `cas` without its number, of a value of `bytes` bytes. memcached 1.6.18 parses the value as a command, and so answers with two errors. This
+    /// sends two errors too, and skips the value.
     Missing {
         bytes: u64,
     },
@@ -223,7 +223,7 @@ fn meta<'a>(line: &'a [u8], name: &[u8], most_value: usize) -> Command<'a> {
 fn short<'a>(name: &'a [u8], rest: impl Iterator<Item = &'a [u8]>) -> Command<'a> {
     let mut all: Vec<&[u8]> = rest.take(8).collect();
     let is_http = all.last().is_some_and(|word| word.starts_with(b"HTTP/"));
-    // Alone behind `delete` it is a key.
+    // Alone after `delete` it is a key.
     let quiet = all.last() == Some(&&b"noreply"[..]) && (name != b"delete" || all.len() > 1);
     if quiet {
         all.pop();
@@ -289,7 +289,7 @@ fn short<'a>(name: &'a [u8], rest: impl Iterator<Item = &'a [u8]>) -> Command<'a
         (b"shutdown", _) => return refused("ERROR: shutdown not enabled"),
         (b"quit", _) => Request::Quit,
         (b"mn", _) => Request::MetaNoop,
-        // A browser, or whoever misuses one: what follows would be taken for commands.
+        // A browser, or an attacker's page in one: the request's other lines would be taken for commands.
         _ if is_http => Request::Quit,
         // How many words a command should have is not known of one that is wrong, so `noreply` may mean something else.
         _ => return refused_quietly(UNKNOWN, false),

@@ -1,4 +1,4 @@
-//! A connection: what was read and not understood yet, and what was answered and not sent yet.
+//! A connection: input that was read and not parsed yet, and answers that were not sent yet.
 
 use crate::round::Round;
 use crate::session::{Pause, Session};
@@ -22,14 +22,14 @@ pub(crate) struct Connection {
     pub ending: bool,
     /// The end was read.
     pub ended: bool,
-    /// Stands in the line of those that go on without being told by the system.
+    /// Is in the queue of connections that continue without an event of the system.
     pub queued: bool,
-    /// The output is so many answers, which wait for a commit.
+    /// The number of answers in the output, which wait for a commit.
     pub held: Option<usize>,
     /// The answers of other shards that this waits for: meanwhile nothing is read, sent or closed.
     pub round: Option<Box<Round>>,
     pub retrieval: Retrieval,
-    /// All was said. Since when what the client still sends is thrown away, and how many bytes that were.
+    /// The last answer was sent. Since when the client's further input is discarded, and how many bytes that were.
     pub draining: Option<(Instant, usize)>,
     /// When it last got on.
     pub active: Instant,
@@ -48,7 +48,7 @@ pub(crate) enum Retrieval {
     Failed,
 }
 
-/// What reading gave.
+/// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Got {
     Bytes(usize),
@@ -103,7 +103,7 @@ impl Connection {
         &self.input
     }
 
-    /// Reads into `buffer`, or behind what waits for the rest of a large value.
+    /// Reads into `buffer`, or after the first part of a large value.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Got> {
         let Pause::Input(more) = self.pause else {
             return Ok(Got::Nothing);
@@ -142,8 +142,8 @@ impl Connection {
         }
     }
 
-    /// After all was said: ends what the client is sent, and reads away what it still sends. If it were closed with bytes that nobody read, the
-    /// system would reset the connection, and the client might not see the answer. Whether there may be more.
+    /// After the last answer: shuts down the sending side, and discards the client's further input. If the socket were closed with unread bytes, the
+    /// system would reset the connection, and the client might not see the answer. Returns whether there may be more.
     pub fn drain(&mut self, buffer: &mut [u8], now: Instant) -> io::Result<bool> {
         let (since, mut bytes) = match self.draining {
             Some(draining) => draining,
@@ -167,7 +167,7 @@ impl Connection {
         Ok(bytes < MOST_DRAINED)
     }
 
-    /// What it does, in memcached's words.
+    /// Its state, in memcached's words.
     pub fn state(&self) -> &'static str {
         if self.owes() {
             "conn_mwrite"
@@ -180,7 +180,7 @@ impl Connection {
         }
     }
 
-    /// So many bytes of what was read are done with.
+    /// Removes the first `bytes` bytes of the input, which are processed.
     pub fn done_with(&mut self, bytes: usize) {
         self.input.drain(..bytes);
         if self.input.is_empty() {
@@ -188,13 +188,13 @@ impl Connection {
         }
     }
 
-    /// Keeps what was read and not understood.
+    /// Keeps input that was read and not parsed.
     pub fn keep(&mut self, rest: &[u8]) {
         debug_assert!(self.input.is_empty());
         self.input.extend_from_slice(rest);
     }
 
-    /// Sends answers, and keeps what is not taken; the bytes that were sent.
+    /// Sends answers, and keeps the rest; returns the number of bytes sent.
     pub fn send(&mut self, answers: &[u8]) -> io::Result<usize> {
         if self.owes() {
             self.output.extend_from_slice(answers);
@@ -208,7 +208,7 @@ impl Connection {
         Ok(sent)
     }
 
-    /// Keeps so many answers until they may be sent.
+    /// Keeps `answers` answers until they may be sent.
     pub fn hold(&mut self, bytes: &[u8], answers: usize) {
         debug_assert!(self.held.is_none() && !self.owes());
         self.held = Some(answers);
@@ -216,7 +216,7 @@ impl Connection {
         self.sent = 0;
     }
 
-    /// What is held is not true any more: an error takes the place of each answer.
+    /// Revokes held answers: replaces each by an error.
     pub fn take_back(&mut self, error: &[u8]) {
         if let Some(answers) = self.held {
             self.output = error.repeat(answers);
@@ -226,7 +226,7 @@ impl Connection {
         }
     }
 
-    /// Sends what waits; the bytes that were sent.
+    /// Sends pending output; returns the number of bytes sent.
     pub fn flush(&mut self) -> io::Result<usize> {
         let output = std::mem::take(&mut self.output);
         let result = self.write(&output[self.sent..]);
@@ -240,7 +240,7 @@ impl Connection {
         Ok(sent)
     }
 
-    /// Writes as much as is taken.
+    /// Writes as many bytes as the socket takes.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut written = 0;
         while written < bytes.len() {

@@ -1,4 +1,4 @@
-//! What a server counts.
+//! Counters of a server.
 
 /// Counts since the start, or since `stats reset`.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,7 @@ pub struct Counters {
     pub touch_hits: u64,
     /// New expiries for values that were not there.
     pub touch_misses: u64,
-    /// Expired values found by looking for them.
+    /// Expired values found by scans.
     pub reclaimed: u64,
     /// Values stored.
     pub total_items: u64,

@@ -1,4 +1,4 @@
-//! Where a shard carries requests out, or hands them to the shard that they are for.
+//! A shard's dispatcher: it executes requests, or passes them to the shard that has the key.
 
 use crate::answer::{After, Stats, answer};
 use crate::exchange::{Answers, Asks, Extra, Letter, Place};
@@ -26,7 +26,7 @@ pub(crate) struct Desk<'a, H: Host> {
     pub shared: &'a Shared<'a>,
     pub keeper: Keeper<'a, H>,
     pub traffic: Traffic,
-    /// What goes to each shard at the end of the turn.
+    /// Messages that go to each shard at the end of the turn.
     pub letters: Vec<Letter>,
 }
 
@@ -46,7 +46,7 @@ impl<'a, H: Host> Desk<'a, H> {
         }
     }
 
-    /// Answers a client's request, or notes in `waits` that the answer comes from elsewhere.
+    /// Answers a client's request, or records in `waits` that the answer comes from elsewhere.
     ///
     /// # Errors
     /// A store that cannot go on.
@@ -74,7 +74,7 @@ impl<'a, H: Host> Desk<'a, H> {
                 let part = matches!(request, Request::Get { .. });
                 if matches!(request, Request::ListPart { .. }) {
                     waits.push(Wait::one(begin, false));
-                    // What comes of it comes with the answer.
+                    // The result comes with the answer.
                     return Ok(Next::Listed(Listed::More));
                 }
                 waits.push(Wait::one(begin, part));
@@ -93,7 +93,7 @@ impl<'a, H: Host> Desk<'a, H> {
                     (After::Listed(last), Some(part)) => {
                         return Ok(Next::Listed(part.over(last, shards, out)));
                     }
-                    // The store failed: what it says is the end of the list.
+                    // The store failed: its error ends the list.
                     (_, Some(_)) => return Ok(Next::Listed(Listed::All)),
                     _ => {}
                 }
@@ -161,7 +161,7 @@ impl<'a, H: Host> Desk<'a, H> {
         Ok(done.map(|()| sums))
     }
 
-    /// Carries out what another shard asks for.
+    /// Executes the requests of another shard.
     ///
     /// # Errors
     /// A store that cannot go on.
@@ -197,14 +197,14 @@ impl<'a, H: Host> Desk<'a, H> {
         Ok(())
     }
 
-    /// What other shards were answered in this turn is not true any more.
+    /// Revokes the answers to other shards of this turn: replaces each by an error.
     pub fn take_back(&mut self) {
         for letter in &mut self.letters {
             letter.answers.replace_all(FAILED);
         }
     }
 
-    /// Sends other shards what is for them: requests, and answers too if those may be known.
+    /// Sends other shards their messages: requests, and answers too if those may be known.
     pub fn post(&mut self, with_answers: bool) {
         for (shard, letter) in self.letters.iter_mut().enumerate() {
             if shard == self.number || letter.is_empty() {

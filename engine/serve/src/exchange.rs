@@ -1,4 +1,4 @@
-//! What shards send each other: requests, answers, and clients.
+//! Messages between shards: requests, answers, and clients.
 
 use crate::list::Listed;
 use crate::request::Request;
@@ -15,7 +15,7 @@ pub(crate) struct Place {
     pub answer: usize,
 }
 
-/// Requests, with their bytes one behind the other.
+/// Requests, with their bytes one after the other.
 #[derive(Default)]
 pub(crate) struct Asks {
     bytes: Vec<u8>,
@@ -46,19 +46,19 @@ impl Asks {
     }
 }
 
-/// What a shard answers besides bytes.
+/// The part of a shard's answer besides bytes.
 pub(crate) enum Extra {
     /// Nothing.
     None,
     /// Its part of numbers about the server.
     Sums(Box<Sums>),
-    /// What came of a part of a list.
+    /// The result of a part of a list.
     Listed(Listed),
     /// That too much waits already; it has done nothing.
     TooMuch,
 }
 
-/// Answers, with their bytes one behind the other.
+/// Answers, with their bytes one after the other.
 #[derive(Default)]
 pub(crate) struct Answers {
     pub bytes: Vec<u8>,
@@ -67,7 +67,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// What was appended to the bytes since the last one is an answer.
+    /// Ends an answer: the bytes appended since the last one.
     pub fn push(&mut self, place: Place, extra: Extra) {
         self.list.push((place, self.bytes.len(), extra));
     }
@@ -80,7 +80,7 @@ impl Answers {
                 self.bytes.extend_from_slice(with);
             }
             let extra = match extra {
-                // What is said instead is its end.
+                // The error ends the list.
                 Extra::Listed(_) => Extra::Listed(Listed::All),
                 _ => Extra::None,
             };
@@ -100,7 +100,7 @@ impl Answers {
     }
 }
 
-/// What one shard has for another at a time.
+/// The message from one shard to another at the end of a turn.
 #[derive(Default)]
 pub(crate) struct Letter {
     pub from: usize,
@@ -149,9 +149,9 @@ impl Mailbox {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Has the shard look around.
+    /// Wakes the shard.
     pub fn wake(&self) {
-        // It fails if the kernel has no memory: the shard looks for letters at its next turn then.
+        // It fails if the kernel has no memory: the shard checks for messages at its next turn then.
         let _ = self.waker.wake();
     }
 

@@ -11,7 +11,7 @@ const TOKEN: &str = "CLIENT_ERROR bad token in command line format";
 const MOST_FLAGS: usize = 17;
 const MOST_OPAQUE: usize = 32;
 
-/// What the flags of a command say.
+/// The parsed flags of a command.
 #[derive(Default)]
 pub(crate) struct Flags<'a> {
     /// In their order.
@@ -93,7 +93,7 @@ pub(crate) struct Call<'a> {
     pub ttl: Option<i64>,
     /// To be compared with.
     pub cas: Option<u64>,
-    /// To be given to what is stored.
+    /// For the stored value.
     pub unique: Option<u64>,
     pub vivify: Option<i64>,
     /// How long before its end a value is to be replaced.
@@ -115,7 +115,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The letters that every answer gives back.
+    /// The letters that every answer echoes.
     pub fn echo(&self, letter: u8, token: &[u8], out: &mut Vec<u8>) {
         match letter {
             b'O' => {
@@ -133,7 +133,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// An answer of a code, with what every answer has.
+    /// An answer with a code, and the flags that every answer has.
     pub fn code(&self, code: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(code.as_bytes());
         for &(letter, token) in &self.flags.all {

@@ -6,7 +6,7 @@ use crate::store::{Result, Store, StoreError};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// A program that fails more often than so many times in such a time is given up.
+/// A program that fails more often than this number of times within this time is given up.
 const FAILURES: (usize, Duration) = (10, Duration::from_secs(60));
 
 pub(crate) struct Keeper<'a, H: Host> {

@@ -5,7 +5,7 @@
 //! ```text
 //! server       listens, starts shards
 //! shard        one thread: its connections, epoll, time; bounded buffers; its part of the keys
-//! desk         carries requests out, or hands them to the shard that has the key
+//! desk         executes requests, or passes them to the shard that has the key
 //! session      one conversation: bytes in, bytes out
 //! parser       bytes -> requests, a state machine without I/O
 //! answer meta  requests -> answers

@@ -1,4 +1,4 @@
-//! All keys for a client that asks for them, a part at a time: the list is never there as a whole.
+//! All keys for a client that lists them, a part at a time: the list is never in memory as a whole.
 
 use crate::cache::{Cache, OVERHEAD};
 use crate::request::{Listing, Part};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 /// Bytes of answers after which no further request is answered until some are sent.
 pub const ENOUGH: usize = 64 << 10;
 
-/// Most values that are looked at before others have their turn.
+/// Most values that are scanned before other connections have their turn.
 const PART: usize = 1000;
 
 /// A list that is under way, of all shards in turn. The server makes one at a time; it is over when this is dropped.
@@ -18,7 +18,7 @@ pub struct List {
     _ticket: Arc<()>,
 }
 
-/// What came of a part of a list.
+/// The result of a part of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listed {
     /// The shard has more keys.
@@ -29,7 +29,7 @@ pub enum Listed {
     All,
 }
 
-/// What a server knows of lists.
+/// The state of a server's lists.
 #[derive(Debug, Default)]
 pub struct Lists {
     last: u64,
@@ -66,7 +66,7 @@ impl Lists {
 }
 
 impl List {
-    /// What comes next.
+    /// The next part.
     pub fn part(&self) -> Part {
         self.part
     }
@@ -79,7 +79,7 @@ impl List {
 }
 
 impl Part {
-    /// What comes after the part, of so many shards; appends what is said at the end of the list. `last`: these were the shard's last keys.
+    /// The step after this part, with `shards` shards; appends the terminator at the end of the list. `last`: these were the shard's last keys.
     pub fn over(self, last: bool, shards: usize, out: &mut Vec<u8>) -> Listed {
         match (last, self.shard + 1 == shards) {
             (false, _) => Listed::More,
@@ -99,14 +99,14 @@ impl<S: Store> Cache<S> {
     /// Appends some of the keys; whether these were the last ones.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn list_some(&mut self, part: Part, out: &mut Vec<u8>) -> Result<bool> {
         if part.first {
             self.list = part.list;
             self.store.scan(Cursor::List)?;
         }
         if self.list != part.list {
-            // Whoever asked for it is gone, or it was another program, which has failed.
+            // The client that requested it is gone, or the list was of an earlier instance of the program, which has failed.
             return Ok(true);
         }
         let mut key = Vec::new();

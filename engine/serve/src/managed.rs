@@ -43,7 +43,7 @@ pub enum Kind {
     PbTree,
     /// A B+ tree of which only the leaves are durable.
     HbTree,
-    /// A B+ tree in native code, which keys and values are serialized for: what the others are compared with.
+    /// A B+ tree in native code, which keys and values are serialized for: the baseline for the others.
     Outside,
 }
 
@@ -62,7 +62,7 @@ impl Kind {
     }
 }
 
-/// An engine's settings for a store that is served: its memory stays near what its values take. Programs that end soon have other ones.
+/// An engine's settings for a store that is served: its memory stays near the size of its values. Programs that end soon have other ones.
 pub fn served(config: Config) -> Config {
     Config {
         nursery_max: config.nursery,
@@ -116,11 +116,11 @@ pub struct Managed {
     /// Values are in a region.
     durable: bool,
     pub(crate) reclaim: Reclaim,
-    /// Who has the values, if not the program.
+    /// The native store, if it has the values in place of the program.
     pub(crate) outside: Option<Box<Outside>>,
 }
 
-/// What is known of the room in the program's heap.
+/// The state of free room in the program's heap.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     /// There may be some.
@@ -135,12 +135,13 @@ impl Managed {
     /// Starts the program.
     ///
     /// # Errors
-    /// What the engine says, such as that there is no memory for the heap.
+    /// The engine's error, such as that there is no memory for the heap.
     pub fn new(kind: Kind, config: Config) -> Result<Managed, EngineError> {
         Managed::with(kind, config, EngineStore::new)
     }
 
-    /// The same, and all that the program accesses is told. What the host does with keys and values is not, nor is a store outside of the program.
+    /// The same, and all accesses of the program are reported to `sink`. Accesses of the host to keys and values are not, nor are those of a store
+    /// outside of the program.
     ///
     /// # Errors
     /// As [`Managed::new`].
@@ -167,7 +168,7 @@ impl Managed {
             _ => (config, None),
         };
         let file = config.durable.as_ref().map(|file| file.path.clone());
-        // Whoever serves makes room when there is none, and not the program.
+        // The server evicts values if there is no room; the program must not handle that.
         let config = Config {
             throw_exhaustion: false,
             ..config
@@ -231,7 +232,7 @@ impl Managed {
         }
     }
 
-    /// The same, with what is stored in the medium from the next [`Store::commit`] on, and not from the end of each operation on.
+    /// The same, with stores in the medium from the next [`Store::commit`] on, and not from the end of each operation on.
     ///
     /// # Errors
     /// If the medium fails.
@@ -240,12 +241,12 @@ impl Managed {
         Ok(self)
     }
 
-    /// The engine's store, for what it knows of collections and compilers.
+    /// The engine's store, for its statistics of collections and compilers.
     pub fn engine(&self) -> &EngineStore<State> {
         &self.store
     }
 
-    /// Calls the program. What it throws is told by its class.
+    /// Calls the program. An exception is reported by its class.
     pub(crate) fn call<P: WasmTypes, R: WasmResults>(
         &mut self,
         function: TypedFunc<P, R>,
@@ -286,7 +287,7 @@ impl Managed {
         Ok(key.len() as i32)
     }
 
-    /// Room for a value of so many bytes, and a little more: whole words are read.
+    /// Makes room for a value of `bytes` bytes, and a little more: whole words are read.
     fn make_room(&mut self, bytes: usize) -> Result<(), EngineError> {
         if bytes > self.capacity {
             self.call(self.reserve, bytes as i32)?;
@@ -341,7 +342,7 @@ impl Managed {
     }
 }
 
-/// What the program says when it does not open its store: the file has another one.
+/// The error if the program does not open its store: the file has another one.
 fn not_opened(code: i32, kind: Kind, file: Option<PathBuf>) -> EngineError {
     let held = Kind::ALL.into_iter().find(|k| HOLDS + *k as i32 == code);
     match (held, file) {

@@ -10,7 +10,7 @@ use crate::words::{FORMAT, put_number};
 /// Answers a meta command.
 ///
 /// # Errors
-/// What the store says.
+/// The store's error.
 pub(crate) fn answer<S: Store>(
     cache: &mut Cache<S>,
     verb: Verb,
@@ -110,7 +110,7 @@ fn get<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) -> Re
     if meta != before {
         cache.mark(&call.key, meta)?;
     }
-    // Who has the value already is told that it is still the same.
+    // A client that has this version already gets an answer without the value.
     wants_value &= call.cas != Some(meta.cas);
     if wants_value {
         out.extend_from_slice(b"VA ");
@@ -159,7 +159,7 @@ fn set<S: Store>(
         Some(_) => return Ok(Err("CLIENT_ERROR invalid mode for ms M token")),
     };
     let meta = Meta {
-        // What does not fit was refused.
+        // Numbers that do not fit were refused.
         flags: call.flags.unsigned(b'F').unwrap_or(0) as u32,
         expiry: cache.expiry(call.ttl.unwrap_or(0)),
         cas: call.unique.unwrap_or(0),
@@ -298,7 +298,7 @@ fn arithmetic<S: Store>(
             }
         }
     };
-    // A number that was not there is told of, as memcached has it.
+    // A missing number is reported, as in memcached.
     if call.quiet() && found.is_some() {
         return Ok(Ok(()));
     }

@@ -14,7 +14,7 @@ pub const MOST_LINE: usize = 2048;
 const CHUNK: &str = "CLIENT_ERROR bad data chunk";
 const EXPIRY: &str = "CLIENT_ERROR invalid exptime argument";
 
-/// What the parser waits for.
+/// The input that the parser waits for.
 #[derive(Debug)]
 enum State {
     /// The beginning of a line.
@@ -27,21 +27,21 @@ enum State {
     Value(Pending),
     /// The same, once there is no room to wait in.
     Refused(Pending),
-    /// The rest of a value that nobody wants, and of its line, and what is answered then.
+    /// The rest of an unwanted value and its line, and the answer after it.
     Swallow {
         bytes: u64,
         then: Option<&'static str>,
     },
-    /// The end of a line that nobody wants, and what is answered then.
+    /// The end of an unwanted line, and the answer after it.
     Skip { then: Option<&'static str> },
 }
 
-/// What came of looking at the input.
+/// The result of parsing the input.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Parsed<'a> {
     /// A request.
     Request(Request<'a>),
-    /// More input is needed: at least so many bytes beyond those that were not used.
+    /// More input is needed: at least this number of bytes beyond those that were not consumed.
     More(usize),
 }
 
@@ -54,7 +54,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser that takes values of at most so many bytes.
+    /// A parser that accepts values of at most `most_value` bytes.
     pub fn new(most_value: usize) -> Parser {
         Parser {
             state: State::Line,
@@ -68,7 +68,7 @@ impl Parser {
         matches!(self.state, State::Line)
     }
 
-    /// The next request in `input`, and how many of its bytes are done with: what is left is to be given again, with more behind it.
+    /// The next request in `input`, and the number of bytes consumed: the caller passes the rest again, with more input after it.
     pub fn next<'a>(&'a mut self, input: &'a [u8]) -> (usize, Parsed<'a>) {
         let mut used = 0;
         loop {
@@ -231,7 +231,7 @@ impl Parser {
         }
     }
 
-    /// Has a value that is waited for thrown away when it comes: what is said of it is the next request.
+    /// Discards the expected value when it comes: the refusal is the next request.
     pub fn refuse_value(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Line) {
             State::Value(pending) => State::Refused(pending),
@@ -239,7 +239,7 @@ impl Parser {
         };
     }
 
-    /// What is said of a value that is not wanted any more.
+    /// The request that stands for a refused value.
     fn unread(&mut self) -> Request<'_> {
         let State::Refused(pending) = std::mem::replace(&mut self.state, State::Line) else {
             unreachable!("the state was looked at")
@@ -271,7 +271,7 @@ impl Parser {
         }
     }
 
-    /// Whether a retrieval's words have a key that is too long. The expiry before the keys is looked at later.
+    /// Whether a retrieval's words have a key that is too long. The expiry before the keys is parsed later.
     fn has_long_key(&self, all: &[u8]) -> bool {
         if all.len() <= MOST_KEY {
             return false;
@@ -329,7 +329,7 @@ impl Parser {
 fn missing(rest: &[u8], value: usize) -> Option<usize> {
     let whole = value + 2;
     match rest.get(value) {
-        // What follows the value is no end of a line: no need to wait for a second byte.
+        // The byte after the value does not end a line: no need to wait for a second byte.
         Some(&after) if after != b'\r' => None,
         _ => whole.checked_sub(rest.len()).filter(|&n| n > 0),
     }
@@ -346,12 +346,12 @@ fn missing_word(rest: &[u8]) -> Option<usize> {
     (rest.len() - blanks <= MOST_KEY + 1).then_some(blanks)
 }
 
-/// A key that is too long, in a line so long that keys before it were answered. A client that reads on would take what follows for something else.
+/// A key that is too long, in a line so long that keys before it were answered. A client that reads on would misinterpret the next answers.
 fn too_late() -> Parsed<'static> {
     Parsed::Request(Request::Lost { answer: FORMAT })
 }
 
-/// The beginning of a retrieval's line: its bytes, and what comes next.
+/// The beginning of a retrieval's line: its bytes, and the next step.
 fn retrieval(rest: &[u8]) -> Option<(usize, State)> {
     let keys = |cas| State::Keys {
         how: Retrieve { cas, touch: None },
@@ -370,7 +370,7 @@ fn retrieval(rest: &[u8]) -> Option<(usize, State)> {
     }
 }
 
-/// The next word of a line and the offset of what ends it, a blank or the line's end; an empty word before the line's end; none if the end is
+/// The next word of a line and the offset of its end, a blank or the line's end; an empty word before the line's end; none if the end is
 /// not there yet.
 fn word(rest: &[u8]) -> Option<(&[u8], usize)> {
     let start = rest.iter().take_while(|&&b| b == b' ').count();

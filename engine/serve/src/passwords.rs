@@ -1,10 +1,10 @@
-//! Who may use a server: names with passwords, from a file.
+//! Authorized users of a server: names with passwords, from a file.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most names, so that looking for one stays cheap.
+/// Most names, so that a search stays cheap.
 const MOST_NAMES: usize = 64;
 
 /// Names with their passwords.
@@ -16,7 +16,7 @@ pub struct Passwords {
 }
 
 impl Passwords {
-    /// Most bytes of what a client may send to be let in.
+    /// Most bytes that a client may send to authenticate.
     pub const MOST: usize = 1024;
 
     /// Understands lines of `name:password`; empty ones and those that begin with `#` are none.
@@ -59,17 +59,17 @@ impl Passwords {
     /// Reads a file of them.
     ///
     /// # Errors
-    /// The file and what is wrong with it.
+    /// The file and a message.
     pub fn read(file: &Path) -> Result<Passwords, String> {
         let shown = file.display();
         let text = std::fs::read_to_string(file).map_err(|e| format!("{shown}: {e}"))?;
         Passwords::parse(&text).map_err(|e| format!("{shown}: {e}"))
     }
 
-    /// Whether what a client sent, a name and a password, is known.
+    /// Whether a client's name and password are known.
     pub fn admits(&self, said: &[u8]) -> bool {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        // All are compared, so that the time tells nobody which name there is.
+        // All are compared, so that the time does not reveal which names exist.
         let found = self
             .known
             .iter()

@@ -1,4 +1,4 @@
-//! A store that is a map of the host: what the managed ones are compared with in tests and benchmarks.
+//! A store that is a map of the host: the baseline for the managed ones in tests and benchmarks.
 
 use crate::store::{Cursor, Meta, Result, Store};
 use std::collections::BTreeMap;

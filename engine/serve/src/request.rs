@@ -1,6 +1,6 @@
-//! What clients ask for, as the parser hands it over.
+//! Requests of clients, as the parser returns them.
 
-/// What a retrieval does besides giving values.
+/// The side effect of a retrieval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retrieve {
     /// Gives the values' unique numbers too.
@@ -82,7 +82,7 @@ pub enum Request<'a> {
     },
     /// All values to forget.
     FlushAll {
-        /// In so many seconds.
+        /// The delay in seconds.
         delay: i64,
         /// Without an answer.
         quiet: bool,
@@ -149,7 +149,7 @@ pub enum Request<'a> {
     },
     /// A request of the binary protocol: the answer says in that protocol that it is not spoken, and the end.
     Binary {
-        /// What the client asked for.
+        /// The opcode of the client's request.
         opcode: u8,
         /// The client's own, which the answer has too.
         opaque: [u8; 4],
@@ -173,7 +173,7 @@ pub enum Unread {
 /// How a list of keys is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listing {
-    /// With what is kept with their values: `lru_crawler metadump`.
+    /// With the metadata of their values: `lru_crawler metadump`.
     Described,
     /// As commands that get them: `lru_crawler mgdump`.
     Commands,

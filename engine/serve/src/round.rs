@@ -31,7 +31,7 @@ impl Wait {
         }
     }
 
-    /// What all shards do: this one has done its part, which says `text`, or gave numbers.
+    /// A request to all shards: this shard has done its part, with the answer `text`, or with numbers.
     pub fn all(at: usize, others: usize, text: Vec<u8>, sums: Option<(Stats, Box<Sums>)>) -> Wait {
         Wait {
             at,
@@ -48,7 +48,7 @@ pub(crate) struct Round {
     /// This shard's own answers.
     text: Vec<u8>,
     waits: Vec<Wait>,
-    /// Where in the text retrievals end, and what says so; nothing does if a key is refused.
+    /// The ranges of retrievals' end marks in the text; one is empty if a key is refused.
     ends: Vec<Range<usize>>,
     missing: usize,
     /// The turn of the event loop that it began in: until that is over, the own answers are not committed.

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// The name of [`shard_of`]'s computation, for files that were made with it.
 pub const HASH: &str = "fnv1a64-mixed";
 
-/// The shard, of so many, that a key belongs to. It is the same for ever: region files depend on it.
+/// The one of `shards` shards that a key belongs to. It is the same for ever: region files depend on it.
 pub fn shard_of(key: &[u8], shards: usize) -> usize {
     let fnv = fnv1a(key);
     // The last bytes of a key reach the high bits of that too little, and those decide.
@@ -18,10 +18,10 @@ pub fn shard_of(key: &[u8], shards: usize) -> usize {
     ((u128::from(mixed ^ mixed >> 33) * shards as u128) >> 64) as usize
 }
 
-/// Who carries a request out.
+/// The shard that executes a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Route {
-    /// Whoever has the client: it is about no value.
+    /// The client's own shard: the request is about no value.
     Here,
     /// The shard that the key belongs to.
     One(usize),

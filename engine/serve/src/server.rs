@@ -63,10 +63,10 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop` is set; what went over the connections. The first shard runs on the caller's thread.
+    /// Serves until `stop` is set; returns the traffic of all connections. The first shard runs on the caller's thread.
     ///
     /// # Errors
-    /// What a store or the system says.
+    /// The error of a store or the system.
     pub fn run<H: Host>(self, host: &H, stop: &AtomicBool) -> Result<Traffic, Error> {
         let mut polls = Vec::new();
         let mut mailboxes = Vec::new();
@@ -137,7 +137,7 @@ fn serve<H: Host>(
     let keeper = Keeper::open(host, number)?;
     let most_value = keeper.most_value();
     shared.most_value.store(most_value, Ordering::Relaxed);
-    // Nobody is served before all stores are open.
+    // No client is served before all stores are open.
     shared.open.fetch_add(1, Ordering::Relaxed);
     while shared.open.load(Ordering::Relaxed) < shared.settings.shards {
         if shared.ends() {

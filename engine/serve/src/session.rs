@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Where a conversation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pause {
-    /// More input is needed: so many bytes at least.
+    /// More input is needed: at least this number of bytes.
     Input(usize),
     /// Answers wait to be sent.
     Output,
@@ -21,7 +21,7 @@ pub enum Pause {
     End,
 }
 
-/// What comes after a request.
+/// The next step after a request.
 #[derive(Debug)]
 pub enum Next {
     /// The next one.
@@ -30,14 +30,14 @@ pub enum Next {
     Pause,
     /// A list of keys, part by part.
     List(List),
-    /// What came of a part of a list.
+    /// The result of a part of a list.
     Listed(Listed),
     /// The end of the conversation.
     End,
 }
 
 impl Next {
-    /// What comes after a list was asked for.
+    /// The next step after a list was requested.
     pub(crate) fn after(begun: Option<List>) -> Next {
         begun.map_or(Next::Request, Next::List)
     }
@@ -48,7 +48,7 @@ impl Next {
 pub struct Session {
     parser: Parser,
     most_value: usize,
-    /// Who may take part, until the client has said that it may.
+    /// The passwords, until the client has authenticated.
     door: Option<Arc<Passwords>>,
     /// Keys that are being listed.
     list: Option<List>,
@@ -57,7 +57,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A conversation about values of at most so many bytes.
+    /// A conversation about values of at most `most_value` bytes.
     pub fn new(most_value: usize) -> Session {
         Session {
             parser: Parser::new(most_value),
@@ -89,10 +89,10 @@ impl Session {
         self.lost
     }
 
-    /// Hands the requests in `input` to `answer`, which appends to `out`; how many bytes of it are done with, and what comes next.
+    /// Hands the requests in `input` to `answer`, which appends to `out`; returns the number of bytes consumed, and the next step.
     ///
     /// # Errors
-    /// What `answer` says: after that the conversation cannot go on.
+    /// The error of `answer`: after that the conversation cannot go on.
     pub fn converse<E>(
         &mut self,
         input: &[u8],
@@ -143,7 +143,7 @@ impl Session {
         Ok((used, Pause::Output))
     }
 
-    /// What came of the part of a list that was asked for.
+    /// Takes the result of the requested part of a list.
     pub fn listed(&mut self, listed: Listed) {
         match (listed, &mut self.list) {
             (Listed::All, _) | (_, None) => self.list = None,
@@ -151,14 +151,14 @@ impl Session {
         }
     }
 
-    /// Gives up a value that waits for its bytes, for which there is no room. What is said of it comes when the conversation goes on.
+    /// Gives up a value that waits for its bytes, for which there is no room. The refusal is sent when the conversation goes on.
     pub fn refuse_value(&mut self) {
         self.parser.refuse_value();
     }
 }
 
 /// Answers a client that has given no password yet, as memcached does: a `set` of any key with name and password as its value lets it in. Whether
-/// it is let in, and what comes next.
+/// it is let in, and the next step.
 fn knock(door: &Passwords, request: &Request<'_>, out: &mut Vec<u8>) -> (bool, Next) {
     let (admitted, line) = match request {
         Request::Store {
@@ -186,7 +186,7 @@ fn knock(door: &Passwords, request: &Request<'_>, out: &mut Vec<u8>) -> (bool, N
 /// Answers for a conversation with one cache, where there is no server with numbers about itself.
 ///
 /// # Errors
-/// What the store says.
+/// The store's error.
 pub fn answer_alone<S: Store>(
     cache: &mut Cache<S>,
     lists: &mut Lists,

@@ -1,4 +1,4 @@
-//! What a server is like, who runs it, and why it ends.
+//! The settings of a server, its host, and its errors.
 
 use crate::cache::Cache;
 use crate::passwords::Passwords;
@@ -17,11 +17,11 @@ pub const MOST_SHARDS: usize = 256;
 pub struct Socket {
     /// Where it is.
     pub path: PathBuf,
-    /// Who may use it: a file's mode.
+    /// The permissions of the socket: a file's mode.
     pub mode: u32,
 }
 
-/// What a server is like.
+/// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Where it listens in the network.
@@ -38,7 +38,7 @@ pub struct Settings {
     pub idle: Option<Duration>,
     /// How long a request that has begun, or an answer that is not read, may take for a few kilobytes.
     pub stall: Option<Duration>,
-    /// Who may use it.
+    /// The passwords of authorized clients.
     pub passwords: Option<Arc<Passwords>>,
 }
 
@@ -58,9 +58,9 @@ impl Default for Settings {
     }
 }
 
-/// Who runs a server: it opens the stores and is told what goes on.
+/// The host of a server: it opens the stores and receives events.
 pub trait Host: Sync {
-    /// What keeps the values.
+    /// The store of the values.
     type Store: Store;
 
     /// Opens a shard's store, on the shard's own thread: when the server begins, and again each time when its program has failed.
@@ -88,7 +88,7 @@ pub enum Error {
         place: String,
         /// Why.
         error: io::Error,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
     /// The system does not let it wait.

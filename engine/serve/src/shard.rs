@@ -1,6 +1,7 @@
 //! A shard: one thread, which waits for all of its connections at once and owns a store with its part of the keys.
 //!
-//! A turn of its loop carries out all that is ready, then commits once, then sends answers: no client hears of a change that a loss of power could roll back.
+//! A turn of its loop executes all requests that are ready, then commits once, then sends answers: no client gets an answer about a change that a
+//! loss of power could roll back.
 
 use crate::connection::{Connection, Got, Retrieval};
 use crate::desk::Desk;
@@ -33,12 +34,11 @@ const READ: usize = 64 << 10;
 const SMALL: usize = 4 << 10;
 /// Times that a connection is read before others have their turn.
 const TURNS: usize = 4;
-/// Time between looks for expired values, and how many are looked at.
+/// Time between scans for expired values, and the number of values of a scan.
 const SWEEP: (Duration, usize) = (Duration::from_millis(100), 1000);
-/// Longest wait: after it the clock and the flag are looked at.
+/// Longest wait: after it the clock and the flag are checked.
 const TICK: Duration = Duration::from_millis(500);
-/// Longest time that answers are sent for after the server was asked to stop, and that a client is heard after it was told that it is not
-/// understood.
+/// Longest time that answers are sent for after the server was asked to stop, and that input is read after a client was refused with an error.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub(crate) struct Shard<'a, H: Host> {
@@ -56,18 +56,18 @@ pub(crate) struct Shard<'a, H: Host> {
     /// By token.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
-    /// Connections that go on without being told by the system.
+    /// Connections that continue without an event of the system.
     queue: VecDeque<usize>,
     /// Connections whose answers wait for a commit.
     held: Vec<usize>,
     desk: Desk<'a, H>,
-    /// Losses that were told of: see `Keeper::losses`.
+    /// Losses that were handled: see `Keeper::losses`.
     losses: u64,
     turn: u64,
     now: Instant,
-    /// When connections were last looked at for being idle.
+    /// When connections were last checked for being idle.
     looked: Instant,
-    /// What is read and answered right now.
+    /// Buffers for current input and answers.
     read: Vec<u8>,
     answers: Vec<u8>,
 }
@@ -108,10 +108,10 @@ impl<'a, H: Host> Shard<'a, H> {
         })
     }
 
-    /// Serves until the server ends; what it has counted.
+    /// Serves until the server ends; returns its counts.
     ///
     /// # Errors
-    /// What the store or the system says.
+    /// The error of the store or the system.
     pub fn run(mut self) -> Result<Traffic, Error> {
         let mut events = Events::with_capacity(1024);
         let (mut swept, tick) = (self.now, self.tick());
@@ -143,7 +143,7 @@ impl<'a, H: Host> Shard<'a, H> {
                     self.accepting |= event.token() != LETTERS;
                     continue;
                 }
-                // Closed since the event was noted.
+                // Closed since the event was recorded.
                 let Some(connection) = self.connections.get_mut(token).and_then(Option::as_mut)
                 else {
                     continue;
@@ -216,7 +216,7 @@ impl<'a, H: Host> Shard<'a, H> {
         }
     }
 
-    /// Notes whether the system lets connections be accepted.
+    /// Records whether the system lets connections be accepted.
     fn accepts(&mut self, yes: bool) {
         match (yes, self.stopped_accepting) {
             (true, Some(since)) => {
@@ -268,7 +268,7 @@ impl<'a, H: Host> Shard<'a, H> {
         }
     }
 
-    /// Does what other shards have sent.
+    /// Executes the messages of other shards.
     fn letters(&mut self) -> Result<(), Error> {
         for letter in self.shared.mailboxes[self.number].take() {
             let held = letter.held();
@@ -334,7 +334,7 @@ impl<'a, H: Host> Shard<'a, H> {
         self.turns(place.client, connection)
     }
 
-    /// Takes a connection out of its place, and what it holds out of the sum of all.
+    /// Takes a connection out of its place, and subtracts its bytes from the sum of all.
     fn take_out(&mut self, token: usize) -> Option<Connection> {
         let connection = self.connections[token].take()?;
         match connection.holds() {
@@ -446,7 +446,7 @@ impl<'a, H: Host> Shard<'a, H> {
         Ok(true)
     }
 
-    /// Answers what waits, or else the first `fresh` bytes of what was just read.
+    /// Answers waiting input, or else the first `fresh` bytes that were just read.
     fn converse(
         &mut self,
         token: usize,
@@ -540,7 +540,7 @@ impl<'a, H: Host> Shard<'a, H> {
         Ok(())
     }
 
-    /// What clients were to be told of what was not committed when the store failed is not true any more.
+    /// Revokes the pending answers about changes that were not committed when the store failed.
     fn notice_losses(&mut self) {
         if self.losses == self.desk.keeper.losses {
             return;
@@ -564,7 +564,7 @@ impl<'a, H: Host> Shard<'a, H> {
         Ok(())
     }
 
-    /// Commits what was done, and sends what had to wait for it.
+    /// Commits all changes, and sends the answers that waited for that.
     fn settle(&mut self) -> Result<(), Error> {
         if self.desk.keeper.uncommitted() {
             // The others work meanwhile.
@@ -624,7 +624,7 @@ impl<'a, H: Host> Shard<'a, H> {
         }
     }
 
-    /// Sends what was answered, for a little while.
+    /// Sends pending answers, for a short time.
     fn finish(&mut self) {
         let until = Instant::now() + LAST_WORDS;
         while Instant::now() < until {

@@ -1,4 +1,4 @@
-//! What all shards of a server share, and the clock that they go by.
+//! The state shared by all shards of a server, and their clock.
 
 use crate::exchange::Mailbox;
 use crate::list::Lists;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// What all shards of a server share.
+/// The state shared by all shards of a server.
 pub(crate) struct Shared<'a> {
     pub settings: &'a Settings,
     /// By shard.
@@ -37,7 +37,7 @@ impl Shared<'_> {
         self.stop.load(Ordering::Relaxed) || self.ended.load(Ordering::Relaxed)
     }
 
-    /// What is known of lists of keys.
+    /// The state of lists of keys.
     pub fn lists(&self) -> MutexGuard<'_, Lists> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,7 +6,7 @@ use crate::stream::Stream;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// What a server, or a shard of it, counts of its connections.
+/// The counts of a server's, or a shard's, connections.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
     /// Connections so far.
@@ -29,7 +29,7 @@ pub struct Traffic {
     pub written: u64,
     /// Commits of the store.
     pub commits: u64,
-    /// Requests that another shard carried out.
+    /// Requests that another shard executed.
     pub handed_over: u64,
     /// Times that the store's program failed and began again.
     pub restarts: u64,
@@ -56,7 +56,7 @@ impl Traffic {
 /// A shard's numbers, which those of others are added to.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
-    /// What the cache counts, with names.
+    /// The cache's counters, with names.
     pub counts: Vec<(&'static str, u64)>,
     pub traffic: Traffic,
     /// Bytes of all values, their number, and the most bytes.
@@ -65,7 +65,7 @@ pub(crate) struct Sums {
     pub memory: u64,
     /// Whether values make room for new ones.
     pub evicts: bool,
-    /// What the store says of itself.
+    /// The store's own statistics.
     pub store: Vec<(&'static str, String)>,
     /// Lines about connections.
     pub connections: Vec<u8>,
@@ -90,7 +90,7 @@ impl Sums {
     }
 }
 
-/// What all shards know of the server.
+/// The state of the server that all shards know.
 pub(crate) struct World<'a> {
     pub settings: &'a Settings,
     pub since: Instant,
@@ -103,7 +103,7 @@ pub(crate) struct World<'a> {
     pub places: &'a [Option<String>; 2],
 }
 
-/// Appends what `stats conns` says of a client.
+/// Appends a client's part of `stats conns`.
 pub(crate) fn put_client(
     number: usize,
     stream: &Stream,
@@ -129,7 +129,7 @@ fn stat(out: &mut Vec<u8>, name: &str, value: impl Display) {
     out.extend_from_slice(format!("STAT {name} {value}\r\n").as_bytes());
 }
 
-/// Appends what was asked for.
+/// Appends the requested numbers.
 pub(crate) fn put(which: Stats, sums: &Sums, world: &World<'_>, out: &mut Vec<u8>) {
     let (traffic, settings) = (&sums.traffic, world.settings);
     match which {

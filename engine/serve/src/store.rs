@@ -1,4 +1,4 @@
-//! What keeps the values: the seam between the protocol and the managed program.
+//! The store of values: the interface between the protocol and the managed program.
 
 use std::fmt;
 use varve_runtime::Error as EngineError;
@@ -6,7 +6,7 @@ use varve_runtime::Error as EngineError;
 /// Most bytes of a key, as memcached has it.
 pub const MOST_KEY: usize = 250;
 
-/// What is kept with a value besides its bytes.
+/// The metadata of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Meta {
     /// The client's own.
@@ -17,7 +17,7 @@ pub struct Meta {
     pub cas: u64,
     /// A client has said that the value is out of date.
     pub stale: bool,
-    /// A client was told that it is the one to replace the value.
+    /// One client has won the right to replace the value.
     pub claimed: bool,
 }
 
@@ -27,7 +27,7 @@ impl Meta {
         self.expiry != 0 && self.expiry <= now
     }
 
-    /// Expiry and marks in one number, for stores that keep it without looking into it.
+    /// Expiry and marks in one number, for stores that keep it opaque.
     pub(crate) fn packed_expiry(&self) -> i64 {
         self.expiry << 2 | i64::from(self.stale) << 1 | i64::from(self.claimed)
     }
@@ -43,7 +43,7 @@ impl Meta {
     }
 }
 
-/// Why a store could not do what it was asked for.
+/// The reason why an operation of a store failed.
 #[derive(Debug)]
 pub enum StoreError {
     /// No room for a value: nothing was changed.
@@ -66,7 +66,7 @@ impl std::error::Error for StoreError {}
 /// The result of a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// What all values of a store take together.
+/// Totals over all values of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
     /// Values.
@@ -79,10 +79,10 @@ pub struct Totals {
     pub expiring: bool,
 }
 
-/// Who goes over all values.
+/// The purpose of a scan over all values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cursor {
-    /// The server, which looks for values that are to go.
+    /// The server, which scans for values to remove.
     Sweep,
     /// A client that lists keys.
     List,
@@ -96,7 +96,7 @@ pub trait Store {
     /// [`StoreError::Failed`]; so for all methods.
     fn get(&mut self, key: &[u8]) -> Result<Option<(Meta, &[u8])>>;
 
-    /// What is kept with a value, and how many bytes the value has.
+    /// The metadata of a value, and its size in bytes.
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -108,7 +108,7 @@ pub trait Store {
     /// As [`Store::get`], and [`StoreError::Full`].
     fn put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>>;
 
-    /// Replaces what is kept with a value that is there.
+    /// Replaces the metadata of a value that is there.
     ///
     /// # Errors
     /// As [`Store::put`].
@@ -138,7 +138,7 @@ pub trait Store {
     /// As [`Store::get`].
     fn scan(&mut self, cursor: Cursor) -> Result<()>;
 
-    /// A cursor's next key, what is kept with its value, and the bytes of the value; none after the last one. Values that are put or removed
+    /// A cursor's next key, the metadata of its value, and the bytes of the value; none after the last one. Values that are put or removed
     /// between calls may be met or not, others are met at least once.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ pub trait Store {
     /// As [`Store::put`].
     fn set_flush_at(&mut self, at: i64) -> Result<()>;
 
-    /// What all values take together.
+    /// The totals over all values.
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -165,8 +165,7 @@ pub trait Store {
         measure_one_by_one(self)
     }
 
-    /// Whether something was done that a loss of power may still roll back. Who was told of it, or has read it, would have been told too early: answers
-    /// wait for [`Store::commit`].
+    /// Whether a loss of power may still roll back a change. Answers about the change, or that depend on it, wait for [`Store::commit`].
     fn uncommitted(&self) -> bool {
         false
     }
@@ -174,7 +173,7 @@ pub trait Store {
     /// All that was done so far is in the medium when this returns.
     ///
     /// # Errors
-    /// [`StoreError::Failed`]: what was not committed may be gone.
+    /// [`StoreError::Failed`]: uncommitted changes may be lost.
     fn commit(&mut self) -> Result<()> {
         Ok(())
     }

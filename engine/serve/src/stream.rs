@@ -56,7 +56,7 @@ impl Source for Stream {
 }
 
 impl Stream {
-    /// Has the client see the end of what it is sent, while it may still send.
+    /// Shuts down the sending side, while the client may still send.
     pub fn end(&mut self) -> io::Result<()> {
         either!(self, Stream, s => s.shutdown(std::net::Shutdown::Write))
     }
@@ -108,7 +108,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Listens on a socket in the file system, with a mode. One that nobody listens on any more is replaced.
+/// Listens on a socket in the file system, with a mode. One without a listener is replaced.
 pub(crate) fn listen_at(path: &Path, mode: u32) -> io::Result<(UnixListener, Name)> {
     match fs::symlink_metadata(path) {
         Ok(there) if !there.file_type().is_socket() => {
@@ -122,7 +122,7 @@ pub(crate) fn listen_at(path: &Path, mode: u32) -> io::Result<(UnixListener, Nam
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(e),
     }
-    // Nobody but the user may come in before the socket has its mode: it gets that in a folder of its own.
+    // No other user may connect before the socket has its mode: it gets that in a folder of its own.
     let mut folder = path.as_os_str().to_owned();
     folder.push(format!(".{}", std::process::id()));
     let folder = PathBuf::from(folder);
@@ -169,7 +169,7 @@ mod tests {
         let (listener, name) = listen_at(&path, 0o700).unwrap();
         let e = listen_at(&path, 0o700).unwrap_err();
         assert!(e.to_string().contains("another server"), "{e}");
-        // As after a kill: nobody listens, and the name is still there.
+        // As after a kill: no process listens, and the name is still there.
         drop(listener);
         let second = listen_at(&path, 0o700).unwrap();
         // The first one's end leaves what is not its own.

@@ -1,9 +1,9 @@
 //! Words and numbers of a line.
 
-/// What a client is answered whose line is not understood.
+/// The answer to a line that cannot be parsed.
 pub(crate) const FORMAT: &str = "CLIENT_ERROR bad command line format";
 
-/// What whoever asked the store for something that it failed in is told.
+/// The answer to a request during which the store failed.
 pub(crate) const FAILED: &[u8] = b"SERVER_ERROR the store failed and begins again\r\n";
 
 /// The words of a line.

@@ -1,4 +1,4 @@
-//! Answers wait for commits: no client hears of a change that a loss of power could roll back.
+//! Answers wait for commits: no client gets an answer about a change that a loss of power could roll back.
 
 mod common;
 
@@ -14,7 +14,7 @@ use varve_serve::{Cache, Cursor, Host, Limits, Meta, Reference, Settings, Store,
 type Values = BTreeMap<Vec<u8>, (Meta, Vec<u8>)>;
 type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// What is in the medium of each shard, and when the power fails.
+/// The contents of each shard's medium, and the time of the power failure.
 #[derive(Default)]
 struct Media {
     committed: Vec<Mutex<Values>>,
@@ -87,7 +87,7 @@ impl Store for Volatile {
     }
 
     fn clear(&mut self) -> Result<()> {
-        unreachable!("nobody flushes here")
+        unreachable!("no test flushes here")
     }
 
     fn count(&mut self) -> Result<usize> {
@@ -157,7 +157,7 @@ impl Host for Machine {
     }
 }
 
-/// Writes rising numbers of keys of its own, some at a time, and reads those of the next writer; what it knows to be kept at least.
+/// Writes rising numbers of keys of its own, some at a time, and reads those of the next writer; returns the numbers that must be kept at least.
 fn client(mut client: Client, number: usize, clients: usize, rounds: u64) -> BTreeMap<String, u64> {
     let mut known = BTreeMap::new();
     for round in 1..=rounds {
@@ -239,7 +239,13 @@ fn whatever_a_client_was_told_is_there_after_a_loss_of_power_at_any_point() {
                 let found: u64 = found.map_or(0, |(_, value)| {
                     std::str::from_utf8(value).unwrap().parse().unwrap()
                 });
-                prop_assert!(found >= number, "{} is {}, {} was told", key, found, number);
+                prop_assert!(
+                    found >= number,
+                    "{} is {}, {} was acknowledged",
+                    key,
+                    found,
+                    number
+                );
             }
             Ok(())
         })

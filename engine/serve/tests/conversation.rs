@@ -166,7 +166,7 @@ fn a_value_that_finds_no_room_is_refused_and_others_stay() {
         &(set("a", 0) + "delete d\r\n"),
         "STORED\r\nNOT_FOUND\r\n",
     );
-    // What has expired makes room.
+    // Expired values make room.
     c.set_now(NOW + 5).unwrap();
     says(&mut c, &set("d", 0), "STORED\r\n");
     assert_eq!(c.counters.reclaimed, 1);
@@ -233,10 +233,10 @@ fn a_line_without_end_and_the_binary_protocol_end_the_conversation() {
     let (answer, ended) = converse(&mut reference(), &[&line]);
     assert_eq!(
         (&answer[..], ended),
-        // As memcached has it: what never ends is not worth a word.
+        // As in memcached: an endless line gets no answer.
         (&b""[..], true)
     );
-    // In pieces, and with a key behind the header.
+    // In pieces, and with a key after the header.
     let get =
         b"\x80\x0c\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01abcd\x00\x00\x00\x00\x00\x00\x00\x00k";
     let (answer, ended) = converse(&mut reference(), &[&get[..7], &get[7..]]);

@@ -1,4 +1,4 @@
-//! What memcached answers, this answers: the same bytes go to both. Needs memcached (Debian: apt install memcached).
+//! This server answers as memcached does: the same bytes go to both. Needs memcached (Debian: apt install memcached).
 
 mod common;
 
@@ -101,7 +101,7 @@ impl Memcached {
         answers
     }
 
-    /// The answers to commands that are sent one by one, so that no answer waits while the next command is carried out.
+    /// The answers to commands that are sent one by one, so that no answer waits while the next command is executed.
     fn answers_one_by_one(&self, commands: &[Vec<u8>]) -> Vec<u8> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream
@@ -157,7 +157,7 @@ fn commands_at_random_are_answered_as_memcached_does() {
         ..ProptestConfig::default()
     });
     let inputs = proptest::collection::vec(
-        // With `mn` it is found out where answers end. Whether a number that becomes shorter has blanks behind it depends in memcached on who else
+        // With `mn` the end of answers is determined. Whether a number that becomes shorter has blanks after it depends in memcached on who else
         // refers to it.
         command().prop_filter("mn, or down", |c| {
             let down = c.starts_with(b"decr") || c.starts_with(b"ma") && c.ends_with(b" MD\r\n");
@@ -169,8 +169,8 @@ fn commands_at_random_are_answered_as_memcached_does() {
         .run(&inputs, |commands| {
             let input = commands.concat();
             let ours = ours(&input);
-            // What memcached says depends now and then on its own threads, which refer to an item while it changes: then a number gets a
-            // new item, which nobody has fetched yet. And its clock goes on, where ours stands: on a busy machine one of ten sequences
+            // Some answers of memcached depend on its own threads, which refer to an item while it changes: then a number gets a
+            // new item, which was not fetched yet. And its clock goes on, where ours stands: on a busy machine one of ten sequences
             // is not over within the second. A difference that is ours comes again each time.
             let mut theirs = server.answers_one_by_one(&commands);
             for _ in 0..30 {

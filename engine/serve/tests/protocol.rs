@@ -1,4 +1,4 @@
-//! What clients get wrong, and what memcached's newer commands do.
+//! Mistakes of clients, and memcached's newer commands.
 
 mod common;
 
@@ -117,7 +117,7 @@ fn a_key_too_long_in_a_retrieval_is_all_that_is_answered() {
         &format!("gats 0 a {long}\r\nmn\r\n"),
         &format!("{FORMAT}MN\r\n"),
     );
-    // A line that is longer than others may be is answered as it comes: then the conversation ends, so that nobody waits for an end.
+    // A line that is too long is answered before it ends: then the conversation ends, so that no side waits for the rest.
     let many = " a".repeat(2000);
     let (answer, ended) = converse(&mut c, &[format!("get{many} {long}\r\nmn\r\n").as_bytes()]);
     assert!(answer.ends_with(FORMAT.as_bytes()) && ended);
@@ -136,7 +136,7 @@ fn a_value_from_before_an_invalidation_stays_out_of_date() {
         "md k I T30\r\nmg k t c\r\n",
         "HD\r\nHD t30 c2 X W\r\n",
     );
-    // An older number: the time to live stays, and the one client that was told to replace it stays the only one.
+    // An older number: the time to live stays, and the one client that won the right to replace it stays the only one.
     says(&mut c, "ms k 1 I C1 T600\r\nB\r\n", "HD\r\n");
     says(&mut c, "mg k t v\r\n", "VA 1 t30 Z X\r\nB\r\n");
     says(&mut c, "mg k v\r\n", "VA 1 Z X\r\nB\r\n");
@@ -203,7 +203,7 @@ fn a_value_is_emptied_or_appended_to_where_there_is_none() {
         "mg new v t\r\nms none 1 MA\r\nX\r\n",
         "VA 4 t30\r\nkomo\r\nNS\r\n",
     );
-    // Whoever has the value already does not get it again.
+    // A client that has the value already does not get it again.
     says(
         &mut c,
         "ms b 1 E5\r\nB\r\nmg b v C5\r\nmg b v C6\r\n",
@@ -232,7 +232,7 @@ fn it_is_known_when_a_value_was_last_asked_for() {
         "get a\r\nset a 0 0 1\r\nB\r\nmg a h l\r\n",
         "VALUE a 0 1\r\nA\r\nEND\r\nSTORED\r\nHD h0 l0\r\n",
     );
-    // What was there before the server is taken for young.
+    // Values from before the server's start count as young.
     let mut c = Cache::new(c.into_store(), common::LIMITS, NOW + 60).unwrap();
     c.set_now(NOW + 63).unwrap();
     says(&mut c, "mg a h l\r\n", "HD h0 l3\r\n");
@@ -278,7 +278,7 @@ fn what_was_not_asked_for_makes_room() {
     let cold = (0..90)
         .filter(|i| there(&mut c, &format!("cold{i}")))
         .count();
-    assert!(cold <= 5, "{cold} that nobody asked for are left");
+    assert!(cold <= 5, "{cold} that were never requested are left");
     assert!(c.counters.evictions >= 1900 && c.counters.no_memory == 0);
     // Old ones went before new ones.
     let new = (1900..2000)
@@ -516,7 +516,7 @@ fn a_flush_that_was_promised_comes_though_the_server_was_gone_meanwhile() {
     // Once.
     let mut c = Cache::new(c.into_store(), common::LIMITS, NOW + 20).unwrap();
     says(&mut c, "get a\r\n", "VALUE a 0 1\r\nB\r\nEND\r\n");
-    // What is said later counts.
+    // The later command counts.
     says(
         &mut c,
         "flush_all 3\r\nflush_all\r\nset a 0 0 1\r\nC\r\n",

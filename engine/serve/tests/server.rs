@@ -32,7 +32,7 @@ fn expect(stream: &mut TcpStream, answer: &[u8]) {
     );
 }
 
-/// What `stats` says under a name.
+/// The value that `stats` has under a name.
 fn stat(stream: &mut TcpStream, name: &str) -> u64 {
     stream.write_all(b"stats\r\n").unwrap();
     let (mut text, mut buffer) = (String::new(), [0; 4096]);
@@ -62,7 +62,7 @@ fn a_client_that_sends_and_reads_a_byte_at_a_time_is_served() {
 #[test]
 fn thousands_of_connections_are_served_at_a_time_and_hold_no_buffers() {
     let server = start(usual(), Limits::default());
-    // As many as this process may have: a connection has two ends here.
+    // The most that this process may have: a connection has two ends here.
     let mut clients = Vec::new();
     for i in 0..2000 {
         match TcpStream::connect(server.address) {
@@ -245,7 +245,7 @@ fn bytes_of_no_protocol_are_answered_by_an_error_and_the_end() {
     // The end may come as a reset, since not all was read.
     let _ = client.read_to_end(&mut answer);
     assert_eq!(answer, b"");
-    // A web page that has a browser send commands is not heard: what follows is not even read.
+    // A web page that has a browser send commands is refused: the rest is not even read.
     for method in ["GET", "POST", "PUT", "OPTIONS"] {
         let mut browser = server.stream();
         let request = format!("{method} /set HTTP/1.1\r\nHost: x\r\n\r\nset pwn 0 0 4\r\nEVIL\r\n");
@@ -364,7 +364,7 @@ fn with_times(idle: Option<u64>, stall: Option<u64>) -> Settings {
 /// Reads until the server closes.
 fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
     let mut found = Vec::new();
-    // What was sent and not read makes it a reset.
+    // Unread input turns the end into a reset.
     let _ = stream.read_to_end(&mut found);
     found
 }
@@ -400,7 +400,7 @@ fn stores_that_have_stalled_give_back_their_buffers_and_idle_clients_stay() {
     server.end();
 }
 
-/// A byte now and then is not getting on; neither is an answer that nobody reads.
+/// A byte now and then is not getting on; neither is an answer that the client does not read.
 #[test]
 fn slow_lines_values_and_readers_are_given_up() {
     let server = start(with_times(None, Some(150)), Limits::default());
@@ -474,10 +474,10 @@ fn a_client_gives_its_password_before_anything_else() {
             b"CLIENT_ERROR authentication failure\r\n",
         );
     }
-    // Who is not let in may not send large values either.
+    // A client without a password may not send large values either.
     let large = format!("set auth 0 0 2000\r\n{}\r\n", "x".repeat(2000));
     ask(&mut client, large.as_bytes(), refused);
-    // What follows in the same piece is carried out.
+    // Commands after it in the same piece are executed.
     ask(
         &mut client,
         b"set auth 0 0 16\r\nbert other words\r\nset a 0 0 5000\r\n",

@@ -265,7 +265,7 @@ fn of_ten_shards_one_that_fails_begins_again_and_nine_go_on() {
             }
         }
         assert_eq!(clients[0].stat("store_restarts"), 2);
-        // What was counted before is still counted.
+        // Earlier counts are kept.
         assert_eq!(clients[0].stat("cmd_set"), 202);
         assert_eq!(shelf.told.load(Ordering::Relaxed), 2);
         assert_eq!(shelf.opened.load(Ordering::Relaxed), shards as u64 + 2);

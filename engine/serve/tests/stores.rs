@@ -35,7 +35,7 @@ fn durable(kind: Kind, folder: &Path, gc_stress: bool) -> Managed {
     Managed::new(kind, config).expect("the engine starts")
 }
 
-/// Each allocation looks for durable garbage and has its room used again: what is kept is kept, and found when the file is opened again.
+/// Each allocation collects durable garbage and reuses its room: live values stay, and are found when the file is opened again.
 #[test]
 fn durable_garbage_goes_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn a_region_file_does_not_grow_with_what_was_written() {
     }
 }
 
-/// The file of a store that is served takes little more than what lives, and gives back what it took for values that are gone.
+/// The file of a store that is served takes little more than its live values, and frees the room of removed ones.
 #[test]
 fn a_file_stays_near_what_lives_while_it_is_served() {
     const VALUES: u64 = 50_000;
@@ -107,7 +107,7 @@ fn a_file_stays_near_what_lives_while_it_is_served() {
         for i in (0..VALUES).filter(|i| i % 100 > 0) {
             store.remove(format!("key {i}").as_bytes()).unwrap();
         }
-        // Until garbage was looked for.
+        // Until garbage was collected.
         for i in 0..2 * VALUES {
             put(&mut store, i / 100 * 100 % VALUES);
         }
@@ -122,7 +122,7 @@ fn a_file_stays_near_what_lives_while_it_is_served() {
             varve_skip::skip!("the file system makes no holes");
             continue;
         }
-        // So much garbage is not looked for, and is found by then.
+        // The slack: garbage below the threshold of a collection.
         assert!(
             few <= live * 14 / 10 + (24 << 20),
             "{kind}: {few} for {live}"

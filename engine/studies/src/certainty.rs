@@ -7,7 +7,7 @@ use varve_machine::rules::Rule;
 use varve_report::{Claim, Kind, Sensitivity, StudyResult, Value};
 use varve_run::Error;
 
-/// What is asked besides the study itself.
+/// Options besides the study itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Certainty<'a> {
     /// Seeds: the one of the options and those after it. With more than one, a claim's value is the median, and its spread is known.

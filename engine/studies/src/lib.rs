@@ -23,14 +23,14 @@ use varve_run::{Error, Keep};
 pub enum Effort {
     /// Coarse: smaller and fewer programs.
     Quick,
-    /// What the claims need.
+    /// The size that the claims need.
     Full,
     /// Every run and every claim at a sliver of its size, in some seconds: says whether the study works, and nothing about
     /// the paper. For tests.
     Tiny,
 }
 
-/// What a study is run with.
+/// The options of a study.
 #[derive(Clone, Debug)]
 pub struct StudyOptions {
     /// How much.
@@ -84,7 +84,7 @@ pub struct StudyProgress {
     pub done: usize,
     /// Runs in all.
     pub runs: usize,
-    /// What runs now.
+    /// The name of the current run.
     pub what: String,
 }
 
@@ -142,7 +142,7 @@ pub fn list() -> &'static [Study] {
         },
         Study {
             name: "quickcheck",
-            about: "objects that survive: what persistence checks cost, biased and not, and how they turn out (Shull et al., VEE 2019): claims C7-C9",
+            about: "objects that survive: the cost of persistence checks, biased and not, and their outcomes (Shull et al., VEE 2019): claims C7-C9",
             claims: ('C', 7, 9),
             rounds: 0,
             run: quickcheck::run,

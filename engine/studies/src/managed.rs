@@ -74,5 +74,5 @@ fn profile(of: &Profiled) -> Result<Arc<Profile>, Error> {
 /// Runs of managed programs that are asked for.
 pub type ManagedPlan = Plan<ManagedSpec>;
 
-/// What came out of them, by name.
+/// Their results, by name.
 pub type ManagedResults = Results<PlanResult>;

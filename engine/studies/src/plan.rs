@@ -9,11 +9,11 @@ use varve_run::{Error, RunResult, RunSpec, Spec, compare};
 pub struct Plan<S = RunSpec> {
     names: Vec<(String, usize)>,
     specs: Vec<S>,
-    /// What tells the runs apart.
+    /// The identities that distinguish the runs.
     identities: Vec<Option<String>>,
 }
 
-/// What came out, by name.
+/// Results, by name.
 pub struct Results<R = RunResult> {
     by_name: BTreeMap<String, Result<R, String>>,
     /// A run that another process makes, and that is not there yet.

@@ -1,5 +1,5 @@
 //! Every study from end to end, at a sliver of its size: all claims with numbers, resumed without a trace, written as
-//! files that others can read. What the numbers are is the business of a full run.
+//! readable files. A full run checks the numbers.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::collections::BTreeSet;
@@ -136,7 +136,7 @@ fn pima_answers_every_claim_on_programs_that_were_profiled_on_other_inputs() {
     );
 }
 
-/// What is recorded of real programs collects, and loses in slow memory, under both collectors.
+/// Recordings of real programs collect, and lose in slow memory, under both collectors.
 fn stock_machines_have_their_rows(result: &StudyResult) {
     let stock = result.claims.iter().filter(|c| c.id == "A17");
     let missing = stock.clone().filter(|c| c.ours == Value::Missing);
@@ -277,7 +277,7 @@ fn only_the_claims_that_are_asked_for_are_run() {
     assert_eq!(runs.into_inner(), 4, "the adversary's");
 }
 
-/// What it measures differs from run to run; that all is measured does not.
+/// The measured values differ from run to run; the set of measurements does not.
 #[test]
 fn quickcheck_answers_every_claim() {
     let result = (study("quickcheck").run)(&options(Keep::nothing()), &|_| true).unwrap();

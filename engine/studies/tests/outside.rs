@@ -1,4 +1,4 @@
-//! A study of somebody else: an entry, and a function that returns claims. Nothing else names a claim.
+//! A study outside of this crate: an entry, and a function that returns claims. Nothing else names a claim.
 
 use varve_report::{Claim, Look, StudyResult, Value, html, table};
 use varve_run::{Error, Keep};
@@ -17,7 +17,7 @@ fn run(options: &StudyOptions, _: Watch) -> Result<StudyResult, Error> {
     for claim in [
         Claim::new("Z1", "two and two", 4.0, 4.0, "").with_note("counted by hand"),
         Claim::new("Z2", "twice as much", 8.0, Value::Missing, "apples"),
-        // What is added is one more line here.
+        // An added claim is one more line here.
         Claim::new("Z2", "half of it", 2.0, 1.0, "apples"),
     ] {
         if options.wants(&claim.id) {

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct FileSync {
     file: Arc<File>,
     dirty: Arc<AtomicBool>,
-    /// With an interval, what ends the thread and the thread.
+    /// With an interval, the thread and the means to end it.
     timer: Option<(Sender<()>, JoinHandle<()>)>,
     failed: Arc<Mutex<Option<io::Error>>>,
 }

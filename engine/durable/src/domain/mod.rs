@@ -1,7 +1,7 @@
 //! When a store is in the medium: one answer for each kind of medium.
 //!
 //! A region writes, then says which bytes are to go to the medium ([`Domain::write_back`]), and then that all of those must be there before
-//! anything later is ([`Domain::fence`]). What lies between two fences may reach the medium in any order, by cache lines, or not at all.
+//! anything later is ([`Domain::fence`]). Writes between two fences may reach the medium in any order, by cache lines, or not at all.
 
 mod file;
 mod lines;
@@ -23,15 +23,15 @@ use std::io;
 pub enum Fence {
     /// New objects are to be there before anything refers to them.
     Copied,
-    /// A store outside of regions is over.
+    /// A store outside of regions has ended.
     Stored,
-    /// What a store is about to overwrite has been logged.
+    /// The bytes that a store is about to overwrite have been logged.
     Logged,
     /// The stores of a region are to be there before its log is dropped.
     Finished,
-    /// A region is over.
+    /// A region has ended.
     Committed,
-    /// What was rolled back is to be there before the log is dropped.
+    /// Rolled-back bytes are to be in the medium before the log is dropped.
     TakenBack,
     /// The name of a new root is to be there before its reference.
     Named,
@@ -42,8 +42,8 @@ pub enum Fence {
 }
 
 impl Fence {
-    /// Whether the program may tell somebody once the fence is over. All others keep an order, and what is not over is nobody's business: objects
-    /// that nothing refers to yet, a log, the name of a root that stands for nothing. The end of what was rolled back is
+    /// Whether the program may acknowledge an operation once the fence is over. All others only keep an order, and a crash before them loses nothing
+    /// visible: objects that nothing refers to yet, a log, the name of a root that stands for nothing. The end of a rollback is
     /// [`Fence::Committed`], too.
     pub fn ends_something(self) -> bool {
         matches!(self, Fence::Stored | Fence::Committed | Fence::Header)
@@ -69,7 +69,7 @@ pub trait Domain: Send {
         1
     }
 
-    /// The region is about to have so many bytes: whoever keeps data of its own in the file makes room.
+    /// The region is about to grow to `bytes` bytes: a domain that keeps data of its own in the file makes room.
     ///
     /// # Errors
     /// If the medium is full, or fails.
@@ -78,7 +78,7 @@ pub trait Domain: Send {
         Ok(())
     }
 
-    /// So many bytes are about to be stored and committed together with what is not committed yet: whoever needs room for that makes it.
+    /// `bytes` bytes are about to be stored, and committed together with all uncommitted ones: a domain that needs room for that makes it.
     ///
     /// # Errors
     /// If the medium is full, or fails. Nothing was done then.
@@ -92,7 +92,7 @@ pub trait Domain: Send {
         let _ = bytes;
     }
 
-    /// Whether fences wait for nothing, and only [`Domain::commit`] does. Media that need nobody to wait for them do not ask.
+    /// Whether fences wait for nothing, and only [`Domain::commit`] does. Media that no fence waits for ignore it.
     fn set_grouped(&mut self, grouped: bool) {
         let _ = grouped;
     }
@@ -118,7 +118,7 @@ pub trait Domain: Send {
         false
     }
 
-    /// The region was closed in order: what is kept beside it goes.
+    /// The region was closed in order: data that the domain keeps beside it are removed.
     ///
     /// # Errors
     /// As [`Domain::fence`].

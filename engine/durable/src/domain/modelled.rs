@@ -1,23 +1,24 @@
-//! A medium on a machine that somebody models: nothing is written back here, and all that would be is told.
+//! A medium on a modelled machine: nothing is written back here, and each operation is reported to the model.
 
 use super::{Domain, Fence};
 use crate::layout::CACHE_LINE;
 use std::io;
 
-/// What a region does to its medium, in order. Addresses are those of this process.
+/// The operations of a region on its medium, in order. Addresses are those of this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// So many bytes at an address are the medium's from now on.
+    /// Address and length of bytes that are the medium's from now on.
     Grown(u64, u64),
-    /// So many bytes at an address were stored to.
+    /// Address and length of bytes that were stored to.
     Stored(u64, u64),
     /// The cache line at an address is written back.
     WrittenBack(u64),
-    /// What was written back has to be there.
+    /// All bytes written back must be in the medium.
     Fenced(Fence),
 }
 
-/// Tells what the region does. The medium survives the process as its file does, and so not at all if that is a copy.
+/// Reports the region's operations. The medium survives the process as its file does, and so not at all if that is a
+/// copy.
 pub struct Modelled {
     base: u64,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! Bytes of a file with the medium that it is on, for whoever keeps data of its own there: mapped, and written back line by line.
+//! Bytes of a file with the medium that it is on, for callers that keep data of their own there: mapped, and written back line by line.
 
 use super::{CacheLines, Domain, Fence, FileSync};
 use crate::file::Medium;
@@ -42,7 +42,7 @@ impl Pool {
     /// Opens or creates a file that may grow to `capacity` bytes, locks it, and maps it as its medium wants it.
     ///
     /// # Errors
-    /// What the system says, or that another process has the file.
+    /// The system's error, or that another process has the file.
     pub fn open(path: &Path, medium: Medium, capacity: u64) -> io::Result<Pool> {
         let file = own_any(path).map_err(|e| io::Error::other(e.to_string()))?;
         let synchronous = libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC;
@@ -73,7 +73,7 @@ impl Pool {
     /// Memory that may grow to `capacity` bytes, and is gone with the process.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn volatile(capacity: u64) -> io::Result<Pool> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         Ok(Pool {
@@ -126,7 +126,7 @@ impl Pool {
 
     /// Bytes at an offset.
     pub fn bytes(&self, at: u64, bytes: u64) -> &[u8] {
-        // SAFETY: checked; the mapping lives as long as the pool, which nobody changes while it is borrowed.
+        // SAFETY: checked; the mapping lives as long as the pool, which no caller changes while it is borrowed.
         unsafe { std::slice::from_raw_parts(self.place(at, bytes), bytes as usize) }
     }
 
@@ -157,7 +157,7 @@ impl Pool {
         self.domain.write_back(from, bytes);
     }
 
-    /// Waits until what was written back is there.
+    /// Waits until all bytes written back are in the medium.
     ///
     /// # Errors
     /// If the system says that it cannot write.
@@ -187,7 +187,7 @@ fn map(file: Option<&File>, capacity: u64, flags: libc::c_int) -> io::Result<*mu
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map`, and nobody has a reference into it any more.
+        // SAFETY: mapped by `map`, and no reference into it is left.
         unsafe { libc::munmap(self.base.cast(), self.capacity as usize) };
     }
 }

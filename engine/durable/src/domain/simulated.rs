@@ -1,4 +1,4 @@
-//! A medium whose every possible content after a crash can be looked at.
+//! A medium whose every possible content after a crash can be inspected.
 
 use super::{Domain, Fence};
 use crate::layout::CACHE_LINE;
@@ -8,9 +8,9 @@ const LINE: usize = CACHE_LINE as usize;
 
 /// A moment at which the power may fail.
 pub struct Crash<'a> {
-    /// What is in the medium for certain.
+    /// The bytes that are in the medium for certain.
     pub medium: &'a [u8],
-    /// Lines that may be there or not, each by itself: their offsets, and what they hold now.
+    /// Lines that may be there or not, each by itself: their offsets, and their current contents.
     pub pending: &'a [(u64, [u8; LINE])],
     /// The fence that the region waits at, or none: it has just begun to write something back.
     pub at: Option<Fence>,
@@ -31,13 +31,13 @@ impl Crash<'_> {
     }
 }
 
-/// What looks at crashes.
+/// The observer of each possible crash.
 type Look = Box<dyn FnMut(&Crash<'_>) + Send>;
 
-/// Compares memory with what was fenced, at each write-back and each fence.
+/// Compares memory with the fenced contents, at each write-back and each fence.
 ///
-/// Every line in which they differ may have reached the medium: caches write back what they like. A line that was written back is there for
-/// certain once a fence is over; one that was only stored to may never be.
+/// Every line in which they differ may have reached the medium: caches write back any line at any time. A line that was written back is there for
+/// certain once a fence has ended; one that was only stored to may never be.
 pub struct Simulated {
     base: *const u8,
     medium: Vec<u8>,

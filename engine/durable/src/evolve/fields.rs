@@ -1,6 +1,6 @@
 //! Which field of one class is which of another version of it.
 //!
-//! A struct has the fields of its superclasses first, each class's behind those of the class that it extends. A field is known by the class
+//! A struct has the fields of its superclasses first, each class's after those of the class that it extends. A field is known by the class
 //! that declares it and by its name there: classes may declare fields that their superclasses have too.
 
 use super::names::{Names, without_number};
@@ -57,7 +57,7 @@ fn declared(tables: &Tables, ty: u32) -> Vec<Declared<'_>> {
     all
 }
 
-/// Which old field is which new one: pairs are noted in both.
+/// Which old field is which new one: pairs are recorded in both.
 fn pair(old: &mut [Declared<'_>], new: &mut [Declared<'_>], names: &Names) {
     let class = |o: &Declared<'_>| names.new_name(&o.class);
     type Same<'s> = &'s dyn Fn(&Declared<'_>, &Declared<'_>) -> bool;
@@ -76,7 +76,7 @@ fn pair(old: &mut [Declared<'_>], new: &mut [Declared<'_>], names: &Names) {
         !names.exact && !o.name.is_empty() && without_number(o.name) == without_number(n.name)
     };
     let of_one_class = |o: &Declared<'_>, n: &Declared<'_>| class(o) == n.class;
-    // What the program says comes first, then what stands in the same class, then what moved to another class.
+    // Renames that the program declares come first, then fields of the same class, then fields that moved to another class.
     let rules: [(Same<'_>, bool); 6] = [
         (&|o, n| of_one_class(o, n) && renamed(o, n), false),
         (&|o, n| of_one_class(o, n) && named(o, n), false),
@@ -130,7 +130,7 @@ pub(super) fn same_names(
     pairs.collect()
 }
 
-/// What is copied where.
+/// Maps each new field to the old one that it is copied from.
 pub(super) fn map_fields(
     old: &Tables,
     ty: u32,
@@ -205,7 +205,7 @@ fn removed(
     }
 }
 
-/// What a field holds, in the words of programs.
+/// The name of a field's type in source programs.
 fn kind(storage: &Storage) -> &'static str {
     match storage {
         Storage::I8 => "a byte",

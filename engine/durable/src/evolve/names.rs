@@ -7,7 +7,7 @@ use std::collections::HashMap;
 pub(super) struct Names {
     /// By old type: the new one.
     types: Vec<Option<u32>>,
-    /// Old names of classes and what they are called now.
+    /// Old names of classes and their new ones.
     renamed: HashMap<String, String>,
     /// Old names of fields, by class as it is called now.
     fields: HashMap<(String, String), String>,
@@ -70,7 +70,7 @@ impl Names {
             let renamed = || by_name.get(&names.new_name(&name)).copied();
             let found = match name.is_empty() {
                 true => None,
-                // What another class was called before is not the class that has the name now.
+                // If the name is the former one of another class, it does not mean the class that has it now.
                 false => match names.renamed.contains_key(&name) {
                     true => renamed(),
                     false => exact.or_else(renamed),
@@ -82,7 +82,7 @@ impl Names {
         Ok(names)
     }
 
-    /// That what is renamed to a name that another one gives up at the same time has not been renamed before.
+    /// Checks that a class or field was not renamed before, if its new name is one that another class gives up at the same time.
     ///
     /// # Errors
     /// If the region cannot say.
@@ -104,7 +104,7 @@ impl Names {
         self.fields.get(&key).map(String::as_str)
     }
 
-    /// What a static field is called now, `Class#field`, whatever follows it. Other names stay.
+    /// The new name of a static field, `Class#field`, whatever follows it. Other names stay.
     pub fn new_static(&self, name: &str) -> String {
         let Some((class, field)) = name.split_once('#') else {
             return name.to_string();
@@ -115,7 +115,7 @@ impl Names {
         format!("{class}#{}{}", now.unwrap_or(&field[..end]), &field[end..])
     }
 
-    /// What a name of the old program is now: a class, a class within one, or one of the compiler's names with classes in it, such as
+    /// The new name for a name of the old program: a class, a class within one, or one of the compiler's names with classes in it, such as
     /// `Array<a.B>@vt`.
     pub fn new_name(&self, name: &str) -> String {
         match self.renamed.is_empty() {
@@ -162,7 +162,7 @@ fn one_class<'a>(class: &str, to: impl Fn(&str) -> Option<&'a str>) -> String {
 }
 
 /// Names of all types; of those with one name, the first is called `name`, the next `name#1`. Arrays of numbers that the program does not name
-/// are called by what they hold, as all of those are the same.
+/// are named by their contents, as all with equal contents are the same.
 fn numbered(tables: &Tables) -> Vec<String> {
     let mut before: HashMap<String, u32> = HashMap::new();
     let mut all = Vec::new();

@@ -112,7 +112,7 @@ fn a_field_whose_source_name_ends_in_a_number_is_itself() {
     let old = tables(&[("A", None, &[("a", int.clone()), ("a_0", int.clone())])]);
     let new = tables(&[("A", None, &[("a_0", int.clone()), ("a", int.clone())])]);
     assert_eq!(pairs(&old, &new), both(&[("a", "a"), ("a_0", "a_0")]));
-    // From names that a compiler made: what is equal stays equal.
+    // From names that a compiler made: equal names stay equal.
     let mut made = tables(&[("A", None, &[("a_1", int.clone()), ("a_0", int.clone())])]);
     made.from_source = false;
     assert_eq!(pairs(&made, &new), both(&[("a_1", "a"), ("a_0", "a_0")]));
@@ -168,7 +168,7 @@ fn a_superclass_may_come_in_between_and_take_fields_along() {
     );
 }
 
-/// A program says in the class where a field is now what it was called, wherever it was.
+/// A program declares a field's old name in its new class, wherever the field was.
 #[test]
 fn a_field_may_be_renamed_and_move_to_another_class_at_once() {
     let int = Storage::I32;

@@ -17,7 +17,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// There are so many bytes.
+    /// The region has `bytes` bytes from now on.
     pub fn grow(&mut self, bytes: u64) {
         let pages = bytes.div_ceil(PAGE) as usize;
         if pages > self.masks.len() {

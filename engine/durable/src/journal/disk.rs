@@ -1,4 +1,4 @@
-//! What a journal does to its file, as few operations that a test can stand in for.
+//! The few operations of a journal on its file. Tests implement them in memory.
 
 use std::fs::File;
 use std::io;
@@ -12,9 +12,9 @@ pub enum Sync {
     Length,
     /// A transaction is to be there.
     Committed,
-    /// What transactions changed is to be in its place before they are forgotten.
+    /// The changes of transactions must be in place before the transactions are dropped.
     InPlace,
-    /// What is the region's from now on is to be zero before anything else is there.
+    /// Bytes that the region has just gained must be zero before anything is stored there.
     Cleared,
     /// Where the journal is, and from which transaction on it counts, was written.
     Placed,
@@ -25,7 +25,7 @@ pub trait Disk: Send {
     /// Its bytes.
     ///
     /// # Errors
-    /// What the system says, here and below.
+    /// The system's error, here and below.
     fn len(&self) -> io::Result<u64>;
 
     /// Whether it has none.
@@ -45,10 +45,10 @@ pub trait Disk: Send {
     /// Waits until all that was written is in the medium.
     fn sync(&mut self, why: Sync) -> io::Result<()>;
 
-    /// Has at least so many bytes, for which the medium has room; new ones are zero.
+    /// Extends the file to at least `bytes` bytes, allocated on the medium; new ones are zero.
     fn reserve(&mut self, bytes: u64) -> io::Result<()>;
 
-    /// Has no more than so many bytes.
+    /// Truncates the file to at most `bytes` bytes.
     fn cut(&mut self, bytes: u64) -> io::Result<()>;
 }
 

@@ -1,10 +1,10 @@
-//! A journal for regions in ordinary files: what was stored is in the medium after one sync, however many lines it changed.
+//! A journal for regions in ordinary files: all stores are in the medium after one sync, however many lines they changed.
 //!
 //! ```text
 //!  memory, mapped privately       file
 //!  +-----------------------+      +-----------------------+---------------------------------------+
 //!  | the region, with what |      | the region as of the  | transaction | transaction | torn      |
-//!  | nobody has committed  |      | last checkpoint       | n           | n + 1       |           |
+//!  | is not committed yet  |      | last checkpoint       | n           | n + 1       |           |
 //!  +-----------------------+      +-----------------------+---------------------------------------+
 //!        |  lines that changed            ^                  ^                                |
 //!        +--------------------------------|------- commit ---+                                |
@@ -12,16 +12,16 @@
 //! ```
 //!
 //! Nothing that is not committed reaches the file. A commit appends the cache lines that were stored to since the last one, and waits for the
-//! medium once. When the journal is full, what its transactions say is written to its place, from the journal and not from memory; then they
-//! are forgotten. A crash at any point is recovered by doing the same again.
+//! medium once. When the journal is full, the contents of its transactions are written to their places, from the journal and not from memory; then
+//! they are forgotten. A crash at any point is recovered by doing the same again.
 //!
-//! The journal is behind the region's bytes, in the same file, while the region is in use: closing takes it off. It is made with the first
-//! commit, so that a file that is only looked at, or refused, is not written to.
+//! The journal is after the region's bytes, in the same file, while the region is in use: closing takes it off. It is made with the first
+//! commit, so that a file that is only inspected, or refused, is not written to.
 //!
 //! # What it relies on
 //!
 //! - All stores are announced by [`Domain::write_back`]: tests with [`Simulated`](crate::domain::Simulated) hold regions to that.
-//! - What is in memory at a fence, with lines that nobody announced or without them, is what a crash may leave: the same tests. So a commit may
+//! - The memory contents at a fence, with or without unannounced lines, are a state that a crash may leave: the same tests. So a commit may
 //!   be at any fence, and fences between two commits need nothing.
 //! - A sector of 512 bytes is written as a whole or not at all.
 
@@ -46,7 +46,7 @@ use place::{Place, Said};
 use std::fs::File;
 use std::io;
 
-/// What a medium writes as a whole or not at all: its bytes.
+/// The bytes that a medium writes as a whole or not at all.
 pub const SECTOR: u64 = 512;
 
 /// When journals are emptied.
@@ -54,7 +54,7 @@ pub const SECTOR: u64 = 512;
 pub struct Limits {
     /// Bytes of the journal. One transaction may be longer: then so is the journal until it is emptied.
     pub journal: u64,
-    /// Pages that differ from the file in memory: they cannot be given back before a checkpoint.
+    /// Pages that differ from the file in memory: they cannot be released before a checkpoint.
     pub pages: u64,
 }
 
@@ -67,10 +67,10 @@ impl Default for Limits {
     }
 }
 
-/// Bytes that are written with zeroes ahead of transactions. To overwrite takes a file system less than to fill what it only reserved.
+/// Bytes that are written with zeroes ahead of transactions. For a file system, overwriting costs less than filling blocks that it only reserved.
 const PREPARED: u64 = 256 << 10;
 
-/// A journal has at most one part in this many of what its region has, but at least [`LEAST_USUAL`] where there is room.
+/// A journal has at most one part in this many of its region's size, but at least [`LEAST_USUAL`] where there is room.
 const REGION_PARTS: u64 = 16;
 const LEAST_USUAL: u64 = 2 << 20;
 
@@ -82,7 +82,7 @@ pub struct Journal<D: Disk> {
     disk: D,
     /// The region's first byte in memory.
     base: *const u8,
-    /// Whether memory is a private mapping of the file, so that its pages can be given back.
+    /// Whether memory is a private mapping of the file, so that its pages can be released.
     mapped: bool,
     limits: Limits,
     /// Bytes of the region.
@@ -97,7 +97,7 @@ pub struct Journal<D: Disk> {
     prepared: u64,
     /// The offset in the file up to which journals were ever written, wherever they began.
     written: u64,
-    /// What was announced and is not committed.
+    /// Lines that were announced and are not committed.
     changes: Changes,
     /// Pages that transactions in the journal changed.
     touched: Changes,
@@ -118,7 +118,7 @@ impl<D: Disk> Journal<D> {
     /// If the disk cannot be read.
     ///
     /// # Safety
-    /// While this lives, as many bytes as [`Domain::grown`] says can be read at `base`, and nobody writes them while a method runs.
+    /// While this lives, the bytes last passed to [`Domain::grown`] can be read at `base`, and no thread writes them while a method runs.
     pub unsafe fn new(disk: D, base: *const u8, limits: Limits) -> io::Result<Journal<D>> {
         let mut sector = [0; SECTOR as usize];
         let region = disk.len()?;
@@ -151,7 +151,7 @@ impl<D: Disk> Journal<D> {
         Ok(journal)
     }
 
-    /// What is committed fails from the first failure on: what the medium holds is not known, and to ask again may say that all is well.
+    /// Every commit fails after the first failure: the medium's contents are unknown then, and a repeated sync may report success.
     fn guarded(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         if self.failed {
             return Err(io::Error::other("the journal has failed before"));
@@ -220,7 +220,7 @@ impl<D: Disk> Journal<D> {
         let base = self.base;
         let copy = |offset: u64, bytes: u64, into: &mut Vec<u8>| {
             let from = base.wrapping_add(offset as usize);
-            // SAFETY: announced bytes are the region's, whose lines are in memory as a whole; nobody writes them now.
+            // SAFETY: announced bytes are the region's, whose lines are in memory as a whole; no thread writes them now.
             into.extend_from_slice(unsafe { std::slice::from_raw_parts(from, bytes as usize) });
         };
         transaction::write(&mut self.bytes, self.number, at, &runs, copy);
@@ -244,7 +244,7 @@ impl<D: Disk> Journal<D> {
         }
     }
 
-    /// Writes zeroes behind the so many bytes that are written next, where nothing ever was.
+    /// Writes zeroes after the `bytes` bytes that are written next, where nothing was ever written.
     fn prepare(&mut self, place: Place, bytes: u64) -> io::Result<()> {
         let end = self.end + bytes;
         if end <= self.prepared {
@@ -256,7 +256,7 @@ impl<D: Disk> Journal<D> {
         self.disk.write_at(&ahead, place.at + end)
     }
 
-    /// Writes what is in the journal to its place.
+    /// Writes the journal's contents to their places.
     fn write_in_place(&mut self) -> io::Result<()> {
         let Some(place) = self.place else {
             return Ok(());
@@ -296,10 +296,10 @@ impl<D: Disk> Journal<D> {
                 let page = line / PAGE * PAGE;
                 self.disk.read_at(&mut held, page)?;
                 let at = self.base.wrapping_add(page as usize);
-                // SAFETY: a page of the region, which nobody writes now.
+                // SAFETY: a page of the region, which no thread writes now.
                 let same = unsafe { std::slice::from_raw_parts(at, PAGE as usize) } == held;
                 if same {
-                    // SAFETY: a page of a private mapping of the file: whoever reads it next finds the same bytes.
+                    // SAFETY: a page of a private mapping of the file: the next read finds the same bytes.
                     unsafe {
                         libc::madvise(at.cast_mut().cast(), PAGE as usize, libc::MADV_DONTNEED)
                     };
@@ -319,7 +319,7 @@ impl<D: Disk> Journal<D> {
         self.disk.sync(Sync::Length)?;
         self.write_in_place()?;
         self.put(region, self.limits.journal)?;
-        // What the journal wrote where the region goes on now. A crash here leaves it in bytes that nothing refers to.
+        // Journal bytes where the region now extends. A crash here leaves it in bytes that nothing refers to.
         let stale = self.written.min(region).saturating_sub(place.at);
         if stale > 0 {
             self.disk.write_at(&vec![0; stale as usize], place.at)?;
@@ -385,7 +385,7 @@ impl<D: Disk> Domain for Journal<D> {
 
     fn fence(&mut self, why: Fence) -> io::Result<()> {
         match self.grouped || !why.ends_something() {
-            // What is in one transaction needs no order.
+            // Stores of one transaction need no order.
             true if !self.failed => Ok(()),
             _ => self.commit(),
         }
@@ -414,7 +414,7 @@ impl<D: Disk> Domain for Journal<D> {
     }
 
     fn make_room_to_commit(&mut self, bytes: u64) -> io::Result<()> {
-        // What each run of lines takes besides is less than an eighth.
+        // The header of each run of lines takes less than an eighth of that.
         let pending = self.changes.pages().len() as u64 * PAGE;
         let needed = (pending + bytes) / 8 * 9 + PAGE;
         let (at, there) = match self.place {

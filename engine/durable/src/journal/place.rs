@@ -17,13 +17,13 @@ const BYTES: usize = 32;
 pub(super) struct Place {
     /// The number of the first transaction that counts.
     pub first: u64,
-    /// Its offset: the region's bytes end there. Zero if there is no journal, and `first` is only what numbers go on with.
+    /// Its offset: the region's bytes end there. Zero if there is no journal, and `first` is only the next number.
     pub at: u64,
     /// Its bytes.
     pub bytes: u64,
 }
 
-/// What the first sector of a region's file says.
+/// The contents of the first sector of a region's file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// There is none; numbers go on with this one.

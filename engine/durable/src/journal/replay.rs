@@ -1,4 +1,4 @@
-//! What a crash left in a journal: brought to where it belongs, in the file of whoever opens it or in the bytes of whoever looks.
+//! Replays the journal that a crash left: into the file when it is opened, or into a private image when it is inspected.
 
 use super::disk::{Disk, Sync};
 use super::place::{self, Place, Said};
@@ -6,18 +6,18 @@ use super::{SECTOR, transaction};
 use crate::image::Image;
 use std::io;
 
-/// What is said of a journal whose transactions are not all whole.
-const DAMAGED: &str = "the journal is damaged: what was stored last is missing";
-/// What is said of a file whose first sector does not say where its journal is.
-const NOWHERE: &str = "the place of the journal is damaged: what was stored last is missing";
-/// What is said of a file that was cut off.
-const CUT_OFF: &str = "the file ends in the middle of its journal: what was stored last is missing";
+/// The message for a journal whose transactions are not all whole.
+const DAMAGED: &str = "the journal is damaged: the last stores are missing";
+/// The message for a file whose first sector does not say where its journal is.
+const NOWHERE: &str = "the place of the journal is damaged: the last stores are missing";
+/// The message for a file that was truncated.
+const CUT_OFF: &str = "the file ends in the middle of its journal: the last stores are missing";
 
 /// Brings all whole transactions of a file's journal to their places, and takes the journal off. The file has the bytes of its region alone
-/// afterwards, and a crash in between changes nothing. Says what is wrong, if anything is: the file stays as it is then.
+/// afterwards, and a crash in between changes nothing. Returns the damage, if any: the file stays unchanged then.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn recover(disk: &mut dyn Disk) -> io::Result<Option<&'static str>> {
     let mut sector = [0; SECTOR as usize];
     let len = disk.len()?;
@@ -45,7 +45,7 @@ pub fn recover(disk: &mut dyn Disk) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
 
-/// The same in bytes that are this process's own. What is whole is brought to its place even if something is wrong.
+/// The same in bytes that are this process's own. Whole transactions are applied even if others are damaged.
 pub(crate) fn recover_image(image: &mut Image) -> Option<&'static str> {
     if image.len() < SECTOR {
         return None;
@@ -95,7 +95,7 @@ pub(super) fn read_bytes(disk: &dyn Disk, at: u64, bytes: u64) -> io::Result<Vec
     Ok(read)
 }
 
-/// Brings what transactions changed to its place, in the medium.
+/// Writes the changes of transactions to their places, in the medium.
 pub(super) fn write_in_place(
     disk: &mut dyn Disk,
     journal: &[u8],

@@ -1,11 +1,11 @@
-//! A disk whose every possible content after a crash can be looked at.
+//! A disk whose every possible content after a crash can be inspected.
 
 use super::{Disk, SECTOR, Sync};
 use std::io;
 
 const BYTES: usize = SECTOR as usize;
 
-/// What was asked of the disk and is not in the medium for certain.
+/// An operation whose effect is not in the medium for certain.
 #[derive(Clone)]
 enum Pending {
     Sector(u64, Box<[u8; BYTES]>),
@@ -26,8 +26,8 @@ impl DiskCrash<'_> {
         self.pending.len()
     }
 
-    /// The file if those reached the medium for which `reached` holds, by their number. What one order of them leaves, some choice of them does:
-    /// of one sector the last that is chosen counts.
+    /// The file if those reached the medium for which `reached` holds, by their number. Each order of them has the same result as some choice of
+    /// them: of one sector the last that is chosen counts.
     pub fn file(&self, mut reached: impl FnMut(usize) -> bool) -> Vec<u8> {
         let mut file = self.medium.to_vec();
         for (i, change) in self.pending.iter().enumerate() {
@@ -52,14 +52,14 @@ fn apply(file: &mut Vec<u8>, change: &Pending) {
     }
 }
 
-/// What looks at crashes.
+/// The observer of each possible crash.
 type Look = Box<dyn FnMut(&DiskCrash<'_>) + Send>;
 
-/// A disk in memory: what was written is there for certain after a sync; before, any of its sectors may be.
+/// A disk in memory: writes are there for certain after a sync; before it, any of their sectors may be.
 pub struct SimulatedDisk {
     medium: Vec<u8>,
     pending: Vec<Pending>,
-    /// What whoever reads finds.
+    /// The bytes that a read returns.
     now: Vec<u8>,
     look: Look,
     /// A kind of sync that does nothing: the mistake that tests must find.
@@ -87,7 +87,7 @@ impl SimulatedDisk {
         self
     }
 
-    /// The same with room for so many bytes.
+    /// The same with room for `bytes` bytes.
     pub fn with_room(mut self, bytes: u64) -> SimulatedDisk {
         self.room = bytes;
         self
@@ -130,7 +130,7 @@ impl Disk for SimulatedDisk {
             let to = (at + SECTOR).min(end);
             sector[(from - at) as usize..(to - at) as usize]
                 .copy_from_slice(&bytes[(from - offset) as usize..(to - offset) as usize]);
-            // What a sector has already cannot be lost again.
+            // A sector's current contents cannot be lost.
             if held[..BYTES.min(held.len())] != sector[..BYTES.min(held.len())] {
                 self.change(Pending::Sector(at, Box::new(sector)));
             }

@@ -46,7 +46,7 @@ pub(super) fn write(
     into.resize(into.len().next_multiple_of(SECTOR as usize), 0);
 }
 
-/// What a journal holds.
+/// The contents of a journal.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Read {
     /// Changes in their order: the offset in the region, and where the bytes are in the journal.
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!((later.transactions, later.damaged), (0, false));
     }
 
-    /// A bit that is wrong in the last transaction makes it a torn one; in one before it is damage that is told.
+    /// A bit that is wrong in the last transaction makes it a torn one; in one before it is reported as damage.
     #[test]
     fn every_bit_of_a_transaction_counts() {
         let (journal, ends) = journal(1, &[&[(0, 64)], &[(64, 64), (640, 64)], &[(128, 64)]]);
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// What whoever writes journals never writes, and has right checksums.
+    /// Transactions with correct checksums that no journal writes.
     #[test]
     fn runs_that_lead_outside_are_damage() {
         for run in [(AT, 64), (u64::MAX - 63, 64), (32, 64), (0, 0)] {

@@ -1,13 +1,13 @@
-//! When what was stored is in the medium: at the end of each operation, or for many operations at once.
+//! The time at which stores are in the medium: at the end of each operation, or for many operations at once.
 
 use super::Space;
 use crate::error::Result;
 
 impl Space {
-    /// Groups operations: from now on what they store is in the medium only after [`Space::commit`], all of it or nothing. A crash, of the
-    /// program too, leaves what was committed last. Only regions of ordinary files that are synced at each commit
-    /// ([`Medium::File`](crate::Medium::File) without an interval) can be grouped; others go on as they are. What is there when grouping ends is
-    /// committed.
+    /// Groups operations: from now on their stores are in the medium only after [`Space::commit`], all of it or nothing. A crash, of the
+    /// program too, leaves the state of the last commit. Only regions of ordinary files that are synced at each commit
+    /// ([`Medium::File`](crate::Medium::File) without an interval) can be grouped; others go on as they are. All pending stores are committed when
+    /// grouping ends.
     ///
     /// # Errors
     /// As [`Space::commit`].
@@ -19,8 +19,8 @@ impl Space {
         }
     }
 
-    /// Has all that was stored be in the medium. A failure-atomic region that is open is committed with its log: whoever opens the file after a
-    /// crash takes it back, unless its end is committed too.
+    /// Commits all stores to the medium. An open failure-atomic region is committed with its log: recovery after a crash rolls it back, unless its
+    /// end is committed too.
     ///
     /// # Errors
     /// If the medium fails: nothing is stored any more then.
@@ -32,7 +32,7 @@ impl Space {
         }
     }
 
-    /// Whether anything that was stored may be missing after a crash as nobody has committed it.
+    /// Whether a crash may lose stores because they are not committed yet.
     pub fn uncommitted(&self) -> bool {
         self.domain.uncommitted()
     }

@@ -1,28 +1,28 @@
 //! Durable garbage: found a little at a time while the program goes on.
 //!
 //! ```text
-//! used     threshold                      nothing is looked for below
+//! used     threshold                      no collection below
 //!    begin: what roots and the program refer to; no line that was taken before gets new objects
-//!    some:  in step with what is allocated, so that marking is done before as much again is in use
+//!    some:  in step with allocation, so that marking is done before as much again is in use
 //!    end:   lines are free that nothing was found in and that were not taken since
 //! ```
 //!
-//! Nothing moves and nothing is written: which lines are free is not in the file, but for what the marks of pages say once they are sealed.
+//! Nothing moves and nothing is written: which lines are free is not in the file, except in the marks of sealed pages.
 
 use super::{LEAST_GARBAGE, Space};
 use crate::mark::{Marker, View};
 use crate::walk::{Walk, Walker};
 use varve_heap::Ref;
 
-/// Garbage is looked for when one part in this many of what lives was allocated since, and found by when half as much more was. So a file has a
-/// quarter more than what lives, and each byte that becomes durable has four to six followed.
+/// A collection begins when one part in this many of the live bytes was allocated since the last, and ends by the time that half as much more was. So
+/// a file has a quarter more than the live bytes, and each byte that becomes durable has four to six followed.
 const GARBAGE: u64 = 6;
 /// Fewest bytes that are marked at a time, so that it is worth beginning.
 const LEAST_STEP: u64 = 32 << 10;
 /// Most references that are followed at a time: some tenths of a millisecond.
 const MOST_REFERENCES: u64 = 2048;
 
-/// Garbage that is being looked for.
+/// A durable collection in progress.
 pub(crate) struct Cycle {
     marker: Marker,
     /// Bytes that had become durable when it began.
@@ -32,18 +32,18 @@ pub(crate) struct Cycle {
 }
 
 impl Space {
-    /// Whether so much was allocated that looking for garbage is worth it.
+    /// Whether enough was allocated for a collection to be worth it.
     pub fn wants_collection(&self) -> bool {
         self.depth == 0 && self.cycle.is_none() && self.alloc.used() > self.threshold
     }
 
-    /// Whether garbage is being looked for.
+    /// Whether a durable collection is in progress.
     pub fn is_collecting(&self) -> bool {
         self.cycle.is_some()
     }
 
-    /// Begins to look for what neither the roots nor the program, by the references given, can reach now. Does nothing in a failure-atomic
-    /// region, or if that has begun already.
+    /// Begins marking from the roots and from the program's references, which are given. Objects that they do not reach now are garbage. Does nothing
+    /// in a failure-atomic region, or if that has begun already.
     pub fn begin_collection(&mut self, held: &[Ref]) {
         if self.depth > 0 || self.cycle.is_some() {
             return;
@@ -65,7 +65,7 @@ impl Space {
         let roots = roots.iter().map(|root| &root.object);
         let named = self.records.named.iter().map(|n| &n.object);
         for &r in roots.chain(named).chain(held) {
-            // What the program holds may be elsewhere.
+            // References of the program may be outside the region.
             if r.is_durable() {
                 cycle.marker.follow(r);
             }
@@ -73,12 +73,12 @@ impl Space {
         self.cycle = Some(cycle);
     }
 
-    /// When so much is in use as marking begins: how much may become durable until it is done.
+    /// The bytes that may become durable until marking is done, if `used` bytes are in use when it begins.
     pub(super) fn new_until(&self, used: u64) -> u64 {
         (used / (2 * GARBAGE)).max(LEAST_GARBAGE / 2)
     }
 
-    /// Bytes that are to be looked for by now, by what has become durable since that began; none if it is not worth it yet.
+    /// Bytes that should be marked by now, given those that became durable since marking began; none if a step is not worth it yet.
     #[inline]
     pub fn due(&self) -> Option<u64> {
         let cycle = self.cycle.as_ref()?;
@@ -88,14 +88,14 @@ impl Space {
         (bytes >= LEAST_STEP).then_some(bytes)
     }
 
-    /// Looks for what is due, or as much of it as takes some tenths of a millisecond.
+    /// Marks the bytes that are due, but for at most some tenths of a millisecond.
     pub fn collect_some(&mut self) {
         if let Some(bytes) = self.due() {
             self.step(bytes, MOST_REFERENCES);
         }
     }
 
-    /// Looks for so many bytes of what is reachable, by about so many references.
+    /// Marks up to `bytes` bytes of reachable objects, or about `references` references.
     pub fn step(&mut self, bytes: u64, references: u64) {
         let Some(mut cycle) = self.cycle.take() else {
             return;
@@ -107,14 +107,14 @@ impl Space {
         }
     }
 
-    /// Looks for the rest of the garbage now; whether there was something to do.
+    /// Completes the durable collection now; returns whether there was one.
     pub fn finish_collection(&mut self) -> bool {
         let begun = self.cycle.is_some();
         self.step(u64::MAX, u64::MAX);
         begun
     }
 
-    /// Frees what neither the roots nor the program, by the references given, can reach.
+    /// Frees objects that neither the roots nor the program's references, which are given, can reach.
     pub fn collect(&mut self, held: &[Ref]) {
         self.finish_collection();
         self.begin_collection(held);
@@ -134,7 +134,7 @@ impl Space {
                 self.stats.collections += 1;
                 self.holes.due = true;
             }
-            // All stays as it is, for whoever opens the file next to see; not to be looked at again at each allocation.
+            // The file stays unchanged, so that the next open reports the damage. Allocations must not scan it again.
             Some(what) => {
                 self.alloc.end_cycle(self.first, None);
                 eprintln!(
@@ -146,7 +146,7 @@ impl Space {
         }
     }
 
-    /// Before bytes of an object are stored over: while garbage is looked for, what they refer to is kept.
+    /// Before bytes of an object are overwritten: during marking, the objects that they refer to are kept.
     #[inline]
     pub(crate) fn stored_over(&mut self, object: u64, at: u64, bytes: u64) {
         if self.cycle.is_some() {
@@ -172,7 +172,7 @@ impl Space {
         }
     }
 
-    /// Takes over what a walk found: all else is free.
+    /// Takes over the results of a walk: all other room is free.
     pub(super) fn adopt(&mut self, walk: &Walk) {
         self.alloc.clear_from(self.first);
         // Between regions the log has nothing; its continuations are free as all else that is not live.
@@ -188,7 +188,7 @@ impl Space {
         self.threshold = self.threshold_for(self.alloc.used());
     }
 
-    /// When so much is alive: how much may be in use before garbage is looked for. Less where not as much again has room.
+    /// The bytes that may be in use before the next durable collection, if `alive` bytes are alive. Less if the room for as much again is missing.
     pub(super) fn threshold_for(&self, alive: u64) -> u64 {
         let room = self.image.capacity().saturating_sub(alive);
         alive + (alive / GARBAGE).max(LEAST_GARBAGE).min(room / 2)
@@ -209,7 +209,7 @@ impl Space {
         walker.run(&self.roots(), &held)
     }
 
-    /// Follows all references from the roots, and says what is wrong.
+    /// Follows all references from the roots, and reports damage.
     pub fn check(&self) -> Walk {
         self.walk(&[])
     }

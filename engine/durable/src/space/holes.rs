@@ -30,7 +30,7 @@ const LEAST_HOLES: u64 = 4 << 20;
 pub(crate) struct Holes {
     /// From and to, in bytes of whole pages.
     ranges: BTreeMap<u64, u64>,
-    /// Garbage was collected: there may be pages to give back.
+    /// Garbage was collected: there may be pages to release.
     pub due: bool,
     /// The file system makes no holes.
     refused: bool,
@@ -100,7 +100,7 @@ impl Space {
         Ok(())
     }
 
-    /// Between operations, after garbage was collected: gives free pages back that are not needed soon.
+    /// Between operations, after garbage was collected: releases free pages that are not needed soon.
     ///
     /// # Errors
     /// If the medium fails.

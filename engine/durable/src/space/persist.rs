@@ -1,7 +1,7 @@
-//! Moves objects into the region: what becomes reachable from a durable object, and all that it reaches.
+//! Moves objects into the region: each that becomes reachable from a durable object, and all that it reaches.
 //!
 //! Copies are made first, written back and fenced, and only then may anything durable refer to them. The originals become forwarding objects
-//! (see [`Header::became_durable`]): they keep what they held, and the next full collection has nobody refer to them any more.
+//! (see [`Header::became_durable`]): they keep their contents, and the next full collection updates all references to them.
 
 use super::Space;
 use crate::domain::Fence;
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use varve_heap::layout::*;
 use varve_heap::{Header, ObjectAlign, Ref};
 
-/// Objects that the program makes in each run and means the same ones, by their references now: what each is.
+/// The identity of objects that the program makes anew in each run but treats as the same ones, by their current references.
 pub type Canonical = FxHashMap<u32, Known>;
 
-/// What a volatile object is that the program makes in each run.
+/// The identity of a volatile object that the program makes in each run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// What has this name.
+    /// The object with this name.
     Itself(Arc<str>),
     /// An element of the array that has this number to the caller: see [`Space::take_wanted`].
     In(u32),
@@ -34,8 +34,8 @@ pub struct Volatile {
 
 impl Volatile {
     /// # Safety
-    /// `base` is the base of a heap with [`durable`](varve_heap::Config::durable) set that lives longer than this, which nobody else uses
-    /// while a method of [`Space`] is given this.
+    /// `base` is the base of a heap with [`durable`](varve_heap::Config::durable) set that lives longer than this, which no other code uses while a
+    /// method of [`Space`] is given this.
     pub unsafe fn new(base: *mut u8, align: ObjectAlign) -> Volatile {
         Volatile {
             base,
@@ -84,8 +84,8 @@ impl Volatile {
 }
 
 impl Space {
-    /// Arrays of which elements became durable since this was asked: whoever moves objects makes them durable too, so that their elements are
-    /// known by them.
+    /// Arrays some of whose elements became durable since the last call: the caller makes the arrays durable too, so that the elements are identified
+    /// by them.
     pub fn take_wanted(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.wanted)
     }
@@ -96,7 +96,7 @@ impl Space {
     /// If there is no room, or some object must not survive. Nothing has changed then for the program.
     ///
     /// Class data that durable objects now refer to and that neither tables nor records name are added to `classes`, by their offset in
-    /// constants: whoever calls records them ([`Space::add_late`]) before anything refers to the result.
+    /// constants: the caller records them ([`Space::add_late`]) before anything refers to the result.
     pub fn persist(&mut self, heap: &Volatile, value: Ref, classes: &mut Vec<u32>) -> Result<Ref> {
         let value = heap.resolve(value);
         if !value.is_object() {
@@ -117,7 +117,7 @@ impl Space {
                     heap.set_header(r, header);
                 }
                 self.new_named.truncate(named);
-                // Copies that are nobody's and never reach the medium.
+                // Copies that nothing refers to, and that never reach the medium.
                 for &(from, to) in &work.spans {
                     self.unsettled.extend(from / PAGE..to.div_ceil(PAGE));
                 }
@@ -146,7 +146,7 @@ impl Space {
         }
     }
 
-    /// Adds class data that nobody has recorded.
+    /// Adds class data that have no record yet.
     #[inline]
     fn note_class(&self, r: Ref, classes: &mut Vec<u32>) {
         if let Place::Constant(offset) = self.addresses.place(r)
@@ -161,7 +161,7 @@ impl Space {
     }
 }
 
-/// What is moved, while it is.
+/// The state of a move in progress.
 #[derive(Default)]
 pub(crate) struct Moving {
     /// Originals with the headers that they had.

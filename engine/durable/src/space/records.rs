@@ -9,9 +9,9 @@ use crate::layout::DIRECTORY;
 use crate::records::{Named, Record};
 use varve_heap::Ref;
 
-/// Where records of literals end: what more is at stake has room behind them.
+/// Where records of literals end: the room after them is kept for more important records.
 const LITERALS_END: u64 = DIRECTORY - (24 << 10);
-/// Where records of other objects end that the program can do without: what must be recorded has the rest.
+/// Where records of other objects end that the program can do without: records that are required have the rest.
 const NAMED_END: u64 = DIRECTORY - (8 << 10);
 
 impl Space {

@@ -1,6 +1,6 @@
 //! Failure-atomic regions: where they begin, and how they end.
 //!
-//! A region within a region is a savepoint. While it is open it logs anew what it stores to, behind what the regions around it logged. Rolled
+//! A region within a region is a savepoint. While it is open it logs anew what it stores to, after the entries of the outer regions. Rolled
 //! back, it restores these lines, and its entries are the first to be overwritten. One that is still valid by then does no harm after a crash: it
 //! holds what its line held at the savepoint, and the entries before it, which are restored later, hold what it held when the outermost region
 //! began.
@@ -13,7 +13,7 @@ use crate::log;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// What is known of the region around one that was begun within it.
+/// The state of an outer region while an inner one is open.
 pub(super) struct Savepoint {
     /// Cache lines that the outer region logged.
     logged: FxHashSet<u64>,
@@ -83,7 +83,7 @@ impl Space {
         }
     }
 
-    /// What was made in a region is fresh for the one around it too.
+    /// Objects made in a region are fresh for the outer one too.
     fn add_to_outer(&mut self, fresh: BTreeMap<u64, u64>) {
         let inner = std::mem::replace(&mut self.fresh, fresh);
         // A gap of the outer region may have been used up to the inner one's: it stays as it was.

@@ -15,7 +15,7 @@ impl Space {
         roots
     }
 
-    /// What a name stands for.
+    /// The object that a name stands for.
     pub fn root(&self, name: &str) -> Option<Ref> {
         let roots = self.roots();
         roots.into_iter().find(|r| r.name == name).map(|r| r.object)

@@ -116,7 +116,7 @@ impl Space {
     }
 
     /// After an operation: where many pages are open, seals some of those that have been so longest, a bounded share of the cost of a store. After
-    /// garbage was collected, gives free pages back.
+    /// garbage was collected, releases free pages.
     #[inline]
     pub(crate) fn seal_if_many(&mut self) -> Result<()> {
         if self.opened.len() as u64 > MOST_OPEN && self.depth == 0 {

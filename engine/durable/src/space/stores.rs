@@ -1,4 +1,4 @@
-//! Stores into durable objects: what is logged before, and what is in the medium after.
+//! Stores into durable objects: undo logging before, and write-back after.
 
 use super::Space;
 use crate::domain::Fence;
@@ -26,7 +26,7 @@ impl Space {
         if self.depth > 0 {
             self.log_lines(offset, bytes)?;
         }
-        // Whoever copies the region has what is there before the caller writes.
+        // A running copy of the region saves the old contents before the caller writes.
         self.image.place_to_write(offset, bytes);
         Ok(())
     }
@@ -67,7 +67,8 @@ impl Space {
         }
     }
 
-    /// Gives the log room among the objects: what earlier regions had, or as much as this one has logged by now.
+    /// Gives the log room among the objects: the room of earlier regions, or a size equal to the bytes that this one
+    /// has logged by now.
     fn extend_log(&mut self) -> Result<()> {
         if self.log.next_extent().is_none() {
             let logged = self.logged.len() as u64 * log::entry_bytes(CACHE_LINE);

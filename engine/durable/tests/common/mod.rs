@@ -1,4 +1,4 @@
-//! A heap with a region beside it, without a language: what tests of the durable region run on.
+//! A heap with a region beside it, without a language: the fixture for tests of the durable region.
 #![allow(dead_code)]
 
 pub mod nested;
@@ -204,7 +204,7 @@ impl World {
             .unwrap()
     }
 
-    /// A volatile array of so many bytes, all the same.
+    /// A volatile array of `length` bytes, all the same.
     pub fn bytes(&mut self, length: u32, byte: u8) -> Ref {
         let r = self
             .heap
@@ -262,7 +262,8 @@ impl World {
     /// Everything that is reachable now, as text.
     pub fn state(&mut self) -> String {
         let bytes = self.space().image().to_vec();
-        let mut shown = inspect(&bytes).expect("the region is whole while nobody stores into it");
+        let mut shown =
+            inspect(&bytes).expect("the region is intact while no thread stores into it");
         if self.space().in_region() {
             shown.push_str("in a region");
         }
@@ -276,7 +277,7 @@ impl Drop for World {
     }
 }
 
-/// What an image holds once it is opened, as text; or what is wrong.
+/// The contents of an image once it is opened, as text; or the error.
 pub fn inspect(bytes: &[u8]) -> std::result::Result<String, String> {
     let image = Image::memory(bytes, bytes.len() as u64);
     let region = Inspection::of(image, "crashed").map_err(|e| e.to_string())?;
@@ -288,7 +289,7 @@ pub fn inspect(bytes: &[u8]) -> std::result::Result<String, String> {
     Ok(String::from_utf8(text).unwrap())
 }
 
-/// What the images were that a crash could have left, since this was last looked at.
+/// The contents of all images that a crash could have left, since this was last read.
 #[derive(Clone, Default)]
 pub struct Seen {
     pub states: Arc<Mutex<std::collections::BTreeMap<std::result::Result<String, String>, String>>>,
@@ -296,7 +297,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// A domain that looks at every image a crash could leave: all subsets of the pending lines if they are few, else a sample.
+    /// A domain that inspects every image a crash could leave: all subsets of the pending lines if they are few, else a sample.
     pub fn domain(&self, at: *mut u8, without: Option<Fence>, mut seed: u64) -> Box<dyn Domain> {
         let seen = self.clone();
         let look = move |crash: &Crash<'_>| {

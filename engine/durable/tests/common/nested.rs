@@ -8,7 +8,7 @@ use varve_heap::Ref;
 /// The list of the root `list`, as far as it goes: both numbers of each node.
 type Model = Vec<(i64, i64)>;
 
-/// Most nodes that are looked at.
+/// Most nodes that are checked.
 const MOST: usize = 24;
 
 fn nodes(world: &mut World) -> Vec<Ref> {

@@ -1,4 +1,4 @@
-//! Processors that nobody has written a file for, and interpreters.
+//! Processors without a file of their own, and interpreters.
 
 /// Does nothing.
 #[inline(always)]

@@ -1,5 +1,5 @@
 //! `cgz-f`, `cgz-d`, `hot-sites`, `knapsack`, `hints`: objects of hot allocation sites in fast memory, the others in slow memory
-//! (A5, A6, A7, B2). They differ in who says which sites are hot: a profile and a rule of `sites::classify`, or the
+//! (A5, A6, A7, B2). They differ in the source of hot sites: a profile and a rule of `sites::classify`, or the
 //! programmer.
 //!
 //! A site's heat is a bit in its objects' headers from birth on, a constant in the code that makes them. Nothing is

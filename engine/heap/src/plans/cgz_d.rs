@@ -4,7 +4,7 @@ use super::{BySite, Entry, Hot, cgz_f};
 use varve_sites::classify;
 use varve_spec::Param;
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: Crystal Gazer, CGZ-D1",
     profile: true,

@@ -4,7 +4,7 @@ use super::{BySite, Entry, Hot};
 use varve_sites::classify;
 use varve_spec::{Param, Want};
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: Crystal Gazer, CGZ-F1",
     usual: true,

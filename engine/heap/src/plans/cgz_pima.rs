@@ -6,7 +6,7 @@ use super::{Entry, Hot};
 use varve_pima::params::{ALPHA, HOLD_OFF, INTERVALS, TOGETHER, WARM_UP, settled};
 use varve_sites::classify;
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: CGZ+PIMA",
     profile: true,

@@ -7,7 +7,7 @@ use crate::header::Header;
 use crate::plan::{FastIsFull, Object, Origin, Places, Plan, Space};
 use varve_pima::Tier;
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: DRAM-only",
     usual: true,

@@ -1,4 +1,4 @@
-//! What there is to know of a plan without making it.
+//! The description of a plan, available without making it.
 
 use varve_spec::{Param, Values, Want};
 
@@ -7,7 +7,7 @@ use varve_pima::PimaError;
 use varve_pima::Tier;
 use varve_sites::{Profile, classify};
 
-/// What a plan is called in errors.
+/// The word for a plan in errors.
 pub(super) const KIND: &str = "heap plan";
 
 /// The parameter that every plan has.
@@ -15,26 +15,26 @@ pub const CODE: Param = Param::new(
     "code",
     Want::Word(&["plan", "fast", "slow"]),
     "plan",
-    "the memory of compiled code: what the plan says (fast, but for the slow ones), or another one",
+    "the memory of compiled code: the plan's own choice (fast, except for the slow plans), or another one",
 );
 
-/// A plan: what it is called, what it takes and needs, what it is good for, how it is made.
+/// A plan: its name, its parameters and requirements, its purpose, its constructor.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
-    /// One line: what is where.
+    /// One line: which objects are in which memory.
     pub about: &'static str,
     /// Where it comes from.
     pub source: &'static str,
     /// Whether it needs a site profile.
     pub profile: bool,
-    /// Whether it goes by intervals of its work that the program reports: it tries both memories.
+    /// Whether it uses intervals of its work that the program reports: it tries both memories.
     pub intervals: bool,
-    /// Whether it is worth comparing where its memories are colours of one memory: what it has where depends on how hot
-    /// objects are, not on which memory is faster.
+    /// Whether it is worth comparing where its memories are colours of one memory: its placement depends on how hot objects are, not on which memory
+    /// is faster.
     pub colours: bool,
-    /// Whether it is among the few that are compared where nobody names a plan.
+    /// Whether it is among the few that are compared if the user names no plan.
     pub usual: bool,
     /// Its parameters; [`CODE`] comes on top.
     pub params: &'static [Param],

@@ -1,11 +1,10 @@
-//! `first-touch`: what Linux does with a program that says nothing. Memory is fast until there is no more of it, then slow, and
-//! what is somewhere stays there.
+//! `first-touch`: the default policy of Linux. Memory is fast until there is no more of it, then slow, and pages stay where they are.
 
 use super::Entry;
 use crate::plan::{Object, Origin, Plan, Space};
 use varve_pima::Tier;
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Linux's default policy: set_mempolicy(2), MPOL_DEFAULT",
     usual: true,

@@ -3,7 +3,7 @@
 use crate::plan::{Object, Plan, Space};
 use varve_pima::Tier;
 
-/// Which memory has what.
+/// The memory of each kind of object.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     /// The name of the plan.

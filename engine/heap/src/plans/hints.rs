@@ -2,7 +2,7 @@
 
 use super::{BySite, Entry, Hot};
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: criticality hints",
     colours: true,

@@ -4,7 +4,7 @@ use super::pima::TriesBoth;
 use super::{Entry, Hot};
 use varve_pima::params::{PARAMS, settled};
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: CH+PIMA",
     intervals: true,

@@ -3,7 +3,7 @@
 use super::{Entry, Fixed};
 use varve_pima::Tier;
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: Kingsguard-nursery",
     usual: true,

@@ -12,14 +12,14 @@
 //! Section 5.3 of the paper stops at the observer space. That old objects are watched as well is how Kingsguard's
 //! own authors describe it; `old=kept` leaves them where they were sorted to.
 //!
-//! The price is real: compiled code notes every write to every object in its header, and an object is copied twice.
+//! The price is real: compiled code records every write to every object in its header, and an object is copied twice.
 
 use super::Entry;
 use crate::plan::{Object, Origin, Plan, Space};
 use varve_pima::Tier;
 use varve_spec::{Param, Want};
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: Kingsguard-writers",
     usual: true,
@@ -40,7 +40,7 @@ pub const ENTRY: Entry = Entry {
     )
 };
 
-/// By what was written to.
+/// By writes.
 #[derive(Clone, Copy, Debug)]
 pub struct KgW {
     /// Whether old objects are watched too.

@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(code("kg-n:code=slow"), Tier::SLOW);
     }
 
-    /// What the papers' tables of systems say.
+    /// The tables of systems in the papers.
     #[test]
     fn plans_place_as_their_paper_says() {
         let key = Key::default();

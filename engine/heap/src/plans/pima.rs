@@ -1,6 +1,6 @@
 //! `pima`, `hints+pima`, `cgz+pima`: the memory of old objects is found by trying both (A8). The state machine is in
-//! `pima.rs`; here is what its choice is about: all old objects, or those of hot allocation sites alone, while the
-//! others stay in slow memory.
+//! `pima.rs`; here is the class of objects that its choice is about: all old objects, or those of hot allocation sites
+//! alone, while the others stay in slow memory.
 
 use std::time::Duration;
 use varve_pima::params::{PARAMS, settled};
@@ -13,7 +13,7 @@ use varve_pima::Tier;
 use varve_pima::{Interval, ReportError};
 use varve_pima::{Phase, Pima, Room};
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: PIMA",
     usual: true,
@@ -26,12 +26,12 @@ pub const ENTRY: Entry = Entry {
     )
 };
 
-/// By what the program's own intervals showed.
+/// By the program's own intervals.
 #[derive(Clone, Debug)]
 pub struct TriesBoth {
     name: &'static str,
     pima: Pima,
-    /// What the choice is about; `None` is everything.
+    /// The class of objects that the choice is about; `None`: all.
     about: Option<Hot>,
 }
 

@@ -1,9 +1,9 @@
-//! `sampled`: objects of warm types in fast memory, the others in slow memory, by samples of what runs (B3).
+//! `sampled`: objects of warm types in fast memory, the others in slow memory, by samples of the running method (B3).
 //!
 //! An object that is born outside of the nursery, or leaves it, is hot if the method that it was born in, or its type, is; when everything
 //! is collected, objects are placed anew by their types. The nursery itself is hot: it is written from end to end again and again,
-//! whatever is born there, and a cold half of it would keep a cold DIMM awake. What is warm is found out in `warm.rs`; that it counts in place of the bit in an object's
-//! header is done by the table of answers, which looks it up when [`Plan::sampler`] has it.
+//! whatever is born there, and a cold half of it would keep a cold DIMM awake. `warm.rs` determines which methods and types are warm. If
+//! [`Plan::sampler`] provides that, the table of answers uses it in place of the bit in an object's header.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::warm::{WarmSettings, Warmth};
 use varve_pima::Tier;
 use varve_spec::{Param, Want};
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Olson et al., TACO 2018, section 7.1.2",
     colours: true,
@@ -23,7 +23,7 @@ pub const ENTRY: Entry = Entry {
             "interval",
             Want::Time,
             "1ms",
-            "time between two samples of what runs, 0s for none: the paper tries 0s and 10us to 1s, and finds 1ms best for small loads",
+            "time between two samples of the running method, 0s for none: the paper tries 0s and 10us to 1s, and finds 1ms best for small loads",
         ),
         Param::new(
             "cool",
@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry {
     ],
     ..Entry::new(
         "sampled",
-        "objects of types that running methods touch in fast memory, others in slow memory, found by sampling what runs",
+        "objects of types that running methods touch in fast memory, others in slow memory, found by sampling the running method",
         |v, _| {
             let (interval, cool) = (v.time("interval"), v.time("cool"));
             if cool.is_zero() {
@@ -46,7 +46,7 @@ pub const ENTRY: Entry = Entry {
     )
 };
 
-/// By what runs.
+/// By the running methods.
 pub struct Stacks {
     warmth: Arc<Warmth>,
 }

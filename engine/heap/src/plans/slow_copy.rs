@@ -1,11 +1,11 @@
-//! `slow-copy`: the nursery in fast memory, old objects in slow memory (A2, Optane-C). It shows what copying to slow
-//! memory costs: section 4.4 of the paper. All but the nursery is as in `slow`; with tables and code in fast memory
-//! it would be `kg-n`.
+//! `slow-copy`: the nursery in fast memory, old objects in slow memory (A2, Optane-C). It shows the cost of copying to
+//! slow memory costs: section 4.4 of the paper. All but the nursery is as in `slow`; with tables and code in fast
+//! memory it would be `kg-n`.
 
 use super::{Entry, Fixed};
 use varve_pima::Tier;
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: Optane-C",
     ..Entry::new("slow-copy", "all but the nursery in slow memory", |_, _| {

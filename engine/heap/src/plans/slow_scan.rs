@@ -1,10 +1,10 @@
-//! `slow-scan`: the nursery in slow memory, old objects in fast memory (A2, Optane-S). It shows what scanning the
-//! nursery in slow memory costs: section 4.4 of the paper. All but old objects is as in `slow`.
+//! `slow-scan`: the nursery in slow memory, old objects in fast memory (A2, Optane-S). It shows the cost of scanning
+//! the nursery in slow memory costs: section 4.4 of the paper. All but old objects is as in `slow`.
 
 use super::{Entry, Fixed};
 use varve_pima::Tier;
 
-/// What there is to know of it.
+/// The registry entry of this plan.
 pub const ENTRY: Entry = Entry {
     source: "Akram, TACO 2021: Optane-S",
     ..Entry::new("slow-scan", "all but old objects in slow memory", |_, _| {

@@ -111,7 +111,7 @@ impl<P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bool>
         Some(to)
     }
 
-    /// This thread is done: what it did, and the slots it found.
+    /// Ends this thread's part: its counters, and the slots it found.
     pub fn finish(self) -> (Counts, Vec<u32>) {
         self.trace.observed.give_back(self.share.0, self.share.1);
         if let Some(marks) = self.trace.durable {

@@ -1,4 +1,4 @@
-//! What a user asks for of a WebAssembly program, as the runs that answer it.
+//! A user's request for a WebAssembly program, as the runs that answer it.
 //!
 //! | file | job |
 //! |---|---|

@@ -19,9 +19,9 @@ use varve_spec::Bytes;
 pub struct ObjectsRequest {
     /// The machine.
     pub machine: Machine,
-    /// The program, and what it is given.
+    /// The program, and its inputs.
     pub program: ManagedProgram,
-    /// The engine's settings ([`super::Heap`]), with the profile that plans go by.
+    /// The engine's settings ([`super::Heap`]), with the profile that plans use.
     pub config: Config,
     /// The most memory of the program that was asked for, if it was.
     pub heap_max: Option<Bytes>,
@@ -36,7 +36,7 @@ pub struct ObjectsRequest {
     pub trays: Trays,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
-    /// Whether results have what pictures are made of.
+    /// Whether results have data for pictures.
     pub pictures: bool,
 }
 
@@ -62,7 +62,7 @@ impl ObjectsRequest {
         has_one_memory(&self.machine)
     }
 
-    /// What is wrong with the machine, said before the program runs.
+    /// Checks the machine before the program runs.
     ///
     /// # Errors
     /// A machine that plans do not go with, or that the heap does not fit into; trays that cannot be.
@@ -102,7 +102,7 @@ impl ObjectsRequest {
         self.colours() && wanted == varve_spec::ALL && self.config.profile.is_none()
     }
 
-    /// Makes that profile, and goes by it.
+    /// Makes that profile, and uses it.
     ///
     /// # Errors
     /// A program that does not run.
@@ -118,7 +118,7 @@ impl ObjectsRequest {
     /// The plans that are meant.
     ///
     /// # Errors
-    /// A plan that is unknown, or that goes by a profile where there is none.
+    /// A plan that is unknown, or that needs a profile where there is none.
     pub fn plans(&self) -> Result<Vec<String>, Error> {
         let profile: Option<&Profile> = self.config.profile.as_deref();
         match self.plans.plan.as_deref() {
@@ -133,7 +133,7 @@ impl ObjectsRequest {
     /// As [`ObjectsRequest::check`] and [`ObjectsRequest::plans`].
     pub fn runs(&self) -> Result<ObjectRuns, Error> {
         let asked = self.plans()?;
-        // What the program takes is known from a run in fast memory alone, so that this one is the first.
+        // The size of the program is known from a run in fast memory alone, so this run is the first.
         let shares = matches!(self.plans.fast, Some(Fast::Percent(_)));
         let plans: Vec<String> = match shares {
             true => asked.iter().filter(|plan| *plan != BASE).cloned().collect(),
@@ -174,7 +174,7 @@ pub struct ObjectRuns {
     /// The run with all in fast memory.
     pub base: ManagedSpec,
     list: Option<String>,
-    /// Whether budgets are shares of what the base takes, so that it comes first.
+    /// Whether budgets are shares of the base run's size, so that it comes first.
     shares: bool,
     /// The plans that were asked for.
     pub asked: Vec<String>,
@@ -190,7 +190,7 @@ impl ObjectRuns {
             .get(run.checked_sub(usize::from(self.shares))?)
     }
 
-    /// What a run is.
+    /// The specification of a run.
     pub fn spec(&self, run: usize) -> ManagedSpec {
         let mut spec = self.base.clone();
         if let Some(run) = self.run(run) {

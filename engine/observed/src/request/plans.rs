@@ -4,7 +4,7 @@ use varve_run::Error;
 use varve_runtime::plans as catalogue;
 use varve_sites::Profile;
 
-/// The few plans that are compared where nobody names one; where memories are `colours`, all that are about hot and cold.
+/// The few plans that are compared if the user names none; if memories are `colours`, all that are about hot and cold.
 pub fn usual_plans(profile: Option<&Profile>, colours: bool) -> Vec<String> {
     catalogue::plans()
         .iter()
@@ -17,7 +17,7 @@ pub fn usual_plans(profile: Option<&Profile>, colours: bool) -> Vec<String> {
 /// there is one, the profile; where memories are `colours`, those of them that are about hot and cold.
 ///
 /// # Errors
-/// A plan that is unknown or goes by a profile where there is none, and a profile that no plan goes by.
+/// A plan that is unknown or needs a profile where there is none, and a profile that no plan uses.
 pub fn plans(specs: &str, profile: Option<&Profile>, colours: bool) -> Result<Vec<String>, Error> {
     let able = catalogue::plans().iter();
     let able = able.filter(|p| p.is_for(profile.is_some(), colours));

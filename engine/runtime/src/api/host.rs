@@ -6,7 +6,7 @@ use crate::store::{Caller, HostFunction, Vm};
 use crate::types::{FuncType, ValType};
 use std::sync::Arc;
 
-/// What a host function may return: values, or a `Result` of values.
+/// The result of a host function: values, or a `Result` of values.
 pub trait HostResult {
     #[doc(hidden)]
     fn types() -> Vec<ValType>;

@@ -52,7 +52,7 @@ impl Instance {
         Ok(())
     }
 
-    /// What it exports under a name.
+    /// Its export of a name.
     pub fn get_export(&self, mut store: impl AsContextMut, name: &str) -> Option<Extern> {
         let mut store = store.as_context_mut();
         same_store(self.store, store.vm().id).ok()?;

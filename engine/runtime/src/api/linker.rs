@@ -31,8 +31,7 @@ enum Definition {
     Mark,
     /// A function on strings.
     Builtin(&'static Builtin),
-    /// A function of the host that takes the type which the importing module gives it, if that has so many parameters and
-    /// results.
+    /// A function of the host that takes the type given by the importing module, if that has this number of parameters and results.
     Any(Arity, Maker),
 }
 
@@ -147,7 +146,7 @@ impl<T: 'static> Linker<T> {
         Instance::new(store, module, &imports)
     }
 
-    /// What a module imports and nothing here defines, by both names.
+    /// The imports of a module that nothing here defines, by both names.
     pub fn undefined<'m>(&self, module: &'m Module) -> Vec<(&'m str, &'m str)> {
         let imports = module.imports().map(|(module, name, _)| (module, name));
         let defined = |(module, name): &(&str, &str)| {

@@ -1,4 +1,4 @@
-//! What embedders use besides engine, module and store.
+//! The embedding API besides engine, module and store.
 
 pub(crate) mod extern_;
 pub(crate) mod func;

@@ -1,4 +1,4 @@
-//! What the host can do with references.
+//! Operations of the host on references.
 
 use super::val::Val;
 use crate::error::{Error, Result};

@@ -189,7 +189,7 @@ impl<P: WasmTypes, R: WasmResults> TypedFunc<P, R> {
     /// Calls it.
     ///
     /// # Errors
-    /// What ended the call early.
+    /// The error or trap that ended the call.
     pub fn call(&self, mut store: impl AsContextMut, args: P) -> Result<R> {
         let mut store = store.as_context_mut();
         let vm = store.vm();

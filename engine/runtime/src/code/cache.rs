@@ -4,7 +4,7 @@
 //! magic, 12 bytes | crc32 of the rest, 4 bytes | what `store/tier/kept.rs` makes of it
 //! ```
 //!
-//! A file is machine code that will run with all rights of its user. So it is read only where nobody else could have written it, and the
+//! A file is machine code that will run with all rights of its user. So it is read only where no other user could have written it, and the
 //! checksum is there for disks and files that were cut short, not against people.
 
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -16,24 +16,24 @@ use std::time::{Duration, SystemTime};
 /// Another format has another number.
 const MAGIC: &[u8; 12] = b"varve code 1";
 const HEAD: usize = MAGIC.len() + 4;
-/// What files end with.
+/// The suffix of files.
 const SUFFIX: &str = ".code";
 const PART: &str = ".part";
 /// Bytes of a file that is read or written at most.
 const MOST: usize = 128 << 20;
 /// Bytes of all files of a folder. Those that were not used for longest go first.
 const MOST_OF_ALL: u64 = 512 << 20;
-/// What is left of a write that was killed goes after this time.
+/// The leftover of a killed write is removed after this time.
 const LEFT_BEHIND: Duration = Duration::from_secs(3600);
 
-/// Whether nobody but this user, and the system's own, can have changed it.
+/// Whether only this user and root can have changed it.
 fn is_ours(metadata: &Metadata) -> bool {
     // SAFETY: has no preconditions.
     let user = unsafe { libc::geteuid() };
     metadata.uid() == user && metadata.mode() & 0o022 == 0
 }
 
-/// What is kept under a name; none if there is nothing, or nothing to be trusted.
+/// The content cached under a name; none if there is none, or it cannot be trusted.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<Vec<u8>> {
     if !is_ours(&fs::metadata(folder).ok()?) {
         return None;
@@ -52,7 +52,7 @@ pub(crate) fn read(folder: &Path, name: &str) -> Option<Vec<u8>> {
     if bytes[..MAGIC.len()] != *MAGIC || bytes[MAGIC.len()..HEAD] != checksum {
         return None;
     }
-    // Who is used stays. That it cannot be said is no reason not to use it.
+    // Files that are used stay. A failure to record the use is no reason not to use the file.
     let _ = file.set_modified(SystemTime::now());
     bytes.drain(..HEAD);
     Some(bytes)
@@ -61,7 +61,7 @@ pub(crate) fn read(folder: &Path, name: &str) -> Option<Vec<u8>> {
 /// Makes a folder for code that is kept, if there is none.
 ///
 /// # Errors
-/// What the file system says; a folder that others can write to.
+/// The file system's error; a folder that others can write to.
 pub fn make_code_cache(folder: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -70,7 +70,7 @@ pub fn make_code_cache(folder: &Path) -> io::Result<()> {
     match is_ours(&fs::metadata(folder)?) {
         true => Ok(()),
         false => Err(io::Error::other(
-            "others can write to the folder, or it is somebody else's",
+            "others can write to the folder, or another user owns it",
         )),
     }
 }
@@ -78,7 +78,7 @@ pub fn make_code_cache(folder: &Path) -> io::Result<()> {
 /// Keeps `content` under a name, in the place of what was there.
 ///
 /// # Errors
-/// What the file system says; a folder that others can write to.
+/// The file system's error; a folder that others can write to.
 pub(crate) fn write(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     if content.len() > MOST - HEAD {
         return Err(io::Error::other("more code than is kept"));
@@ -187,10 +187,10 @@ mod tests {
         let refused = write(&folder, "a", b"mine").unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "others can write to the folder, or it is somebody else's"
+            "others can write to the folder, or another user owns it"
         );
         allow(&folder, 0o700);
-        // A link may lead to what somebody else will write.
+        // A link may lead to a file that another user can write.
         fs::rename(&path, folder.join("elsewhere")).unwrap();
         std::os::unix::fs::symlink("elsewhere", &path).unwrap();
         assert_eq!(read(&folder, "a"), None);
@@ -211,7 +211,7 @@ mod tests {
         age("oldest.code", 40, MOST_OF_ALL / 2);
         age("dead.part", 2 * 3600, 5);
         age("alive.part", 2, 5);
-        age("of-somebody-else", 9000, MOST_OF_ALL);
+        age("of-another-user", 9000, MOST_OF_ALL);
         make_room(&folder).unwrap();
         let mut left: Vec<_> = fs::read_dir(&folder)
             .unwrap()
@@ -220,7 +220,7 @@ mod tests {
         left.sort();
         assert_eq!(
             left,
-            ["alive.part", "new.code", "of-somebody-else", "old.code"]
+            ["alive.part", "new.code", "of-another-user", "old.code"]
         );
     }
 }

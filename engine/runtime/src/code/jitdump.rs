@@ -30,7 +30,7 @@ mod kind {
     pub const CLOSE: u32 = 3;
 }
 
-/// The file in which `perf inject --jit` looks for code that this process compiles: `jit-PID.dump`. It stays when the process ends.
+/// The file in which `perf inject --jit` finds code that this process compiles: `jit-PID.dump`. It stays when the process ends.
 #[derive(Debug)]
 pub struct JitDump {
     path: PathBuf,
@@ -50,14 +50,14 @@ struct State {
 #[derive(Debug)]
 struct Marker(*mut libc::c_void);
 
-// SAFETY: nobody reads or writes the page.
+// SAFETY: no code reads or writes the page.
 unsafe impl Send for Marker {}
 // SAFETY: as above.
 unsafe impl Sync for Marker {}
 
 impl Drop for Marker {
     fn drop(&mut self) {
-        // SAFETY: mapped by `JitDump::create`, and nobody's.
+        // SAFETY: mapped by `JitDump::create`, and no reference into it exists.
         unsafe { libc::munmap(self.0, PAGE) };
     }
 }
@@ -101,7 +101,7 @@ impl Bytes {
         self
     }
 
-    /// A text and the zero behind it.
+    /// A text and the zero after it.
     fn text(&mut self, text: &str) -> &mut Bytes {
         self.0.extend(text.bytes().filter(|&b| b != 0));
         self.0.push(0);
@@ -119,7 +119,7 @@ impl JitDump {
     /// Makes the file in a folder; one of an earlier process of this number goes.
     ///
     /// # Errors
-    /// What the system says; also if nothing in that folder may be mapped as code.
+    /// The system's error; also if nothing in that folder may be mapped as code.
     pub fn create(folder: &Path) -> io::Result<JitDump> {
         let path = folder.join(format!("jit-{}.dump", std::process::id()));
         // The folder may be one that everybody writes into, so nothing that is there already is followed or written into.
@@ -197,7 +197,7 @@ impl JitDump {
 }
 
 impl State {
-    /// One write for all that belongs together, so that whoever reads while the file grows sees whole records.
+    /// One write for all that belongs together, so that a reader sees whole records while the file grows.
     fn write(&mut self, bytes: &[u8]) {
         if self
             .file

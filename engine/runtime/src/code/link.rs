@@ -54,7 +54,7 @@ impl Native {
     }
 }
 
-/// The name of what is so many bytes away. Addresses have 57 bits at most, and distances 58.
+/// The name of a target `bytes` bytes away. Addresses have 57 bits at most, and distances 58.
 fn distant(bytes: i64) -> UserExternalName {
     UserExternalName::new(DISTANT | (bytes >> 32) as u32, bytes as u32)
 }
@@ -64,7 +64,7 @@ fn distance_of(name: &UserExternalName) -> i64 {
     upper << 32 | i64::from(name.index)
 }
 
-/// What a field leads to. Says the same in all processes of one build.
+/// The target of a field. Its meaning is the same in all processes of one build.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Target {
     /// A helper, by its number.

@@ -23,7 +23,7 @@ pub(crate) struct Handler {
     pub code: u32,
 }
 
-/// What is known of one piece of code. Keys and offsets count from its start.
+/// The metadata of one piece of code. Keys and offsets count from its start.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CodeInfo {
     pub start: usize,

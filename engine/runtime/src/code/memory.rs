@@ -72,7 +72,7 @@ fn anonymous() -> Result<Mappings> {
 }
 
 impl CodeMemory {
-    /// With `named`, the kernel calls it anonymous memory: only then does `perf` look for names of what is in it.
+    /// With `named`, the kernel calls it anonymous memory: only then does `perf` use names of functions in it.
     pub fn new(named: bool) -> Result<CodeMemory> {
         let (write, run) = if named { anonymous() } else { of_file() }?;
         Ok(CodeMemory {

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// The file in which `perf` looks for names of code that this process compiles: `/tmp/perf-PID.map`. It stays when the process
+/// The file in which `perf` finds names of code that this process compiles: `/tmp/perf-PID.map`. It stays when the process
 /// ends, since `perf report` reads it afterwards.
 #[derive(Debug)]
 pub struct PerfMap {
@@ -20,7 +20,7 @@ impl PerfMap {
     /// Makes the file; one of an earlier process of this number goes.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn create() -> io::Result<PerfMap> {
         let path = PathBuf::from(format!("/tmp/perf-{}.map", std::process::id()));
         // Everybody may write into /tmp, so nothing that is there already is followed or written into.
@@ -48,7 +48,7 @@ impl PerfMap {
     pub(crate) fn add(&self, start: usize, bytes: usize, name: &str) {
         let mut file = self.file.lock().unwrap_or_else(|e| e.into_inner());
         let name = name.replace('`', "").replace('\n', " ");
-        // One write for a line, so that whoever reads while it grows sees whole ones.
+        // One write for a line, so that a reader sees whole lines while the file grows.
         let line = format!("{start:x} {bytes:x} {name}\n");
         if file
             .as_mut()

@@ -1,7 +1,7 @@
 //! Faults of compiled code become traps.
 //!
-//! The handler only looks whether the interrupted address belongs to a store that runs on this thread; if so it notes where,
-//! and goes on in ordinary code that leaves the activation. Any other fault goes to the handler that was there before.
+//! The handler only checks whether the interrupted address belongs to a store that runs on this thread; if so it records the address, and goes on in
+//! ordinary code that leaves the activation. Any other fault goes to the handler that was there before.
 
 use crate::arch::Interrupted;
 use crate::store::region::Context;
@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Once;
 
-/// What runs on this thread: the store's context and code.
+/// The store that runs on this thread: its context and code.
 #[derive(Clone)]
 pub(crate) struct Running {
     pub context: *mut Context,

@@ -1,4 +1,4 @@
-//! What memory accesses can touch: regions that keep the optimizer from mistaking a store into one field for one into another.
+//! Alias regions of memory accesses: they keep the optimizer from mistaking a store into one field for one into another.
 //!
 //! Each byte belongs to one region, for all code that touches it; only calls change what is in all of them. A field belongs
 //! to the topmost type that has it, so that accesses through a type and its supertypes agree.
@@ -20,7 +20,7 @@ pub(super) enum Region {
     /// The store's context without its mutator.
     Context,
     Mutator,
-    /// What the write barrier has noted.
+    /// The entries of the write barrier.
     Remembered,
     Cards,
     Headers,

@@ -1,4 +1,4 @@
-//! The write barrier: what the collector and the plan are told of a store into an object.
+//! The write barrier: reports a store into an object to the collector and the plan.
 
 use super::alias::Region;
 use super::isa::Level;
@@ -12,11 +12,11 @@ use varve_access::Kind as Access;
 use varve_heap::layout;
 
 impl Translator<'_, '_> {
-    /// Notes for the collector that a reference was stored into an object, unless that has been noted already. Optimized code does it
+    /// Logs for the collector that a reference was stored into an object, unless that has been logged already. Optimized code does it
     /// without a call, so that references stay in registers; baseline code calls, which is less code.
     ///
     /// `element` is the address of the element, in two parts, if the object is an array: of large ones only the line of what was
-    /// stored is noted.
+    /// stored is logged.
     pub(super) fn note_reference(&mut self, reference: Value, element: Option<(Value, i32)>) {
         if self.fresh.contains(&reference) {
             return;
@@ -89,7 +89,7 @@ impl Translator<'_, '_> {
         self.remember(reference);
     }
 
-    /// Notes the line of an element of a large array, unless it has been noted; goes on in `next`.
+    /// Logs the line of an element of a large array, unless it has been logged; goes on in `next`.
     fn note_line(&mut self, array: Value, at: i32, next: Block) {
         let base = self.base();
         let address = self.ins().iadd_imm_s(array, i64::from(at));
@@ -118,7 +118,7 @@ impl Translator<'_, '_> {
         self.ins().jump(next, &[]);
     }
 
-    /// Adds an entry to what the next collection looks at.
+    /// Adds an entry to the remembered set of the next collection.
     fn remember(&mut self, entry: Value) {
         let (base, flags) = (self.base(), self.trusted(Region::Mutator));
         let at = displacement(CONTEXT)
@@ -131,8 +131,7 @@ impl Translator<'_, '_> {
         self.ins().store(flags, after, base, at);
     }
 
-    /// Notes in an object's header that it was written to, if the plan wants to know. What has just been born need not be
-    /// told: that it survives is no write.
+    /// Records in an object's header that it was written to, if the plan monitors writes. New objects need no record: survival is no write.
     pub(super) fn note_write(&mut self, reference: Value) {
         if !self.env.heap.monitors() || self.fresh.contains(&reference) {
             return;

@@ -92,7 +92,7 @@ impl<'s> InstBuilderBase<'s> for Builder<'s, '_> {
             return inst;
         }
         let opcode = data.opcode();
-        // The frontend notes where control goes.
+        // The frontend records where control goes.
         if opcode.is_terminator() {
             return b.ins().build(data, ty).0;
         }

@@ -19,12 +19,12 @@ use smallvec::SmallVec;
 use std::mem::offset_of;
 use wasmparser::{Catch, Operator};
 
-/// What an operator calls.
+/// The callee of an operator.
 #[derive(Clone, Copy)]
 pub(super) enum Callee {
     /// A function of this module.
     Direct(u32),
-    /// What is in a table.
+    /// An entry of a table.
     Table(u32),
     /// The reference on the stack.
     Reference,
@@ -58,7 +58,7 @@ impl Translator<'_, '_> {
         self.ins().call_indirect(signature, code, operands)
     }
 
-    /// Calls a helper of the runtime. Helpers trap by themselves; what some throw goes to the handler around, if there is one.
+    /// Calls a helper of the runtime. Helpers trap by themselves; an exception that some throw goes to the enclosing handler, if there is one.
     pub(super) fn call_helper(&mut self, helper: Helper, operands: &[Value]) -> Option<Value> {
         let f = match self.maps.helpers.get(&helper) {
             Some(&f) => f,
@@ -97,7 +97,7 @@ impl Translator<'_, '_> {
         }
         if helper.stores_elements() {
             self.forget_elements();
-            // What is stored into durable arrays becomes durable.
+            // Objects stored into durable arrays become durable.
             self.forget_settled();
         }
         let handler = self.handlers.last().copied();
@@ -219,7 +219,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Calls code; what it throws goes to the handler around, if there is one.
+    /// Calls code; its exceptions go to the enclosing handler, if there is one.
     pub(super) fn call_signature(
         &mut self,
         sig: ir::SigRef,
@@ -355,7 +355,7 @@ impl Translator<'_, '_> {
         self.call_code(code, self.env.module.funcs[index as usize]);
     }
 
-    /// What was called since control last came from elsewhere is not called in the usual course of things: here it ends.
+    /// Removes the calls since control last came from elsewhere from the usual ones: the path ends here.
     pub(super) fn forget_called(&mut self) {
         self.called.truncate(self.called_before);
     }
@@ -457,7 +457,7 @@ impl Translator<'_, '_> {
     /// The exception that a block takes, which is the one that translation goes on in.
     pub(super) fn caught_in(&mut self, block: Block) -> Value {
         let payload = self.b.block_params(block)[0];
-        // Whoever threw it may have left anything in the upper half.
+        // The throwing code may have left anything in the upper half.
         let low = self.ins().ireduce(types::I32, payload);
         let exception = self.ins().uextend(REFERENCE, low);
         self.track(exception);
@@ -482,7 +482,7 @@ impl Translator<'_, '_> {
         no
     }
 
-    /// Pushes what an exception with the tag carries.
+    /// Pushes the values of an exception with the tag.
     pub(super) fn push_payload(&mut self, exception: Value, tag: u32) {
         let ty = self
             .env

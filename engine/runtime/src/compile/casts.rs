@@ -53,7 +53,7 @@ impl Translator<'_, '_> {
     }
 
     fn type_of_object(&mut self, reference: Value) -> Value {
-        // On one of several paths: what it takes along is in memory.
+        // On one of several paths: pending records must be in memory.
         self.forget_recorded();
         let low = self.load(&Slot::header(reference));
         self.forget_recorded();
@@ -171,7 +171,7 @@ impl Translator<'_, '_> {
         self.push_cast(operand, to);
     }
 
-    /// Pushes what has passed a cast. What was never null still is not; code that tells of its accesses asks again.
+    /// Pushes the result of a cast. A value that was never null still is not; observed code checks again.
     fn push_cast(&mut self, operand: Operand, to: RefType) {
         let may_be_null = matches!(operand.ty, ValType::Ref(from) if from.nullable);
         let nullable = to.nullable && (may_be_null || self.observes());
@@ -268,7 +268,7 @@ impl Translator<'_, '_> {
         let operand = self.pop_operand();
         let fits = self.test(operand, to);
         self.count_outcome(fits);
-        // What remains after a successful cast is not of the target type: null only if the target does not take it.
+        // The value that remains after a successful cast is not of the target type: null only if the target excludes null.
         let rest = RefType {
             nullable: from.nullable && !to.nullable,
             heap: from.heap,

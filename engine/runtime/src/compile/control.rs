@@ -10,12 +10,12 @@ use cranelift_frontend::Variable;
 use wasmparser as wp;
 use wasmparser::Operator;
 
-/// What is translated after a copy of a loop's body.
+/// The part to translate after a copy of a loop's body.
 #[derive(Clone, Copy)]
 pub(super) enum Copy {
     /// The body once more.
     Next,
-    /// What is behind the loop.
+    /// The code after the loop.
     Last,
 }
 
@@ -29,11 +29,11 @@ pub(super) struct Copies {
     pub apart: usize,
     /// How far the counter is from its limit, if this copy has decided by constants whether it goes on.
     pub distance: Option<u32>,
-    /// What all ways to the next copy know; none as long as there is no way.
+    /// The facts that hold on all paths to the next copy; none as long as there is no path.
     pub facts: Option<Facts>,
     /// The loop's head, once the first iteration is over.
     pub head: Option<Block>,
-    /// What is taken to be so whenever the head is reached.
+    /// The facts assumed whenever the head is reached.
     pub assumed: Facts,
     /// Bytes that had been inlined before.
     pub inlined_bytes: usize,
@@ -41,7 +41,7 @@ pub(super) struct Copies {
     pub stored: usize,
 }
 
-/// What a block is.
+/// The kind of a block.
 pub(super) enum FrameKind {
     Block,
     Loop,
@@ -73,7 +73,7 @@ pub(super) struct Frame {
     pub kind: FrameKind,
     /// Where branches to this frame go.
     pub label: Block,
-    /// What follows its end.
+    /// The block after its end.
     pub after: Block,
     pub params: Vec<ValType>,
     pub results: Vec<ValType>,
@@ -83,7 +83,7 @@ pub(super) struct Frame {
     pub handlers: usize,
     /// The local that the operators after its end ask whether it is 0, if they do.
     pub tested: Option<Variable>,
-    /// What was known where it began.
+    /// The facts at its beginning.
     pub entry: Facts,
     /// How its end is reached.
     pub exits: Exits,
@@ -95,9 +95,9 @@ pub(super) struct Frame {
 #[derive(Default)]
 pub(super) struct Exits {
     pub count: usize,
-    /// What all of them know.
+    /// The facts that hold on all of them.
     pub facts: Option<Facts>,
-    /// What the last one leaves on the stack.
+    /// The values that the last one leaves on the stack.
     values: Vec<Value>,
     /// Ways apart from these that leave a 0, and that leave a 1.
     pub decided: [Option<Decided>; 2],
@@ -109,16 +109,16 @@ pub(super) struct Exits {
 pub(super) struct Decided {
     /// Where they meet.
     pub block: Block,
-    /// What all of them know.
+    /// The facts that hold on all of them.
     pub facts: Option<Facts>,
 }
 
-/// What a path leaves.
+/// The result of a path.
 #[derive(Clone, Copy)]
 pub(super) enum Left {
     /// A 0 or a 1.
     Decided(bool),
-    /// What only the program's run decides.
+    /// A value known only at run time.
     Open(Value),
     /// The same, in the local that is asked next.
     InLocal,
@@ -130,7 +130,7 @@ pub(super) struct Path {
     pub facts: Facts,
 }
 
-/// What has been asked of a value that control brings: a branch asks the same of all three, but as numbers they differ.
+/// The test that was applied to a value that control brings: a branch treats all three alike, but as numbers they differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// Nothing: it is what was left, which may be any number.
@@ -161,7 +161,7 @@ pub(super) struct Truth {
     pub paths: Vec<(Path, Left)>,
     /// Whether it is in a local: then the next operator reads that, and a branch comes soon.
     pub in_local: bool,
-    /// What has been asked of it since.
+    /// The tests applied to it since.
     pub asked: Asked,
     /// Where all of them meet if no branch follows.
     pub join: Block,
@@ -259,7 +259,7 @@ impl Translator<'_, '_> {
         self.control.iter().all(is_sure)
     }
 
-    /// What follows cannot be reached.
+    /// The code after this is unreachable.
     pub(super) fn dead(&mut self) {
         self.reachable = false;
         self.dead_depth = 0;
@@ -559,7 +559,7 @@ impl Translator<'_, '_> {
             _ => {}
         }
         self.stack.truncate(frame.height);
-        // Branches to a loop go to its header; what is after it is reached from its end only.
+        // Branches to a loop go to its header; the code after it is reached from its end only.
         let reached = match frame.kind {
             FrameKind::EnteredLoop(_) => self.reachable,
             _ => frame.exits.count > 0 || self.control.is_empty(),
@@ -576,7 +576,7 @@ impl Translator<'_, '_> {
             self.continue_in(frame.after, &frame.results);
             self.facts = frame.exits.facts.unwrap_or_default();
             if frame.exits.count == 1 {
-                // No paths meet: what was left on the stack is still itself.
+                // No paths meet: the values on the stack are unchanged.
                 let first = self.stack.len() - frame.results.len();
                 for (o, value) in self.stack[first..].iter_mut().zip(frame.exits.values) {
                     o.value = value;
@@ -667,7 +667,7 @@ impl Translator<'_, '_> {
         self.throw(exception);
     }
 
-    /// Throws from here to the innermost of the first `handlers`. What is translated next is elsewhere.
+    /// Throws from here to the innermost of the first `handlers`. The code translated next is not reached from here.
     fn pass_on(&mut self, exception: Value, handlers: usize) {
         let reachable = self.is_reachable();
         self.throw_to(exception, handlers);

@@ -11,11 +11,11 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, Type, Value, types};
 use cranelift_codegen::isa::CallConv;
 
-/// Most elements that are copied in a loop. An assumption: about as many as take as long as a call.
+/// Most elements that are copied in a loop. An assumption: about the number that takes as long as a call.
 const FEW: i64 = 8;
 
 impl Translator<'_, '_> {
-    /// Whether nobody but the program has to know of a copy between arrays of a type.
+    /// Whether a copy between arrays of a type has no observer besides the program.
     pub(super) fn copies_inline(&self, ty: TypeIndex) -> bool {
         let element = self.env.types.element(ty).storage;
         self.job.level == Level::Optimizing

@@ -2,7 +2,7 @@
 //!
 //! The mid-end puts what has no effects where it is used first. The sum of two numbers that were loaded far above then needs two registers
 //! on the way, or two places on the stack, and its result one. So an instruction goes back up to its operands, if it is the only one that
-//! uses two of them or more. What it needs of others goes along.
+//! uses two of them or more. Other operands that it needs go along.
 //!
 //! Little is computed that was not before: an instruction goes up past checks, whose other ways are cold, past where ways part and meet
 //! again, and out of loops. It never goes into a loop, nor out of one of two ways.
@@ -44,7 +44,7 @@ pub(super) fn run(
     }
 }
 
-/// The only instruction that uses each value: the reserved one if there are more, none if nobody does.
+/// The only instruction that uses each value: the reserved one if there are more, none if there is no user.
 fn users(func: &Function) -> Vec<Option<Inst>> {
     let mut users = vec![None; func.dfg.num_values()];
     for block in func.layout.blocks() {
@@ -62,7 +62,7 @@ fn users(func: &Function) -> Vec<Option<Inst>> {
     users
 }
 
-/// A place in a block: behind an instruction, or where the block begins.
+/// A place in a block: after an instruction, or where the block begins.
 #[derive(Clone, Copy)]
 struct Place {
     block: Block,
@@ -182,7 +182,7 @@ impl Early<'_> {
         last
     }
 
-    /// Whether a place is behind another. One of them dominates the other.
+    /// Whether a place is after another. One of them dominates the other.
     fn is_behind(&self, place: Place, other: Place) -> bool {
         if place.block != other.block {
             return self.domtree.block_dominates(other.block, place.block);

@@ -1,4 +1,5 @@
-//! What loops store, and what they read of locals that they leave alone: what need not be read again in each iteration.
+//! Effects of loops: their stores, and their reads through locals that they do not assign. A read need not be repeated in each iteration if no store
+//! touches its field.
 //!
 //! One pass over a function's body, for all its loops.
 
@@ -8,22 +9,22 @@ use wasmparser::{FunctionBody, Operator};
 /// Most fields that are followed from a local.
 const LONGEST: usize = 3;
 
-/// What happens between the beginning of a loop, or of a function, and its end, by the numbers of its module.
+/// The effects between the beginning of a loop, or of a function, and its end, by the numbers of its module.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct Effects {
-    /// It calls nobody knows whom, so that anything may be stored.
+    /// It has unknown callees, so that anything may be stored.
     pub anything: bool,
-    /// It calls functions, whoever they are, and goes on afterwards.
+    /// It calls functions, known or unknown, and goes on afterwards.
     pub others_run: bool,
     /// Functions that it calls.
     pub calls: BTreeSet<u32>,
-    /// Functions that it calls just before it throws: what they store matters only where that is caught in it.
+    /// Functions that it calls just before it throws: their stores matter only if the exception is caught in it.
     pub last_calls: BTreeSet<u32>,
     /// It catches exceptions.
     pub catches: bool,
     /// There is a loop in it.
     pub loops: bool,
-    /// Functions are called in it, whoever they are.
+    /// Functions are called in it, known or unknown.
     pub calls_any: bool,
     /// Bytes of its bytecode.
     pub bytes: usize,
@@ -174,7 +175,7 @@ pub(super) fn effects(
             Operator::Try { .. } | Operator::TryTable { .. } => {
                 let mut inner = Open::default();
                 inner.effects.catches = true;
-                // What is called just before a throw may be followed by the rest of the loop.
+                // A call just before a throw may be followed by the rest of the loop.
                 inner.effects.others_run = true;
                 open.push(inner);
             }

@@ -1,4 +1,4 @@
-//! What the translator knows about the instance whose function it compiles.
+//! The translator's knowledge of the instance whose function it compiles.
 
 use super::feedback::FeedbackTable;
 use super::resume::Points;
@@ -16,16 +16,16 @@ use crate::types::{FuncType, Registry};
 use rustc_hash::FxHashSet as HashSet;
 use varve_heap::{ObjectAlign, Sampler};
 
-/// What translation takes for granted, and finds out at its end whether it could.
+/// Assumptions of the translation, which are checked at its end.
 #[derive(Clone)]
 pub(crate) struct Assumptions {
     /// Nothing is durable yet.
     pub nothing_durable: bool,
-    /// Loops of which it is not true, by their offsets, that no iteration stores what the first one does not.
+    /// Loops, by their offsets, of which a later iteration has stores that the first one lacks.
     pub changing: HashSet<u32>,
 }
 
-/// What translation reads of the store, and the few lists that it adds to. Code that is kept from run to run depends on it:
+/// The part of the store that translation reads, and the few lists that it adds to. Code that is kept from run to run depends on it:
 /// `store/tier/depends.rs` has to know all that gets into code.
 pub(crate) struct Env<'a> {
     pub module: &'a ModuleInner,
@@ -39,7 +39,7 @@ pub(crate) struct Env<'a> {
     pub region: &'a mut Region,
     pub feedback: &'a mut FeedbackTable,
     pub points: &'a mut Points,
-    /// Where what compiled code accesses is recorded, if it is.
+    /// Where accesses of compiled code are recorded, if they are.
     pub recording: Option<&'a Recording>,
     /// How far from an object its counters are, if accesses are counted.
     pub counters: Option<i64>,
@@ -48,15 +48,15 @@ pub(crate) struct Env<'a> {
     pub assumed: &'a Assumptions,
     /// Where optimized code counts them, if it does.
     pub check_counters: Option<Place>,
-    /// What survives the program, if anything does.
+    /// The durable region, if there is one.
     pub durable: Option<&'a Durable>,
     /// Asked for the temperature of allocation sites.
     pub heap: &'a Heap,
-    /// What its objects are aligned to.
+    /// The alignment of its objects.
     pub align: ObjectAlign,
-    /// Whether code says what runs, for a sampler.
+    /// Whether code records the running function, for a sampler.
     pub samples: bool,
-    /// Whether loops look if somebody stops the program.
+    /// Whether loops check for an interrupt of the program.
     pub interruptible: bool,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Env<'a> {
         site
     }
 
-    /// Whether it matters which call led to what a function makes.
+    /// Whether the call that led to a function's allocation matters.
     pub fn attributes(&self) -> bool {
         self.counters.is_some() || self.heap.asks_about_sites()
     }

@@ -1,7 +1,7 @@
-//! What is known of values where control has come by: checks that passed need not be made again.
+//! Facts about values on the current path: checks that passed need not be made again.
 //!
-//! A fact holds in what its place dominates. Where paths meet, at the end of a block, what holds is what all of them know;
-//! what is known at the beginning of a loop has to hold at its end too.
+//! A fact holds in the blocks that its place dominates. Where paths meet, at the end of a block, only facts of all of them hold; a fact at the
+//! beginning of a loop has to hold at its end too.
 
 use super::alias::Region;
 use super::effects::Effects;
@@ -12,7 +12,7 @@ use crate::types::{RefType, ValType};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{InstructionData, Opcode, Value};
 
-/// Most facts that are looked through, from the latest on.
+/// Most facts that are searched, from the latest on.
 const LOOK_BACK: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,10 +47,10 @@ pub(super) enum Fact {
     Uncalled(u32),
 }
 
-/// What is known somewhere, latest last.
+/// The facts at a place, latest last.
 pub(super) type Facts = Vec<Fact>;
 
-/// Where paths meet: what is known on all of them. `known` is none as long as there is no path.
+/// Where paths meet: keeps the facts of all of them. `known` is none as long as there is no path.
 pub(super) fn meet(known: &mut Option<Facts>, path: &Facts) {
     match known {
         None => *known = Some(path.clone()),
@@ -58,7 +58,7 @@ pub(super) fn meet(known: &mut Option<Facts>, path: &Facts) {
     }
 }
 
-/// What a condition says when it is not 0.
+/// The meaning of a condition that is not 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Condition {
     Is(Value, RefType),
@@ -72,12 +72,12 @@ pub(super) enum Condition {
 }
 
 impl Translator<'_, '_> {
-    /// Whether this code goes by what control has shown.
+    /// Whether this code uses facts that control flow has shown.
     pub(super) fn knows_facts(&self) -> bool {
         self.job.level == Level::Optimizing
     }
 
-    /// Notes what a check has shown.
+    /// Records the fact that a check has shown.
     pub(super) fn learn(&mut self, fact: Fact) {
         if self.knows_facts() {
             if self.facts.len() == 2 * LOOK_BACK {
@@ -88,14 +88,14 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Notes the type that a value had where it came from.
+    /// Records the type that a value had at its source.
     pub(super) fn learn_type(&mut self, value: Value, ty: ValType) {
         if let ValType::Ref(r) = ty {
             self.learn(Fact::Is(value, r));
         }
     }
 
-    /// What a field holds, if it has been read or written.
+    /// The value of a field, if it has been read or written.
     pub(super) fn field_of(&self, reference: Value, field: Region) -> Option<Value> {
         self.recent().find_map(|&f| match f {
             Fact::Field(r, region, value) if (r, region) == (reference, field) => Some(value),
@@ -103,7 +103,7 @@ impl Translator<'_, '_> {
         })
     }
 
-    /// What an element is, if it has been read or written.
+    /// The value of an element, if it has been read or written.
     pub(super) fn element_of(&self, array: Value, index: Value, elements: Region) -> Option<Value> {
         self.recent().find_map(|&f| match f {
             Fact::Element(a, i, region, value) if (a, i, region) == (array, index, elements) => {
@@ -113,7 +113,7 @@ impl Translator<'_, '_> {
         })
     }
 
-    /// What a global holds, if it has been read or set.
+    /// The value of a global, if it has been read or set.
     pub(super) fn global_at(&self, place: Place) -> Option<Value> {
         self.recent().find_map(|&f| match f {
             Fact::Global(p, value) if p == place => Some(value),
@@ -154,15 +154,15 @@ impl Translator<'_, '_> {
         self.facts.first() == Some(&Fact::NothingDurable)
     }
 
-    /// Notes that nothing is.
+    /// Records that nothing is durable.
     pub(super) fn learn_nothing_durable(&mut self) {
         if !self.nothing_durable() {
             self.facts.insert(0, Fact::NothingDurable);
         }
     }
 
-    /// At the head of a loop whose first iteration has stored in these regions and has called no code: what other contents are known is
-    /// taken to be so at its end too.
+    /// At the head of a loop whose first iteration has stored in these regions and has called no code: other known contents are assumed to hold at
+    /// its end too.
     pub(super) fn assume_for_loop(&mut self, stored: &[Option<Region>]) -> Facts {
         self.forget(|region| {
             let elements = matches!(region, Region::Elements(_));
@@ -233,7 +233,7 @@ impl Translator<'_, '_> {
         self.facts.iter().rev().take(LOOK_BACK)
     }
 
-    /// Notes that an array has an element. Baseline code knows it until control comes from elsewhere.
+    /// Records that an array has an element. Baseline code knows it until control comes from elsewhere.
     pub(super) fn learn_in_bounds(&mut self, array: Value, index: Value) {
         self.learn(Fact::InBounds(array, index));
         if let (false, Some(block)) = (self.observes(), self.b.current_block()) {
@@ -297,7 +297,7 @@ impl Translator<'_, '_> {
         })
     }
 
-    /// Notes what a value says when it is used as a condition.
+    /// Records the meaning of a value that is used as a condition.
     pub(super) fn says(&mut self, value: Value, condition: Condition) {
         if self.job.level == Level::Optimizing {
             self.conditions.insert(value, condition);
@@ -337,7 +337,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// What a comparison of 32-bit integers comes to, if that is known.
+    /// The result of a comparison of 32-bit integers, if that is known.
     pub(super) fn decided(&self, cc: IntCC, a: Value, b: Value) -> Option<bool> {
         let knows = |fact| self.recent().any(|&f| f == fact);
         let less = |a: Value, b: Value| {

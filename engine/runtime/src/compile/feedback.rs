@@ -1,4 +1,4 @@
-//! What baseline code counts, where it is kept, and the code that counts.
+//! The counters of baseline code, their places, and the code that counts.
 //!
 //! | at | counted |
 //! |---|---|

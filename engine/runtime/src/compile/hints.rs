@@ -4,10 +4,10 @@
 //! Where the object was allocated in the same code, functions inlined there included, its temperature is in the constants
 //! that this code gives such objects, and the call itself leaves nothing behind. Whatever lies between the two, a
 //! constructor for instance, is no matter, as long as it is the same value. Any other object is marked at run time, in its
-//! header: where it was allocated others may be too that nobody marked.
+//! header: its site may also allocate objects without a mark.
 //!
 //! An object that languages have as one may be two: arrays of Java and Kotlin are objects that hold the array of their
-//! elements. So what an object's fields hold of arrays, by their declared types, is marked with it.
+//! elements. So arrays in an object's fields, by their declared types, are marked with it.
 
 use super::translate::Translator;
 use crate::helpers::Helper;
@@ -22,7 +22,7 @@ pub(super) struct Birth {
     object: Value,
     /// The constant that its header begins as; none if only the runtime writes it.
     header: Option<Value>,
-    /// The constant that the runtime is told when it allocates the object.
+    /// The constant that is passed to the runtime when it allocates the object.
     site: Value,
     /// Arrays that it was made with.
     parts: Parts,
@@ -44,7 +44,7 @@ pub(crate) fn holds_part(field: &FieldType) -> bool {
 }
 
 impl Translator<'_, '_> {
-    /// Notes an allocation, `site` being the constant in the call of the runtime.
+    /// Records an allocation, `site` being the constant in the call of the runtime.
     pub(super) fn born(&mut self, object: Value, header: Option<Value>, site: Value) {
         if self.env.heap.plan().takes_hints() {
             self.births.push(Birth {
@@ -64,7 +64,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Notes what the last one was made of.
+    /// Records the sources of the last one.
     pub(super) fn born_of(&mut self, ty: TypeIndex, values: &[Value]) {
         let fields = self.env.types.fields(ty).iter().zip(values);
         let parts = fields.filter(|(field, _)| holds_part(field));

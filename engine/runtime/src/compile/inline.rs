@@ -24,9 +24,9 @@ const LARGE: usize = 250;
 const MOST: usize = 2500;
 /// Functions around each other.
 const DEPTH: usize = 9;
-/// Times that a function is inlined into itself. Code that tells of its accesses keeps recursive calls, whose frames are memory too.
+/// Times that a function is inlined into itself. Observed code keeps recursive calls, whose frames are memory too.
 const RECURSIVE: usize = 1;
-/// A call is frequent, or rare, if it happens this many times less often than what happens most in the function that is
+/// A call is frequent, or rare, if it happens this many times less often than the most frequent operator of the function that is
 /// compiled.
 const FREQUENT: f64 = 64.0;
 const RARE: f64 = 1000.0;
@@ -58,7 +58,7 @@ impl Translator<'_, '_> {
         a.weight * calls as f64 / f64::from(entries.max(1))
     }
 
-    /// Whether the operator runs about as often as what runs most, as far as that was counted.
+    /// Whether the operator runs about as often as the most frequent one, as far as that was counted.
     pub(super) fn is_frequent(&self) -> bool {
         let Some(times) = self.frequency() else {
             return true;
@@ -169,7 +169,7 @@ impl Translator<'_, '_> {
         let bytes = self.inlined_bytes;
         self.prepare_counts(index)?;
         self.inline(index, weight, false, true)?;
-        // What has to be inlined takes nothing from what is worth it.
+        // Functions that must be inlined do not use up the budget of the others.
         self.inlined_bytes = bytes;
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Translator<'_, '_> {
         let done = self.block_for(&results);
         let bottom = self.stack.len() - 1 - self.env.types.func(ty).params.len();
         let operands = self.stack[bottom..].to_vec();
-        // What is known after the call, if that is reached.
+        // The facts after the call, if that is reached.
         let mut facts = None;
         for &(index, hits) in &known {
             let place = self.env.instance.funcs[index as usize];
@@ -327,7 +327,7 @@ impl Translator<'_, '_> {
         self.leave_for(point, Why::Guard);
     }
 
-    /// Leaves for baseline code if the operator has never run, by its counter: then what follows is not translated.
+    /// Leaves for baseline code if the operator has never run, by its counter: then the code after it is not translated.
     pub(super) fn leave_if_never(&mut self) -> bool {
         self.frequency() == Some(0) && self.leave_here()
     }

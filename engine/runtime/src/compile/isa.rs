@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Level {
     /// Quick to compile, with counters.
     Baseline,
-    /// Quick to run: inlined, by what was counted.
+    /// Quick to run: inlined, by the counters.
     Optimizing,
 }
 

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Neither a local nor an operand is needed there. If nothing in the code catches the exception, nothing of the activation is. So there is a
-//! trap with a code of its own, which says where the call is. If control ever comes to it, the runtime takes the frame away, and goes on in code
+//! trap with a code of its own, which says where the call is. If control ever reaches it, the runtime takes the frame away, and goes on in code
 //! that has the call and the throw alone (`store/tier/left_out.rs`). Then the function's code is made anew, with its throws.
 
 use super::control::FrameKind;
@@ -103,7 +103,7 @@ impl Translator<'_, '_> {
                 }
                 Ok(false)
             }
-            // What is cast is asked for null right after that.
+            // The result of the cast is tested for null right after that.
             Operator::RefCastNullable { .. } => {
                 if let Some(throw) = self.null_check_ahead(code) {
                     self.check_null(throw);
@@ -128,7 +128,7 @@ impl Translator<'_, '_> {
         is_kind && has_room && !is_made && self.handlers.is_empty() && self.never_throws(throw)
     }
 
-    /// Whether baseline code has not come to a throw yet. Code that tells of its accesses always has its throws, and counts them.
+    /// Whether baseline code has not come to a throw yet. Observed code always has its throws, and counts them.
     fn never_throws(&self, throw: u32) -> bool {
         let Some(feedback) = self.env.feedback.get(&self.activation().func_id) else {
             return false;
@@ -137,7 +137,7 @@ impl Translator<'_, '_> {
         !self.observes() && !feedback.throws && count.unwrap_or_default() == 0
     }
 
-    /// Whether a function of this module takes no operands, and the next operator throws what it gives.
+    /// Whether a function of this module takes no operands, and the next operator throws its result.
     fn is_payload(&self, func: u32, code: &mut BinaryReader<'_>) -> Option<()> {
         let tag = index(code, opcode::THROW)?;
         let module = self.env.module;
@@ -242,7 +242,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// A branch that is taken if all is well, where the block around it ends with a throw behind its end.
+    /// A branch that is taken if all is well, where the block around it ends with a throw after its end.
     fn branch_or_throw(&mut self, depth: u32, code: &mut BinaryReader<'_>) -> Result<bool> {
         if is(code, opcode::END).is_none() {
             return Ok(false);
@@ -271,7 +271,7 @@ impl Translator<'_, '_> {
         left_out_code(self.left_out.len() - 1).expect("there was room")
     }
 
-    /// Whether a branch leads behind the end of a block, and not to a loop's beginning.
+    /// Whether a branch leads to the end of a block, and not to a loop's beginning.
     fn leads_on(&self, depth: u32) -> bool {
         let frame = &self.control[self.control.len() - 1 - depth as usize];
         matches!(frame.kind, FrameKind::Block)

@@ -1,7 +1,7 @@
-//! Which locals an activation still needs at a place in its function: what code that leaves it stores there.
+//! The live locals at a place in a function: code that leaves an activation stores them.
 //!
-//! One pass from the end of the body to its beginning. What branches back to a loop may need is taken to be all that is read in
-//! the loop or needed after any block around it, which is more than a second pass would find, and never less.
+//! One pass from the end of the body to its beginning. A branch back to a loop is assumed to need every local read in the loop or needed after any
+//! block around it: more than a second pass would find, and never less.
 
 use rustc_hash::FxHashMap as HashMap;
 use smallvec::SmallVec;
@@ -46,11 +46,11 @@ impl Locals {
     }
 }
 
-/// Locals that are needed before operators, by their offsets: at calls and what follows them, at allocations, at loops, and where
+/// Locals that are needed before operators, by their offsets: at calls and the operators after them, at allocations, at loops, and where
 /// objects are accessed if that is checked.
 pub(super) type Liveness = HashMap<u32, Locals>;
 
-/// What the pass needs of an operator.
+/// The part of an operator that the pass needs.
 enum Step {
     Get(u32),
     Set(u32),
@@ -142,17 +142,17 @@ fn step(op: &Operator<'_>, checked: bool) -> Option<Step> {
 
 /// A block, while the pass is in it.
 struct Frame {
-    /// What branches to it need.
+    /// The locals that branches to it need.
     target: Locals,
-    /// What is needed after it.
+    /// The locals needed after it.
     after: Locals,
-    /// What its `else` needs.
+    /// The locals that its `else` needs.
     otherwise: Option<Locals>,
-    /// What handlers of it and of what is around it need.
+    /// The locals that its handlers and those of outer blocks need.
     handlers: Locals,
 }
 
-/// Finds what is live. `checked`: accesses of objects have persistence checks, where code may be left. The body has been validated.
+/// Finds live locals. `checked`: accesses of objects have persistence checks, where code may be left. The body has been validated.
 pub(super) fn liveness(body: &FunctionBody<'_>, checked: bool) -> wasmparser::Result<Liveness> {
     let mut steps: Vec<(u32, u32, Step)> = Vec::new();
     let mut open: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! What is done before a loop rather than in each of its iterations: fields that it reads, of objects that it does not assign.
+//! Work done before a loop rather than in each of its iterations: reads of fields that it reads, of objects that it does not assign.
 
 use super::alias::Region;
 use super::effects::{Effects, Path, effects};
@@ -14,14 +14,14 @@ use std::rc::Rc;
 
 /// Fields that are read before a loop at most: more would not stay in registers.
 const MOST_PATHS: usize = 16;
-/// Calls are followed for their effects in so many functions around each other, each of so many bytes at most.
+/// The depth to which calls are followed for their effects, and the greatest size of a callee in bytes.
 const DEPTH: u32 = 3;
 const BYTES: usize = 400;
 
 impl Translator<'_, '_> {
-    /// Before a loop begins: forgets what does not hold when it begins again, and reads what it would read each time. The
-    /// result are locals that have the same value in all of the loop, and what has to be so at its end. `first` are the regions that its first iteration stored in,
-    /// if that was apart from the others.
+    /// Before a loop begins: drops facts that do not hold when it begins again, and reads fields that it would read each time. Returns the locals
+    /// that have the same value in all of the loop, and the facts that must hold at its end. `first` are the regions that its first iteration stored
+    /// in, if that was apart from the others.
     pub(super) fn before_loop(
         &mut self,
         params: usize,
@@ -59,8 +59,8 @@ impl Translator<'_, '_> {
         Ok((kept, assumed))
     }
 
-    /// Whether other functions run in iterations of the loop that begins at the operator, so that it has to say in each one what
-    /// runs. Baseline code does not look.
+    /// Whether other functions run in iterations of the loop that begins at the operator, so that it has to record the running function in each one.
+    /// Baseline code does not check.
     pub(super) fn others_run_in_loop(&mut self) -> Result<bool> {
         if !self.env.samples || self.job.level != Level::Optimizing {
             return Ok(true);
@@ -68,7 +68,7 @@ impl Translator<'_, '_> {
         Ok(self.loop_effects()?.others_run)
     }
 
-    /// The effects of the loop that begins at the operator, with those of what it calls.
+    /// The effects of the loop that begins at the operator, with those of its callees.
     pub(super) fn loop_effects(&mut self) -> Result<Rc<Effects>> {
         if let Some(known) = self.loops.get(&self.offset) {
             return Ok(known.clone());
@@ -82,7 +82,7 @@ impl Translator<'_, '_> {
         Ok(self.loops[&self.offset].clone())
     }
 
-    /// Adds what is stored by what is called. Calls before it throws matter only if somebody `catches` it.
+    /// Adds the stores of callees. Calls before a throw matter only if the exception is caught (`catches`).
     fn add_calls(&mut self, effects: &mut Effects, depth: u32, catches: bool) -> Result<()> {
         let catches = catches || effects.catches;
         let mut calls = std::mem::take(&mut effects.calls);

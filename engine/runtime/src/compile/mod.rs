@@ -56,14 +56,14 @@ use signatures::signature;
 use translate::{Job, Start, Translator};
 pub(crate) use unit::{Generated, Scratch, Unit};
 
-/// Translates a function, or the rest of one; or says what may be assumed, if that is less than was.
+/// Translates a function, or the rest of one; or returns the weaker assumptions that hold, if the given ones do not.
 pub(crate) fn translate(
     isa: &dyn TargetIsa,
     scratch: &mut Scratch,
     env: Env<'_>,
     job: &Job,
 ) -> Result<Result<Unit, Assumptions>> {
-    // What a model is told of shall not depend on who makes the code.
+    // The accesses reported to a model must not depend on which compiler made the code.
     let soon = job.level == isa::Level::Baseline && env.recording.is_none();
     let mut ty = env.func_type(job.index);
     if !matches!(job.start, Start::Function) {

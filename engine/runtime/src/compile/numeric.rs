@@ -287,7 +287,7 @@ impl Translator<'_, '_> {
     }
 }
 
-/// What a comparison of 32-bit constants, with their signs, comes to.
+/// The result of a comparison of 32-bit constants, with their signs.
 fn decide(cc: IntCC, a: i64, b: i64) -> bool {
     let (low, high) = (a as u32, b as u32);
     match cc {

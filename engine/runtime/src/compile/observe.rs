@@ -14,12 +14,12 @@
 //! | a call that is not inlined, and its return | 24 |
 //! | an allocation | 12 |
 //!
-//! They are counted in the code that the optimizing compiler makes of programs (`varve run --jitdump`, `perf annotate`), and are what it
-//! executes: what the compiler knows costs nothing here either. `bench/instructions/run` sets their sums beside what is executed. They are
-//! summed up while code is translated; where blocks of code meet, what is not yet with an access is added to a counter in memory,
+//! They are counted in the code that the optimizing compiler makes of programs (`varve run --jitdump`, `perf annotate`), and equal the executed ones:
+//! values known to the compiler cost nothing here either. `bench/instructions/run` compares their sums with the executed instructions. They are
+//! summed up while code is translated; where blocks of code meet, instructions not yet reported with an access are added to a counter in memory,
 //! which the next access takes along.
 //!
-//! An access is *dependent* if its address is what the access before it has loaded.
+//! An access is *dependent* if its address is the value that the access before it has loaded.
 
 use super::persist::Bias;
 use super::translate::{Translator, may_branch};
@@ -31,20 +31,20 @@ use varve_access::{Kind, Op};
 use varve_heap::layout::COLLECTOR_BYTE;
 use wasmparser::Operator;
 
-/// What is known, while code is translated, of what was recorded.
+/// The state of recording while code is translated.
 pub(super) struct Recorded {
     /// Instructions since the last access or block.
     pending: u32,
     /// Whether the counter in memory is known to be 0.
     counted: bool,
-    /// What the last access loaded.
+    /// The value that the last access loaded.
     loaded: Option<Value>,
     /// Accesses that were appended since the buffer was last found to have room.
     unchecked: u32,
 }
 
 impl Default for Recorded {
-    /// Where blocks of code meet: nothing is known, and the next access looks whether the buffer is full.
+    /// Where blocks of code meet: nothing is known, and the next access checks whether the buffer is full.
     fn default() -> Recorded {
         Recorded {
             pending: 0,
@@ -58,12 +58,12 @@ impl Default for Recorded {
 /// Bytes of code that a call of a function fetches at most: of a longer one seldom all runs.
 const MOST_CODE: u64 = 1024;
 
-/// Accesses in straight code of which only the last looks whether the buffer is full. Each look may call, and for each call it is
-/// noted which references live across it: code that makes a table of thousands of objects would be noted for minutes.
+/// Accesses in straight code of which only the last checks whether the buffer is full. Each check may call, and the references live across each call
+/// are recorded: that would take minutes for code that makes a table of thousands of objects.
 const MOST_UNCHECKED: u32 = 64;
 const _: () = assert!(MOST_UNCHECKED < SLACK as u32);
 
-/// Instructions in an iteration of a loop after which they are told even without an access: far from what a counter holds.
+/// Instructions in an iteration of a loop after which they are reported even without an access: far below the limit of a counter.
 const MOST_INSTRUCTIONS: i64 = 1 << 30;
 
 const INSTRUCTIONS_SHIFT: i64 = 0;
@@ -83,17 +83,17 @@ const _: () = assert!(
 /// 0.0) / 2, the load among them; callgrind, six rounds, 23 November 2026.
 const CHECK: [u32; 4] = [4, 4, 3, 1];
 
-/// Instructions of a call, and of the return: arguments, the frame, the test for the stack's end, what is kept across it. They are told
-/// with the fetch of the called code, so that an inlined call has none.
+/// Instructions of a call, and of the return: arguments, the frame, the test for the stack's end, saved registers. They are reported with the
+/// fetch of the called code, so that an inlined call has none.
 const CALL: u32 = 24;
 
 /// Instructions that compare a function with one that is guessed.
 const GUARD: u32 = 3;
 
-/// Instructions that load or store what is in an object.
+/// Instructions that load or store a value in an object.
 pub(super) const ACCESS: u32 = 1;
 
-/// Instructions that test whether the collector wants to know of a store of a reference, and branch.
+/// Instructions of the write barrier's test for a store of a reference, and of its branch.
 pub(super) const BARRIER: u32 = 3;
 
 /// Instructions that compare an index with a length, and branch.
@@ -102,7 +102,7 @@ pub(super) const BOUNDS: u32 = 2;
 /// Instructions of a comparison.
 pub(super) const COMPARISON: u32 = 1;
 
-/// Instructions of an operator. Those that access objects tell where they do, since what they would load may be known.
+/// Instructions of an operator. Those that access objects are counted at the access, since a known value is not loaded.
 fn cost(op: &Operator<'_>) -> u32 {
     use Operator::*;
     match op {
@@ -132,7 +132,7 @@ fn cost(op: &Operator<'_>) -> u32 {
     }
 }
 
-/// Whether code goes on elsewhere than behind the operator, or comes from elsewhere.
+/// Whether code goes on elsewhere than after the operator, or comes from elsewhere.
 fn joins(op: &Operator<'_>) -> bool {
     use Operator::*;
     let calls_or_tests = matches!(
@@ -155,7 +155,7 @@ fn joins(op: &Operator<'_>) -> bool {
 }
 
 impl Translator<'_, '_> {
-    /// Whether this code records what it accesses.
+    /// Whether this code records its accesses.
     pub(super) fn observes(&self) -> bool {
         self.env.recording.is_some()
     }
@@ -209,7 +209,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Adds what is pending to the counter in memory.
+    /// Adds pending instructions to the counter in memory.
     fn carry(&mut self) {
         let pending = std::mem::take(&mut self.recorded.pending);
         self.recorded.counted = false;
@@ -251,7 +251,7 @@ impl Translator<'_, '_> {
         self.recorded = Recorded::default();
     }
 
-    /// Adds what compares a function with one that is guessed. Code goes on in two places then.
+    /// Adds the instructions that compare a function with the predicted one. Code goes on in two places then.
     pub(super) fn execute_guard(&mut self) {
         if self.observes() {
             self.recorded.pending += GUARD;
@@ -277,8 +277,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Records what a persistence check loads: the header's byte. What the access after it loads depends on the
-    /// reference as the check does.
+    /// Records the load of a persistence check: the header's byte. The access after it depends on the reference as the check does.
     pub(super) fn observe_check(&mut self, reference: Value, address: Value) {
         if self.observes() {
             let loaded = self.recorded.loaded;
@@ -323,12 +322,12 @@ impl Translator<'_, '_> {
         self.recorded.pending = self.recorded.pending.saturating_sub(instructions);
     }
 
-    /// Remembers what the last access loaded.
+    /// Remembers the value that the last access loaded.
     pub(super) fn record_loaded(&mut self, value: Value) {
         self.recorded.loaded = Some(value);
     }
 
-    /// The result is the constant that the access is told as.
+    /// The result is the constant that encodes the access.
     fn append(&mut self, kind: Kind, from: Option<Value>, at: Value, bytes: u32) -> Option<Value> {
         let recording = self.recording()?;
         let flags = MemFlagsData::trusted();

@@ -1,7 +1,7 @@
 //! Loops whose body is in the code more than once.
 //!
 //! ```text
-//! first:  body                  <- what it finds out holds in the loop, as far as that leaves it alone
+//! first:  body                  <- its facts hold in the loop, as far as that changes nothing of them
 //! head:   forget, read ahead
 //!         body                  <- the loop
 //!         body
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The first iteration of an innermost loop is code of its own: checks that it makes of values that the loop does not change are not made
-//! again. A short body is repeated in the loop too: each copy knows what the one before found out, no paths but its own lead to it, and
+//! again. A short body is repeated in the loop too: each copy has the facts of the one before, no paths but its own lead to it, and
 //! branches at more places say better than those at one when the loop will end.
 //!
 //! If a copy decides by constants that the loop goes on, and a counter is close to its limit, the next copy is apart too: a loop from 0 to 3
@@ -27,7 +27,8 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 /// Bytes of bytecode of the longest loop with a first iteration of its own.
 const PEELED: usize = 600;
-/// Iterations, for a call of the function, of a loop with calls that is worth it: for each of so many bytes, as calls may be inlined.
+/// Iterations per call of the function from which a loop with calls is worth peeling, for each `MANY_BYTES` bytes of its body, as calls may be
+/// inlined.
 const MANY: f64 = 8.0;
 const MANY_BYTES: usize = 160;
 /// Bytes of the longest body that is repeated in the loop.
@@ -57,8 +58,8 @@ impl Translator<'_, '_> {
         Ok(())
     }
 
-    /// The head of the loop at the operator, with its parameters on the stack: translation goes on there. `first` is what the first
-    /// iteration stored, if that was before. Also what has to be so whenever the head is reached.
+    /// The head of the loop at the operator, with its parameters on the stack: translation goes on there. `first` are the regions that the first
+    /// iteration stored into, if that was before. Also returns the facts that must hold whenever the head is reached.
     fn begin_head(
         &mut self,
         params: &[ValType],
@@ -185,7 +186,7 @@ impl Translator<'_, '_> {
             _ if is_apart => None,
             Some(head) => Some(head),
             None => {
-                // What the first iteration inlined takes nothing from the loop.
+                // Functions inlined in the first iteration do not use up the loop's budget.
                 self.inlined_bytes = inlined;
                 let stored = self.stored.split_off(stored);
                 let (head, assumed) = self.begin_head(&params, Some(&stored))?;
@@ -207,7 +208,7 @@ impl Translator<'_, '_> {
         Ok(true)
     }
 
-    /// Notes how far a loop's counter is from its limit if the condition, which has been decided by constants, says whether the loop goes on.
+    /// Records how far a loop's counter is from its limit if the condition, which has been decided by constants, says whether the loop goes on.
     pub(super) fn note_distance(&mut self, condition: Value, depth: u32) {
         let Some((_, distance)) = self.distance.filter(|&(decided, _)| decided == condition) else {
             return;

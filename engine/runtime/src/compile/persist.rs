@@ -9,10 +9,10 @@
 //! activated and bypassed; optimized code is biased by that, or as the configuration says. *Very unlikely* actions are not compiled: the
 //! activation goes on in baseline code.
 //!
-//! As long as nothing of a program is durable, optimized code has no checks at all. A program runs on one thread, and what makes the first
-//! object durable is a call of the runtime: so code looks after each call whether that has happened, and then goes on in baseline code. The
-//! optimized code of all functions is given up at that moment. A pass that loses what it knows where a loop begins again, as after an
-//! exception that was caught, is done anew with checks.
+//! As long as nothing of a program is durable, optimized code has no checks at all. A program runs on one thread, and the operation that makes the
+//! first object durable is a call of the runtime: so code checks after each call whether that has happened, and then goes on in baseline code. The
+//! optimized code of all functions is given up at that moment. A pass that loses its facts where a loop begins again, as after an exception that
+//! was caught, is done anew with checks.
 //!
 //! Nothing is checked where the answer is known: for objects with functions in them, which never become durable; for fields that never
 //! change after their object's birth, which forwarding objects keep; for objects that were just born; and for those that were checked
@@ -56,7 +56,7 @@ pub(crate) enum Bias {
 /// 1983), if none of n was, their share is below 3/n with 95 % certainty; with 60 that is below the 5 % up to which an action is unlikely.
 pub(crate) const ENOUGH: u64 = 60;
 
-/// What baseline code's counters say of a check: bypassed, activated.
+/// The bias of a check by baseline code's counters: bypassed, activated.
 fn bias_of(bypassed: u64, activated: u64) -> Bias {
     match activated as f64 / (bypassed + activated).max(1) as f64 {
         _ if activated == 0 && bypassed >= ENOUGH => Bias::VeryUnlikely,
@@ -168,7 +168,7 @@ impl Translator<'_, '_> {
                 let func = self.activation().func_id;
                 let counted = self.env.feedback.get(&func);
                 let counted = counted.and_then(|f| f.check(self.env.region, self.offset));
-                // What nobody counted cannot be trusted never to happen.
+                // An uncounted check may still be activated.
                 counted.map_or(Bias::Unlikely, |(bypassed, activated)| {
                     bias_of(bypassed, activated)
                 })
@@ -223,8 +223,8 @@ impl Translator<'_, '_> {
         self.ins().store(flags, count, address, at);
     }
 
-    /// Branches to the blocks for the action and for going on, laid out as the bias says. What is very unlikely leaves this code, and
-    /// translation goes on where it does not: no blocks.
+    /// Branches to the blocks for the action and for going on, laid out as the bias says. A very unlikely outcome leaves this code, and translation
+    /// goes on with the other one: no blocks.
     fn branch_on(&mut self, check: &Check) -> Option<(Block, Block)> {
         let (action, next) = (self.b.create_block(), self.b.create_block());
         match check.bias {
@@ -239,7 +239,7 @@ impl Translator<'_, '_> {
             return Some((action, next));
         }
         self.b.switch_to_block(action);
-        // What leaving forgets is still known where nothing leaves.
+        // Facts that the exit drops still hold on the path that stays.
         let (fresh, facts) = (self.fresh.clone(), self.facts.clone());
         let point = self.point(self.offset, self.stack.len(), 0);
         self.leave_for(point, Why::Guard);
@@ -317,7 +317,7 @@ impl Translator<'_, '_> {
         place
     }
 
-    /// How far from its object's start a slot is, as the runtime is told.
+    /// How far from its object's start a slot is, as passed to the runtime.
     fn distance(&mut self, slot: &Slot) -> Value {
         match slot.kind {
             Kind::Element { index, .. } => {
@@ -330,7 +330,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Begins a store that may be the runtime's to do. If there is a block, the store is done there, and what is emitted from here on is for
+    /// Begins a store that may be the runtime's to do. If there is a block, the store is done there, and instructions emitted from here on are for
     /// objects that do not survive, until [`Translator::end_store`].
     pub(super) fn begin_store(&mut self, slot: &Slot, value: Value) -> Option<Block> {
         let reference = slot.reference?;

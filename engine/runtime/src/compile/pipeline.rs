@@ -1,19 +1,19 @@
-//! What compiled code does to load or store a value: stages in a fixed order, each a function that looks at the [`Slot`].
+//! Loads and stores in compiled code: stages in a fixed order, each a function of the [`Slot`].
 //!
 //! | load | store | stage | see |
 //! |---|---|---|---|
-//! | 1 | | what is known of the slot already is not loaded again | `facts` |
+//! | 1 | | a known value of the slot is not loaded again | `facts` |
 //! | | 1 | bounds, as the runtime relies on them where it stores | |
 //! | 2 | 2 | durability: where the object is; whether the runtime has to store | `persist` |
 //! | 3 | 3 | null, bounds, and the address | |
 //! | 4 | 4 | the access itself | |
-//! | 5 | 5 | observation: the model is told | `observe` |
+//! | 5 | 5 | observation: the access is recorded for the model | `observe` |
 //! | 6 | 6 | profiling: counted for the object's site | `profile` |
-//! | 7 | 7 | facts: what the slot holds from now on | `facts` |
-//! | | 8 | barrier: the collector and the plan are told | `barrier` |
-//! | | 9 | the end of what the runtime did in its own way | `persist` |
+//! | 7 | 7 | facts: the slot's new value | `facts` |
+//! | | 8 | barrier: the store is recorded for the collector and the plan | `barrier` |
+//! | | 9 | the end of a store that the runtime did in its own way | `persist` |
 //!
-//! An object's first values, which nobody has seen before, take stages 4 and 5 alone. Fills and copies are done by helpers, which have these
+//! An object's first values, to which no other reference exists, take stages 4 and 5 alone. Fills and copies are done by helpers, which have these
 //! stages in their own code.
 
 use super::facts::Fact;
@@ -52,7 +52,7 @@ impl Translator<'_, '_> {
     pub(super) fn store(&mut self, slot: &Slot, value: Value) {
         self.check_bounds(slot);
         let durable = self.begin_store(slot, value);
-        // Optimized code knows by now. Baseline code that tells of its accesses has always looked twice.
+        // Optimized code knows by now. Observed baseline code always checks twice.
         if self.knows_facts() || self.observes() {
             self.check_bounds(slot);
         }
@@ -88,7 +88,7 @@ impl Translator<'_, '_> {
 
     // ---- null, bounds, address --------------------------------------------------------------------------------------------------
 
-    /// Of an element: traps where its array is null or has no such element. Optimized code looks once.
+    /// Of an element: traps where its array is null or has no such element. Optimized code checks once.
     fn check_bounds(&mut self, slot: &Slot) {
         let (Kind::Element { index, .. }, Some(array)) = (slot.kind, slot.reference) else {
             return;
@@ -127,7 +127,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Memories reserve more than any 32-bit index and offset reach, so that what is out of bounds faults. Indices of 64 bits are compared.
+    /// Memories reserve more than any 32-bit index and offset reach, so that accesses out of bounds fault. Indices of 64 bits are compared.
     fn memory_address(&mut self, slot: &Slot, memory: u32, index: Value) -> Value {
         if self.env.memories[memory as usize].ty.wide {
             self.check_wide(slot, memory, index);
@@ -254,7 +254,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// The same after a store: other slots that may be this one hold who knows what.
+    /// The same after a store: the values of other slots that may alias this one are unknown.
     fn replace_content(&mut self, slot: &Slot, value: Value) {
         if slot.reference.is_some() || matches!(slot.kind, Kind::Global { .. }) {
             self.forget_stored(slot.region);
@@ -292,7 +292,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// The address of what belongs to an object and is as far from `base` as the object is from the heap's base.
+    /// The address of an object's data that are as far from `base` as the object is from the heap's base.
     pub(super) fn object_at(&mut self, base: Value, reference: Value) -> Value {
         let shift = self.env.align.shift() as i64;
         let byte = self.ins().ishl_imm_u(reference, shift);

@@ -6,11 +6,11 @@
 //! | `struct.set`, `array.set` | a write |
 //! | `array.fill`, `array.init_data`, `array.init_elem` | as many writes as elements |
 //! | `array.copy` | as many reads of one array, and writes to the other |
-//! | what an object is born with, the length that a bounds check looks at, type tests | nothing |
+//! | the initial values of an object, the length that a bounds check reads, type tests | nothing |
 //! | accesses of the host | nothing |
 //!
 //! Operators are counted and not machine instructions, so that all compilers count the same: a load that the optimizer leaves out
-//! counts all the same. What traps does not count.
+//! counts all the same. An access that traps does not count.
 
 use super::alias::Region;
 use super::isa::Level;
@@ -18,7 +18,7 @@ use super::translate::Translator;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use varve_heap::record::{READS, WRITES};
 
-/// What is counted.
+/// The kind of a counted access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Counted {
     Read,
@@ -36,7 +36,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Counts an access to an object that was just accessed: as many as `times`, an i32, says, or one.
+    /// Counts accesses to an object that was just accessed: `times` (an i32), or one.
     pub(super) fn count_access(&mut self, what: Counted, reference: Value, times: Option<Value>) {
         let Some(distance) = self.env.counters else {
             return;

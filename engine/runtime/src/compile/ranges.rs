@@ -42,7 +42,7 @@ impl Translator<'_, '_> {
         self.constant(zero) == Some(0) && self.compares_with_length(index, after.clone())
     }
 
-    /// Whether what follows compares an index with the length of an array that is not null, and ends the block if it is not less.
+    /// Whether the code after this compares an index with the length of an array that is not null, and ends the block if it is not less.
     fn compares_with_length(&mut self, index: Value, mut reader: OperatorsReader<'_>) -> bool {
         let mut next = || reader.read().ok();
         let Some(Operator::LocalGet { local_index: i }) = next() else {

@@ -1,4 +1,4 @@
-//! References that are made, compared and looked at, without what they point at.
+//! Creation, comparison and tests of references, without their targets.
 
 use super::facts::Condition;
 use super::signatures::REFERENCE;

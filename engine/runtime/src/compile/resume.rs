@@ -7,7 +7,7 @@
 //! - a loop that has become hot goes on in optimized code (on-stack replacement);
 //! - optimized code whose guard fails goes on in baseline code (deoptimization); if the guard was in a function that
 //!   had been inlined, the continuation of the inner one returns to the outer one's, which is left too;
-//! - the rest of a function that began inside of a loop has no code for what is before: a branch back to that loop leaves
+//! - the rest of a function that began inside of a loop has no code for the part before: a branch back to that loop leaves
 //!   again, for the continuation from the loop's beginning.
 //!
 //! Nothing between storing and loading collects.
@@ -60,7 +60,7 @@ pub(crate) struct Point {
     pub heights: Vec<usize>,
 }
 
-/// What code is generated for.
+/// The purpose of generated code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum What {
     /// A function, by its number in the store.
@@ -119,7 +119,7 @@ pub(super) struct Parked {
 
 #[derive(Clone, Copy)]
 enum Kept {
-    /// The reference is in another value, which the collector is told of.
+    /// The reference is in another value, which is in the collector's stack map.
     Reference(Value),
     Slot(StackSlot, ir::Type),
 }
@@ -259,7 +259,7 @@ impl Translator<'_, '_> {
         self.b.import_signature(super::signatures::signature(&ty))
     }
 
-    /// Keeps what the activations around the innermost one need while its rest runs.
+    /// Saves the values that outer activations need while the rest of the innermost one runs.
     fn park(&mut self) {
         let mut values: Vec<(Value, bool)> = Vec::new();
         for at in 1..self.activations.len() {
@@ -501,7 +501,7 @@ impl Translator<'_, '_> {
         });
     }
 
-    /// What a branch back to a loop does whose beginning is not in this code.
+    /// Translates a branch back to a loop whose beginning is not in this code.
     pub(super) fn leave_for_loop(&mut self, label: Block, params: &[ValType], offset: u32) {
         self.b.switch_to_block(label);
         self.fresh.clear();

@@ -1,5 +1,6 @@
 //! For the sampler: code says in one word of the store's context which function it belongs to, when it is entered and in each
-//! iteration of a loop; of a loop in which nobody else runs, once before it. A sampler reads that word whenever it likes; the program is neither stopped nor told.
+//! iteration of a loop; of a loop in which no other function runs, once before it. A sampler reads that word at any time; the program is neither
+//! stopped nor notified.
 
 use super::alias::Region;
 use super::translate::Translator;

@@ -3,8 +3,8 @@
 //! Such a reference is stored into a slot of the frame where it is made. The map of each call says which slots are in use, so
 //! that the collector finds and changes them. Behind a call the reference is loaded from its slot again.
 //!
-//! This is what Cranelift's frontend does for values that are declared to it, with two differences. It costs a fifth of the
-//! time, as most values live within one block: those take no part in finding out what is live where. And a block of baseline code
+//! Cranelift's frontend does the same for values that are declared to it, with two differences. It costs a fifth of the
+//! time, as most values live within one block: those take no part in the liveness analysis. And a block of baseline code
 //! loads a reference once between two calls, instead of for each use. Optimized code is left to the mid-end, which knows better what
 //! to keep: sharing the loads here made a search with short loops a tenth slower.
 
@@ -36,17 +36,17 @@ enum What {
     Passed,
 }
 
-/// What an instruction does with a reference.
+/// The use of a reference by an instruction.
 #[derive(Clone, Copy)]
 struct Event {
     what: What,
-    /// The reference's number; of a call, that of what lives across it.
+    /// The reference's number; of a call, that of the list of references live across it.
     number: u32,
     /// None for a block's parameter.
     inst: Option<Inst>,
 }
 
-/// What is known of a reference.
+/// The analysis state of a reference.
 struct Reference {
     value: Value,
     block: u32,
@@ -64,7 +64,7 @@ struct Reference {
 #[derive(Default)]
 pub(super) struct Safepoints {
     dfs: Dfs,
-    /// Blocks, each behind those that it leads to, but for loops.
+    /// Blocks, each after those that it leads to, but for loops.
     order: Vec<Block>,
     index: SecondaryMap<Block, u32>,
     /// One more than the numbers of references.
@@ -77,12 +77,12 @@ pub(super) struct Safepoints {
     globals: Vec<u32>,
     /// Of each block, a bit for each global.
     live_in: Vec<u64>,
-    /// By call, what lives across it.
+    /// By call, the references live across it.
     across: Vec<u32>,
     across_of: Vec<Range<usize>>,
     free: Vec<StackSlot>,
     live: Live,
-    /// What is live at a block's end.
+    /// The references live at a block's end.
     out: Vec<u32>,
     /// Addresses of slots, in code that has each once; else none.
     addresses: Option<Addresses>,
@@ -133,7 +133,7 @@ impl Live {
 }
 
 impl Safepoints {
-    /// Spills what lives across calls of the references in a function. Loads and stores of spilled references are in `region`, if
+    /// Spills the references of a function that live across calls. Loads and stores of spilled references are in `region`, if
     /// they have one. If there are `shared` instructions, which have no place, addresses of slots come to them.
     pub fn run(
         &mut self,
@@ -208,7 +208,7 @@ impl Safepoints {
         }
     }
 
-    /// Lists what each block does with references. Whether there is any call that they could live across.
+    /// Lists the uses of references in each block. Returns whether there is any call that they could live across.
     fn find_events(
         &mut self,
         func: &Function,
@@ -333,7 +333,7 @@ impl Safepoints {
                 let (word, bit) = (reference.global as usize / 64, reference.global % 64);
                 match event.what {
                     What::Def => kills[at * words + word] |= 1 << bit,
-                    // What a block has defined itself is not live where it begins.
+                    // A reference defined in a block is not live at its beginning.
                     _ if reference.block == at as u32 => {}
                     _ => self.live_in[at * words + word] |= 1 << bit,
                 }
@@ -364,7 +364,7 @@ impl Safepoints {
         }
     }
 
-    /// What is live at a block's end.
+    /// The references live at a block's end.
     fn live_out(&self, func: &Function, at: usize, mut found: impl FnMut(u32)) {
         let words = self.words();
         for next in func.block_successors(self.order[at]) {
@@ -379,7 +379,7 @@ impl Safepoints {
         }
     }
 
-    /// What lives across each call.
+    /// The references live across each call.
     fn find_across(&mut self, func: &Function) {
         self.across.clear();
         self.across_of.clear();
@@ -408,8 +408,8 @@ impl Safepoints {
         self.live = live;
     }
 
-    /// Gives slots to what is spilled. From ends of blocks to their beginnings and from later blocks to earlier ones, a definition
-    /// is the end of what its slot is needed for.
+    /// Assigns slots to spilled references. From ends of blocks to their beginnings and from later blocks to earlier ones, a definition
+    /// ends the use of its slot.
     fn assign_slots(&mut self, func: &mut Function) {
         self.free.clear();
         let mut out = std::mem::take(&mut self.out);
@@ -426,7 +426,7 @@ impl Safepoints {
                     What::Def => self
                         .free
                         .extend(self.references[event.number as usize].slot),
-                    // What lives across it is used behind it.
+                    // References live across it are used after it.
                     What::Call => {}
                 }
             }
@@ -507,7 +507,7 @@ impl Safepoints {
         cursor.ins().store(flags, value, address, 0);
     }
 
-    /// Has an instruction use what is in slots.
+    /// Has an instruction use references in slots.
     fn reload_uses(
         &mut self,
         func: &mut Function,
@@ -533,7 +533,7 @@ impl Safepoints {
             return;
         }
         let values: Values = match func.dfg.insts[inst].opcode().is_safepoint() {
-            // What goes along its edges is not used by the call itself.
+            // Arguments of its edges are not used by the call itself.
             true => Values::from_slice(func.dfg.inst_args(inst)),
             false => func.dfg.inst_values(inst).collect(),
         };
@@ -550,7 +550,7 @@ impl Safepoints {
         }
     }
 
-    /// Says what the collector finds at a call.
+    /// Adds the stack map of a call.
     fn map(&self, func: &mut Function, inst: Inst, call: u32) {
         let across = &self.across[self.across_of[call as usize].clone()];
         let entries = across.iter().map(|&number| UserStackMapEntry {
@@ -563,7 +563,7 @@ impl Safepoints {
         func.dfg.append_user_stack_map_entries(inst, entries);
     }
 
-    /// Loads behind a call what goes along its edges: each such edge gets a block for that.
+    /// Loads the arguments of a call's edges after the call: each such edge gets a block for that.
     fn reload_on_edges(
         &mut self,
         func: &mut Function,
@@ -652,7 +652,7 @@ fn address_of(
     address
 }
 
-/// Whether an instruction is a call of what may collect. Of the host's own code that is only what its helpers say; no function of
+/// Whether an instruction calls a function that may collect. Of the host's own code those are only the helpers that say so; no function of
 /// the program is called by the host's conventions.
 fn may_collect(func: &Function, data: &InstructionData, harmless: &EntitySet<FuncRef>) -> bool {
     match *data {
@@ -684,7 +684,7 @@ mod tests {
     const BLOCKS: usize = 6;
     const LOCALS: usize = 4;
 
-    /// What a random block does, over and over, and where it goes then.
+    /// The steps of a random block, over and over, and its successors.
     type Steps = Vec<(u8, usize, usize)>;
     type Random = Vec<(Steps, usize, usize)>;
 
@@ -759,7 +759,7 @@ mod tests {
         (func, translated)
     }
 
-    /// What a value is: a reference to the object of this number as of so many collections, an address of a slot, or nothing of matter.
+    /// The meaning of a value: a reference to the object of this number as of a number of collections, the address of a slot, or irrelevant.
     #[derive(Clone, Copy, PartialEq, Debug)]
     enum Content {
         Reference(usize, usize),
@@ -768,7 +768,7 @@ mod tests {
     }
 
     /// Goes the way through a function that `turns` say; each call is a collection after which all objects are elsewhere. The objects that
-    /// were stored, and into what.
+    /// were stored, and the targets.
     fn run(func: &Function, turns: &[bool], moves: bool) -> Vec<(usize, usize)> {
         let dfg = &func.dfg;
         let mut values: HashMap<Value, Content> = HashMap::new();

@@ -1,7 +1,7 @@
 //! Instructions that a function has once, for code that is to be there soon: constants of integers, and the heap's base.
 //!
-//! They have no place among the instructions: the generator of one pass makes them where they are used. Whoever needs a place for them
-//! gives them one: see [`place`].
+//! They have no place among the instructions: the generator of one pass makes them where they are used. Passes that need a place for them call
+//! [`place`].
 
 use cranelift_codegen::ir::{DataFlowGraph, Function, Inst, InstructionData, Opcode, Type};
 use rustc_hash::FxHashMap as HashMap;

@@ -1,4 +1,4 @@
-//! What an access is of: data, which the stages of [`super::pipeline`] read.
+//! The target of an access, as data that the stages of [`super::pipeline`] read.
 //!
 //! | kind | address | a fault means |
 //! |---|---|---|
@@ -18,7 +18,7 @@ use crate::types::{Storage, TypeIndex, ValType, array_base};
 use cranelift_codegen::ir::{Type, Value, types};
 use varve_heap::layout;
 
-/// What is accessed. Types are those of the engine.
+/// The accessed location. Types are those of the engine.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Field {
@@ -88,12 +88,12 @@ impl Width {
         }
     }
 
-    /// Whether what is in memory says all of the value: of a reference too, whose upper half is always 0.
+    /// Whether the stored bytes are the whole value: of a reference too, whose upper half is always 0.
     pub fn is_whole(self) -> bool {
         self.part == self.whole || self.is_reference()
     }
 
-    /// Whether only a reference is kept so, of what is in objects.
+    /// Whether, of values in objects, only references are stored so.
     pub fn is_reference(self) -> bool {
         (self.part, self.whole, self.signed) == (types::I32, REFERENCE, false)
     }
@@ -113,9 +113,9 @@ pub(super) struct Slot {
     pub width: Width,
     /// Bytes from the address that the kind leads to.
     pub offset: i32,
-    /// What no access to another region touches.
+    /// The alias region: no access to another region touches it.
     pub region: Region,
-    /// What a fault at the access means; none if it cannot fault.
+    /// The trap for a fault at the access; none if it cannot fault.
     pub trap: Option<TrapKind>,
     /// Whether it is a reference that the collector follows.
     pub managed: bool,
@@ -199,7 +199,7 @@ impl Slot {
                 offset,
             },
             width,
-            // What does not fit is added to the address.
+            // An offset that does not fit is added to the address.
             offset: i32::try_from(offset).unwrap_or(0),
             region: Region::Memory(memory),
             trap: Some(TrapKind::MemoryOutOfBounds),
@@ -209,7 +209,7 @@ impl Slot {
         }
     }
 
-    /// A part of an object that has just been allocated, and that nobody has seen yet.
+    /// A part of an object that has just been allocated, and that no other code refers to yet.
     pub fn of_new(reference: Value, storage: Storage, offset: u32, region: Region) -> Slot {
         Slot {
             width: Width::of(storage, false),

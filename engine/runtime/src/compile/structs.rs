@@ -7,7 +7,8 @@ use cranelift_codegen::ir::Value;
 use wasmparser::Operator;
 
 impl Translator<'_, '_> {
-    /// A struct with these fields. No barrier: what has just been allocated is young, or is known to the collector.
+    /// A struct with these fields. No barrier: an object that has just been allocated is young, or is known to the
+    /// collector.
     pub(super) fn new_struct(&mut self, ty: TypeIndex, values: &[Value]) -> Value {
         let reference = self.allocate_struct(ty);
         let address = self.object_address(reference);

@@ -1,5 +1,5 @@
-//! Tables. They are the store's and no data of the program: nobody is told of accesses to them or counts them, nothing of them survives, and
-//! the collector finds what they hold. So they need no stage of [`super::pipeline`] but the check of bounds, which calls through them share.
+//! Tables. They belong to the store and are no data of the program: accesses to them are neither observed nor counted, nothing of them survives, and
+//! the collector finds their references. So they need no stage of [`super::pipeline`] but the check of bounds, which calls through them share.
 
 use super::translate::Translator;
 use crate::error::TrapKind;

@@ -1,4 +1,4 @@
-//! Which types the code of a function touches: what the sampling plan takes for warm when the function runs.
+//! The types that the code of a function touches: the sampling plan treats them as warm when the function runs.
 
 use crate::module::ModuleInner;
 use crate::types::TypeIndex;

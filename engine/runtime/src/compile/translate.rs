@@ -1,7 +1,7 @@
 //! From WebAssembly to Cranelift's intermediate form: the state of the translation and structured control.
 //!
-//! The state at each byte offset is explicit, as the typed operand stack, the locals and the open blocks: what the rest of an
-//! activation needs to go on elsewhere.
+//! The state at each byte offset is explicit, as the typed operand stack, the locals and the open blocks: all that the rest of an activation needs to
+//! go on elsewhere.
 
 use super::alias::Region;
 use super::control::{Copy, Exits, Frame, FrameKind, Truth};
@@ -59,7 +59,7 @@ pub(crate) enum Start {
     Throw(u32),
 }
 
-/// What is compiled.
+/// A compilation job.
 pub(crate) struct Job {
     /// The function, by its numbers in the store and in its module.
     pub func_id: u32,
@@ -89,7 +89,7 @@ pub(super) struct Activation {
     pub next_offset: u32,
     /// Whether the call was in the place of its caller's return.
     pub returns: bool,
-    /// Whether what it makes counts as made by the call.
+    /// Whether its objects count as made by the call.
     pub makes: bool,
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) within_here: Option<(Block, Value, Value)>,
     /// The counter of all operators from here on that run as often, and the function that has it.
     pub(super) counted: Option<(u32, Place)>,
-    /// How often the most frequent operator of the function ran, once somebody asked.
+    /// How often the most frequent operator of the function ran, computed on demand.
     pub(super) peak: OnceCell<f64>,
     /// The heap's base and the distance to counters, in optimized code that counts accesses.
     pub(super) counters: Option<Value>,
@@ -141,22 +141,22 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) fresh: Vec<Value>,
     /// Objects that are allocated in this code, as far as marks may concern them.
     pub(super) births: Vec<super::hints::Birth>,
-    /// What loops do, of functions whose code is in this one, by the loops' offsets.
+    /// The effects of loops of functions whose code is in this one, by the loops' offsets.
     pub(super) loops: HashMap<u32, Rc<Effects>>,
-    /// What functions do that are called in loops, by their numbers in the module, how far calls were followed, and whether
-    /// somebody catches what they throw.
+    /// The effects of functions that are called in loops, by their numbers in the module, the depth to which calls were followed, and whether their
+    /// exceptions are caught.
     pub(super) callees: HashMap<(u32, u32, bool), Rc<Effects>>,
-    /// What is known here, latest last.
+    /// The facts here, latest last.
     pub(super) facts: Facts,
     /// Whether it was known where a loop begins that nothing is durable, and not where it begins again.
     pub(super) lost_nothing_durable: bool,
     /// Loops that store more than their first iterations do, by their offsets.
     pub(super) changing: HashSet<u32>,
-    /// What has been stored in so far, in order; none for all arrays.
+    /// The regions stored into so far, in order; none for all arrays.
     pub(super) stored: Vec<Option<Region>>,
     /// Values that are kept elsewhere while this code is left.
     pub(super) parked: super::resume::Parked,
-    /// What conditions say.
+    /// The meaning of conditions.
     pub(super) conditions: HashMap<Value, Condition>,
     /// Locals that are asked after the ends of blocks, by the blocks' offsets, of functions whose code is in this one.
     pub(super) tests: HashMap<u32, u32>,
@@ -166,19 +166,19 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) unsigned: bool,
     /// Whether the operators after the cast that is translated ask whether its value is null.
     pub(super) null_is_asked: bool,
-    /// Where code goes on with a value that a cast found to be null, and what is known there: the next operators ask for that.
+    /// Where code goes on with a value that a cast found to be null, and the facts there: the next operators test for null.
     pub(super) null_path: Option<(Block, Facts)>,
     /// The last comparison of two constants, and how far they are from each other.
     pub(super) distance: Option<(Value, u32)>,
-    /// At the end of a copy of a loop's body: what is translated next.
+    /// At the end of a copy of a loop's body: the part to translate next.
     pub(super) copy: Option<Copy>,
     /// Places in inlined functions, for the code's map.
     pub(super) inlined: Vec<Inlined>,
     /// Bytes of bytecode that were inlined.
     pub(super) inlined_bytes: usize,
-    /// What is known of recorded accesses, in observed code.
+    /// The state of recorded accesses, in observed code.
     pub(super) recorded: super::observe::Recorded,
-    /// The constant that the fetch of this code is told as.
+    /// The constant that encodes the fetch of this code.
     pub(super) fetched: Option<Value>,
     /// Throws that this code leaves out, by the locations of the calls before them.
     pub(super) left_out: Vec<u32>,
@@ -188,11 +188,11 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) called_before: usize,
 }
 
-/// What the function that is translated has declared. Another one uses the memory again.
+/// Declarations of the function being translated. The memory is reused for the next one.
 #[derive(Default)]
 pub(crate) struct Maps {
     pub(super) shared: Shared,
-    /// What Cranelift knows these by, which takes longer to find one.
+    /// Cranelift's handles of these, which are slow to look up.
     pub(super) flags: HashMap<MemFlagsData, ir::MemFlags>,
     pub(super) signatures: HashMap<TypeIndex, ir::SigRef>,
     pub(super) helpers: HashMap<Helper, ir::FuncRef>,
@@ -210,7 +210,7 @@ impl Maps {
     }
 }
 
-/// What came of a translation, besides the function itself.
+/// The results of a translation, besides the function itself.
 pub(crate) struct Translated {
     /// Places in inlined functions.
     pub inlined: Vec<Inlined>,
@@ -333,7 +333,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         }
     }
 
-    /// Translates the whole function, or the rest of it; or says what may be assumed, where that is less than was.
+    /// Translates the whole function, or the rest of it; or returns the weaker assumptions that hold, if the given ones do not.
     pub fn run(
         mut self,
         config: cranelift_codegen::isa::TargetFrontendConfig,
@@ -432,7 +432,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.activations.last().expect("the function itself")
     }
 
-    /// Whether this code counts what it does.
+    /// Whether this code has counters.
     pub(super) fn counts(&self) -> bool {
         self.job.level == Level::Baseline
     }
@@ -452,7 +452,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         INLINED | (self.inlined.len() - 1) as u32
     }
 
-    /// What is emitted from here on belongs to the operator.
+    /// Instructions emitted from here on belong to the operator.
     pub(super) fn locate(&mut self) {
         let location = self.location();
         self.b.set_srcloc(SourceLoc::new(location));
@@ -522,7 +522,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.ins().trapnz(low, trap_code(TrapKind::StackOverflow));
     }
 
-    /// In a loop: whether somebody stops the program, which raises the stack's limit.
+    /// In a loop: checks for an interrupt, which raises the stack's limit.
     pub(super) fn look_for_interrupt(&mut self) {
         if !self.env.interruptible {
             return;

@@ -2,8 +2,8 @@
 //!
 //! `return true` and `return false` of an inlined function leave a 1 or a 0 where paths meet, and the branch that follows asks which it
 //! was. Or it asks a local that each path has set. Here paths with a 0, with a 1 and with another value do not meet before the operator
-//! after the block's end is known. If that is a branch, each goes where it leads; what is known on them stays known there. If it is
-//! anything else, they meet after all.
+//! after the block's end is known. If that is a branch, each goes where it leads; their facts still hold there. If it is anything else, they meet
+//! after all.
 
 use super::control::{Asked, Decided, Frame, FrameKind, Left, Path, Truth};
 use super::facts::{Facts, meet};
@@ -137,7 +137,7 @@ impl Translator<'_, '_> {
                 let condition = self.pop();
                 let (params, results) = self.block_type(blockty);
                 let after = self.block_for(&results);
-                // What is known in the other arm.
+                // The facts in the other arm.
                 self.facts = no.facts;
                 let kind = FrameKind::If(Some((no.block, vec![], condition)));
                 self.open(kind, after, after, params, results);
@@ -241,7 +241,7 @@ impl Translator<'_, '_> {
         self.reachable = true;
     }
 
-    /// Goes on on one path, with what it leaves as the topmost operand.
+    /// Goes on on one path, with its result as the topmost operand.
     fn begin_with(&mut self, path: Path, left: Left, asked: Asked) {
         self.begin(path);
         self.set_left(left, asked);

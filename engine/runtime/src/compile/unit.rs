@@ -59,7 +59,7 @@ impl Scratch {
     }
 }
 
-/// A function in Cranelift's form, with what its code's map needs besides.
+/// A function in Cranelift's form, with the other data that its code's map needs.
 pub(crate) struct Unit {
     pub function: Function,
     pub func: Option<u32>,
@@ -76,7 +76,7 @@ pub(crate) struct Unit {
     pub references: Option<(Translated, Option<AliasRegionData>)>,
 }
 
-/// Code that is not in memory yet, and what is known of it, but for where it starts.
+/// Code that is not in memory yet, and its metadata, except for its address.
 pub(crate) struct Generated {
     pub code: Vec<u8>,
     pub info: CodeInfo,

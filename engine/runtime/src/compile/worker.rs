@@ -1,4 +1,4 @@
-//! A thread that generates code while the program runs on: optimized code of what is hot, and, as long as there is none of that to do,
+//! A thread that generates code while the program runs on: optimized code of hot functions, and, as long as there is none of that to do,
 //! baseline code of functions that the program may soon call.
 
 use super::{Generated, Scratch, Unit};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// What came of work.
+/// The result of a job.
 pub(crate) struct Done {
     pub ticket: u64,
     pub code: Result<Generated>,
@@ -29,7 +29,7 @@ pub(crate) struct Work {
     pub done: Sender<Done>,
 }
 
-/// What the thread is to do.
+/// The queue of the thread.
 #[derive(Default)]
 struct Queue {
     hot: VecDeque<Work>,
@@ -71,7 +71,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Generates code on the thread, as soon as what was asked for before is done.
+    /// Generates code on the thread, as soon as earlier requests are done.
     pub fn generate(&self, work: Work) {
         match self.running_queue() {
             Some(mut queue) => queue.hot.push_back(work),
@@ -81,7 +81,7 @@ impl Worker {
         self.shared.changed.notify_one();
     }
 
-    /// Generates code on the thread when nothing else is to be done there: first what is first in the list, and the list before others.
+    /// Generates code on the thread when nothing else is to be done there: in the order of the list, and before other lists.
     pub fn generate_ahead(&self, works: Vec<Work>) {
         let Some(mut queue) = self.running_queue() else {
             let mut scratch = Scratch::default();
@@ -101,7 +101,7 @@ impl Worker {
         queue.ahead.remove(at)
     }
 
-    /// A ticket that nobody has.
+    /// An unused ticket.
     pub fn ticket(&self) -> u64 {
         self.tickets.fetch_add(1, Ordering::Relaxed)
     }
@@ -150,7 +150,7 @@ fn run(work: Work, scratch: &mut Scratch) {
         ticket,
         done,
     } = work;
-    // The program may wait for it: it must hear of a compiler that fails in an unforeseen way.
+    // The program may wait for the result: it must get an error even if the compiler fails in an unforeseen way.
     let generated = catch_unwind(AssertUnwindSafe(|| unit.generate(&*isa, scratch)));
     let code = generated.unwrap_or_else(|_| {
         *scratch = Scratch::default();
@@ -158,7 +158,7 @@ fn run(work: Work, scratch: &mut Scratch) {
         Err(Error::Internal(what))
     });
     let function = scratch.function();
-    // Nobody waits for it any more if the store is gone.
+    // The store may be gone and no longer wait for the result.
     let _ = done.send(Done {
         ticket,
         code,

@@ -192,7 +192,7 @@ fn data(
     Ok((bytes[offset as usize..].as_ptr(), want as usize))
 }
 
-/// An instance, and the number of one of its segments, from what compiled code has of both.
+/// An instance, and the number of one of its segments, from compiled code's values for both.
 fn segment_of(packed: u64) -> (u32, u32) {
     ((packed >> 32) as u32, packed as u32)
 }

@@ -1,12 +1,12 @@
-//! What persistence checks lead to.
+//! The slow paths of persistence checks.
 
 use super::arrays::helper;
 use crate::error::Result;
 use crate::store::Vm;
 
 helper! {
-    /// A store into an object that is durable or has become so: `at` bytes from its start, of so many bytes, or a [reference](crate::store::durable::REFERENCE).
-    /// Collects nothing: references in the compiled code around stay where they are.
+    /// A store into an object that is durable or has become so: `at` bytes from its start, of `width` bytes, or a
+    /// [reference](crate::store::durable::REFERENCE). Collects nothing: references in the compiled code around stay where they are.
     store(vm, holder: u32, at: u64, bits: u64, width: u32) { vm.store_durable(holder, at, bits, width) }
 }
 

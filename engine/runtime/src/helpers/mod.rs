@@ -1,4 +1,4 @@
-//! What compiled code calls.
+//! Helpers that compiled code calls.
 //!
 //! Each helper is an `extern "C"` function whose first parameter is the store's [`Vm`]. It does its work in a function that
 //! returns a `Result`, and leaves compiled code for good when that is an error: nothing is left to drop on its own frame then.
@@ -99,7 +99,7 @@ impl Helper {
         )
     }
 
-    /// Whether it may throw an exception that its caller catches, as what allocates does when the heap is full: it is called as functions of the
+    /// Whether it may throw an exception that its caller catches, as allocating helpers do when the heap is full: it is called as functions of the
     /// program are then, with no more than six parameters.
     pub fn may_throw(self) -> bool {
         use Helper::*;
@@ -141,7 +141,7 @@ pub(crate) fn compile_address() -> *const u8 {
 /// Runs a helper's work; leaves compiled code if it fails.
 ///
 /// # Safety
-/// `vm` is the store whose compiled code called the helper, and nobody else uses it during `work`.
+/// `vm` is the store whose compiled code called the helper, and no other code uses it during `work`.
 unsafe fn run<R>(vm: *mut Vm, work: impl FnOnce(&mut Vm) -> Result<R>) -> R {
     // SAFETY: as this function.
     let result = work(unsafe { &mut *vm });

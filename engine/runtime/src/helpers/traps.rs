@@ -11,7 +11,7 @@ use crate::store::region::Context;
 /// Frames that a trap keeps.
 const MOST_FRAMES: usize = 64;
 
-/// What a trap says of a frame, and of the functions inlined there.
+/// A trap's description of a frame, and of the functions inlined there.
 fn frame_info(
     vm: &Vm,
     info: &CodeInfo,
@@ -37,7 +37,8 @@ pub(crate) unsafe fn frames(vm: &Vm) -> Vec<FrameInfo> {
     frames_at(vm, &unsafe { stack(vm) })
 }
 
-/// Where the frames go on that [`frames`] tells of, innermost first. Code stays where it is as long as its store.
+/// The return addresses of the frames that [`frames`] describes, innermost first. Code stays where it is as long as its
+/// store.
 ///
 /// # Safety
 /// As [`frames`].
@@ -47,7 +48,7 @@ pub(crate) unsafe fn stack(vm: &Vm) -> Box<[usize]> {
         stack.push(f.pc);
         stack.len() < MOST_FRAMES
     };
-    // SAFETY: as this function; what makes an exception is called by an activation.
+    // SAFETY: as this function; the code that makes an exception is called by an activation.
     unsafe {
         match vm.throwing {
             true => walk::around(vm, &mut note),
@@ -103,7 +104,7 @@ pub(super) unsafe fn leave(vm: *mut Vm, mut error: Error) -> ! {
     unsafe { varve_leave(context, 1) }
 }
 
-/// Where the signal handler continues: the fault fields of the context say what happened.
+/// Where the signal handler continues: the fault fields of the context describe the fault.
 ///
 /// # Safety
 /// Called by the signal handler's return only.
@@ -113,7 +114,7 @@ pub(crate) unsafe extern "C" fn fault_landing(context: *mut Context) -> ! {
         let vm = (*context).vm;
         let frame = (*context).fault_fp;
         let (error, is_dropped) = match (*vm).left_out((*context).fault_pc) {
-            // Nobody needs the frame any more: its caller's is below, as if that had called the code.
+            // The frame is no longer needed: its caller's is below, as if that had called the code.
             Some(Ok(code)) => {
                 let (fp, _) = arch::caller(frame);
                 let sp = arch::return_slot(frame);

@@ -1,4 +1,4 @@
-//! What imports of Java programs are given and give, as numbers.
+//! Arguments and results of the imports of Java programs, as numbers.
 
 use super::State;
 use crate::{Caller, Error, Val};

@@ -29,7 +29,7 @@ impl Console {
         }
     }
 
-    /// Writes what is left in both outputs.
+    /// Writes the buffered rest of both outputs.
     ///
     /// # Errors
     /// [`Error::Output`] with the one that failed.
@@ -59,7 +59,7 @@ pub(crate) fn err_failed(error: io::Error) -> Error {
 pub struct Input(Source);
 
 enum Source {
-    /// The process's own, read without a buffer: what a program does not read is left to others.
+    /// The process's own, read without a buffer: unread input is left to other processes.
     Inherited,
     Reader(Box<dyn Read + Send>),
 }
@@ -146,7 +146,7 @@ impl Output {
         self.bytes(text.as_bytes())
     }
 
-    /// Takes bytes, after what was taken before.
+    /// Takes bytes, after those taken before.
     ///
     /// # Errors
     /// If the writer fails.
@@ -155,7 +155,8 @@ impl Output {
         self.flush()
     }
 
-    /// Writes what is left. What is refused is gone: the caller knows, and may write it again.
+    /// Writes the rest of the buffer. Output that the writer refuses is dropped: the caller gets the error, and may
+    /// write it again.
     ///
     /// # Errors
     /// If the writer fails.

@@ -152,7 +152,7 @@ pub fn link(linker: &mut Linker<State>) {
     }
 }
 
-/// What a method of JavaScript's dates without arguments gives.
+/// The result of a getter of JavaScript's dates.
 pub fn get(date: &AtomicI64, method: &str) -> Result<Js> {
     let millis = date.load(Ordering::Relaxed);
     let civil = Civil::of(millis);
@@ -174,7 +174,7 @@ pub fn get(date: &AtomicI64, method: &str) -> Result<Js> {
     Ok(Js::Number(n as f64))
 }
 
-/// What a method of JavaScript's dates with one number does.
+/// Calls a setter of JavaScript's dates with one number.
 pub fn set(date: &AtomicI64, method: &str, n: f64) -> Result<Js> {
     let n = n as i64;
     let mut civil = Civil::of(date.load(Ordering::Relaxed));

@@ -1,12 +1,12 @@
 //! The module `varve`, its part for objects that survive. Names are spelled a UTF-16 unit at a time, so that no string of any language has to
 //! be understood here.
 //!
-//! | import | type | what it does |
+//! | import | type | function |
 //! |---|---|---|
 //! | `durable` | `-> i32` | asks whether a region file is open |
 //! | `class_lives` | `i32 -> i32` | asks whether the region may have objects of a class, by its number in the section `varve.classes` |
 //! | `root_unit` | `i32 ->` | adds a unit to the name that the next call is about |
-//! | `root` | `-> (ref null T)` | what the name stands for |
+//! | `root` | `-> (ref null T)` | the root that the name stands for |
 //! | `set_root` | `(ref null T) ->` | has the name stand for an object |
 //! | `region_begin`, `region_end`, `region_rollback` | `->` | failure-atomic regions: the last two are for the one that was begun last |
 

@@ -15,15 +15,15 @@ pub(crate) enum Js {
     /// Strings only: the arguments of a program.
     Strings(Vec<Vec<u16>>),
     Function(Func),
-    /// The function that gives back its argument.
+    /// The function that returns its argument.
     Identity,
-    /// A class that nobody makes instances of.
+    /// A class without instances.
     Class,
     /// The class of dates.
     DateClass,
     /// Milliseconds since 1970.
     Date(Arc<AtomicI64>),
-    /// What was on the stack when an exception was made: addresses in code.
+    /// The stack when an exception was made: addresses in code.
     Stack(Box<[usize]>),
 }
 
@@ -32,7 +32,7 @@ impl Js {
         Js::Date(Arc::new(AtomicI64::new(millis)))
     }
 
-    /// What `typeof` says.
+    /// The result of `typeof`.
     pub fn type_of(&self) -> &'static str {
         match self {
             Js::Undefined => "undefined",

@@ -1,5 +1,5 @@
-//! The functions of modules `wasm:js-string`, `wasm:text-encoder` and `wasm:text-decoder`, and strings as imported globals: what compilers use in
-//! the place of strings of their own. See the proposal "JS String Builtins".
+//! The functions of modules `wasm:js-string`, `wasm:text-encoder` and `wasm:text-decoder`, and strings as imported globals: compilers use them in
+//! place of strings of their own. See the proposal "JS String Builtins".
 //!
 //! A string is an object of the heap (`store/strings.rs`), which modules have as an `externref`. Positions and lengths count 16-bit units.
 
@@ -13,11 +13,11 @@ use std::fmt;
 use std::sync::Arc;
 use varve_access::Kind as Access;
 
-/// What a function takes or gives: 32 bits each.
+/// The kind of a parameter or result: 32 bits each.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Slot {
     I32,
-    /// An external reference, to a string but for what is tested.
+    /// An external reference, to a string except for values that are tested.
     Extern,
     /// A reference to an array of these.
     Array(Storage),
@@ -52,7 +52,7 @@ impl fmt::Display for Slot {
     }
 }
 
-/// What a function was given: its arguments, and the type of the array that it gives, if it gives one.
+/// A call's arguments, and the type of the array that it returns, if it returns one.
 struct Given {
     args: [u32; 3],
     array: Option<TypeIndex>,
@@ -60,7 +60,7 @@ struct Given {
 
 type Call = fn(&mut Vm, &Given) -> Result<u32>;
 
-/// A function: its result and parameters, and what it does.
+/// A function: its result and parameters, and its implementation.
 pub(crate) struct Builtin {
     module: &'static str,
     name: &'static str,
@@ -137,7 +137,7 @@ impl Builtin {
 }
 
 /// Defines the functions, and as strings by their own names the constants that `module` imports: from a module of which it imports nothing but
-/// immutable globals of external references, and which nobody has defined anything of.
+/// immutable globals of external references, and of which nothing is defined yet.
 ///
 /// # Errors
 /// If the heap is full.
@@ -318,12 +318,12 @@ fn compare(vm: &mut Vm, g: &Given) -> Result<u32> {
     Ok(a.cmp(b) as i32 as u32)
 }
 
-/// A string in UTF-8; what is no character becomes U+FFFD.
+/// A string in UTF-8; invalid characters become U+FFFD.
 fn utf8(vm: &Vm, string: u32) -> Result<String> {
     Ok(String::from_utf16_lossy(read(vm, string)?))
 }
 
-/// A count of elements, as far as arrays can have so many.
+/// A count of elements, if an array can have that many.
 fn count(bytes: &str) -> Result<u32> {
     u32::try_from(bytes.len()).map_err(|_| TrapKind::OutOfMemory.into())
 }

@@ -1,4 +1,4 @@
-//! What programs of known toolchains import, and how their main functions are called.
+//! The imports of programs of known toolchains, and the call of their main functions.
 
 mod arguments;
 mod console;
@@ -20,13 +20,13 @@ use crate::{Clock, Error, Result, Store};
 pub struct State {
     /// Where its input comes from, and its output goes.
     pub console: Console,
-    /// What it may see of the system: arguments, environment, directories.
+    /// The parts of the system that it may access: arguments, environment, directories.
     pub wasi: Wasi,
-    /// What its clocks show.
+    /// The source of its clocks.
     pub clock: Clock,
 }
 
-/// The exit code of a program whose main function came back, or asked to end. What it has printed is written out in any case.
+/// The exit code of a program whose main function came back, or asked to end. Its output is flushed in any case.
 fn exit_code(store: &mut Store<State>, outcome: Result<()>) -> Result<i32> {
     let flushed = store.data_mut().console.flush();
     match outcome {

@@ -1,10 +1,10 @@
-//! The module `varve`: what a program tells the runtime that places its objects.
+//! The module `varve`: the interface between a program and the runtime that places its objects.
 //!
-//! | import | type | what it says |
+//! | import | type | meaning |
 //! |---|---|---|
 //! | `critical` | `(ref null T) ->` | the object was just allocated, at a site that is critical for the program's speed |
-//! | `sampling` | `-> i32` | asks whether the runtime wants to know of intervals |
-//! | `interval` | `i64 i64 i64 ->` | an interval of the program's work is over: its number, and the nanoseconds that loading and updating took |
+//! | `sampling` | `-> i32` | asks whether the runtime needs reports of intervals |
+//! | `interval` | `i64 i64 i64 ->` | an interval of the program's work has ended: its number, and the nanoseconds that loading and updating took |
 
 use crate::{AsContextMut, Caller, Error, Linker, Result};
 use std::time::Duration;

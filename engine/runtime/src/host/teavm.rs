@@ -1,7 +1,7 @@
 //! Java programs compiled by TeaVM: their imports, and their main function.
 //!
 //! TeaVM's library reaches the outside through a few dozen functions and, for strings and the main function's arguments, through
-//! values of JavaScript. There is no JavaScript here: what the library itself needs of it is provided; a program that uses
+//! values of JavaScript. There is no JavaScript here: the parts that the library itself needs are provided; a program that uses
 //! JavaScript of its own ends with an error that says so.
 
 use super::arguments::{C, number, result, unsupported};
@@ -20,7 +20,7 @@ fn put_char(output: &mut Output, v: &Val) -> io::Result<()> {
     output.put(v.i32().unwrap_or(0) as u16)
 }
 
-/// Defines all that the module imports, but for what only exists in a browser; the linear memory, which modules import and do not export.
+/// Defines all that the module imports, except for functions that only exist in a browser; the linear memory, which modules import and do not export.
 ///
 /// # Errors
 /// If the host gives no memory.
@@ -41,7 +41,7 @@ pub fn link(
     memory(linker, store, module)
 }
 
-/// What the module imports and [`link`] does not define, by both names: such a program cannot start.
+/// The imports that [`link`] does not define, by both names: a program with such imports cannot start.
 ///
 /// # Errors
 /// As [`link`].
@@ -162,7 +162,7 @@ fn exceptions(linker: &mut Linker<State>) {
         r[0] = Js::Stack(c.stack()).put(c)?;
         Ok(())
     });
-    // What JavaScript would show of the exception: here its stack, for the message of an uncaught one.
+    // The text that JavaScript would show for the exception: here its stack, for the message of an uncaught one.
     linker.func_any(
         "teavm",
         "decorateException",
@@ -310,7 +310,7 @@ fn functions(linker: &mut Linker<State>) {
         r[0] = Js::Function(f).put(c)?;
         Ok(())
     });
-    // Methods for JavaScript to call: nobody will.
+    // Methods for JavaScript to call: there is no caller here.
     for name in [
         "defineMethod",
         "defineStaticMethod",
@@ -319,7 +319,7 @@ fn functions(linker: &mut Linker<State>) {
     ] {
         linker.func_any(m, name, (0, 0), |_: C<'_>, _, _| Ok(()));
     }
-    // Functions of JavaScript from their text. The library itself has the one that gives back its argument, and the one that makes a date.
+    // Functions of JavaScript from their text. The library itself has the one that returns its argument, and the one that makes a date.
     linker.func_any(m, "createFunction1", (2, 1), |mut c: C<'_>, a, r| {
         let (name, body) = (Js::str(&mut c, &a[0])?, Js::str(&mut c, &a[1])?);
         let function = match body.trim() {
@@ -439,7 +439,7 @@ fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module)
         (0, 0),
         |_: C<'_>, _, _| Ok(()),
     );
-    // What a browser lacks, the library of `programs/host` asks of WASI, through the same memory.
+    // The library of `programs/host` uses WASI for functions that a browser lacks, through the same memory.
     wasi::link(linker, Some(memory));
     Ok(memory)
 }

@@ -1,6 +1,6 @@
 //! The functions that compilers import by default where a program needs no system: `env` of AssemblyScript, `spectest` of MoonBit.
 //!
-//! | import | type | what it does |
+//! | import | type | function |
 //! |---|---|---|
 //! | `env` `abort` | `i32 i32 i32 i32 ->` | ends the program: a message and a file, strings of AssemblyScript; line and column |
 //! | `env` `seed` | `-> f64` | bits that random numbers begin with |
@@ -51,7 +51,7 @@ fn abort(mut c: Caller<'_, State>, message: u32, file: u32, line: u32, column: u
     ))
 }
 
-/// A string of AssemblyScript: UTF-16, its size in bytes in the word before. None for null, and for what is no such thing.
+/// A string of AssemblyScript: UTF-16, its size in bytes in the word before. None for null, and for any other value.
 fn text(memory: &[u8], at: u32) -> Option<String> {
     let at = at as usize;
     let size = memory.get(at.checked_sub(4)?..at)?;

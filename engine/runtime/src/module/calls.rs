@@ -1,4 +1,4 @@
-//! Who calls what, as far as code names it.
+//! The call graph, as far as code names callees.
 
 use super::{ExternType, Module};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -8,8 +8,8 @@ impl Module {
     /// The nearest function from which an imported function is called, over any number of calls, whose name `wanted` accepts; and the
     /// function that it calls on the way.
     ///
-    /// Calls through references are in no code. Where nothing calls a method by its name, what makes an object of its class stands for its
-    /// callers. Classes are told by names of the form `package.Class::method`.
+    /// Calls through references are in no code. Where nothing calls a method by its name, functions that make an object of its class stand for its
+    /// callers. Classes are identified by names of the form `package.Class::method`.
     pub fn caller_of_import(
         &self,
         module: &str,

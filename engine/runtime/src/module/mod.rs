@@ -139,7 +139,7 @@ pub(crate) struct ModuleInner {
     pub bytes: Vec<u8>,
     /// Engine's index of each type of the module.
     pub types: Vec<TypeIndex>,
-    /// What each of them is.
+    /// The kind of each of them.
     pub kinds: Vec<Kind>,
     pub imports: Vec<Import>,
     pub imported_funcs: u32,
@@ -164,7 +164,7 @@ pub(crate) struct ModuleInner {
     pub field_names: HashMap<(u32, u32), String>,
     /// Fields that are stored into after their objects' birth: see `persistent.rs`.
     stored_fields: OnceLock<std::collections::HashSet<(TypeIndex, u32)>>,
-    /// What functions are called in site profiles.
+    /// The names of functions in site profiles.
     site_functions: OnceLock<HashMap<u32, String>>,
     pub custom: Vec<(String, Range<usize>)>,
 }
@@ -181,7 +181,7 @@ impl Module {
         })
     }
 
-    /// Names and kinds of what the module imports, in order.
+    /// Names and kinds of the module's imports, in order.
     pub fn imports(&self) -> impl Iterator<Item = (&str, &str, &'static str)> {
         self.inner
             .imports
@@ -189,7 +189,7 @@ impl Module {
             .map(|i| (i.module.as_str(), i.name.as_str(), i.ty.kind()))
     }
 
-    /// Names of what the module exports, in order.
+    /// Names of the module's exports, in order.
     pub fn exports(&self) -> impl Iterator<Item = &str> {
         self.inner.exports.iter().map(|e| e.name.as_str())
     }

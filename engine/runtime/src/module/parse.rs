@@ -254,7 +254,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Names are for messages only: what does not decode is left out, as the standard asks.
+    /// Names are for messages only: names that do not decode are left out, as the standard asks.
     fn names(&mut self, names: wp::NameSectionReader<'_>) {
         for name in names.into_iter().flatten() {
             match name {
@@ -364,7 +364,7 @@ impl<'a> Reading<'a> {
         });
     }
 
-    /// The decoder's error with the function that holds the offset; what needs a proposal is named as such.
+    /// The decoder's error with the function that holds the offset; a feature that needs a proposal is named as such.
     fn explain(&self, e: wp::Error) -> Error {
         let offset = e.offset();
         let body = self

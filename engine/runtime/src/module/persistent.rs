@@ -1,4 +1,4 @@
-//! What a module's code shows about which objects need persistence checks.
+//! Analysis of a module's code: which objects need persistence checks.
 
 use super::ModuleInner;
 use crate::types::{Registry, TypeIndex};
@@ -8,7 +8,7 @@ use wasmparser::Operator;
 impl ModuleInner {
     /// Fields, by the topmost type that has them, that are stored into when their object is not certainly new.
     ///
-    /// All other fields hold for ever what they were born with, as their objects' copies do: loads of those need no check. Many toolchains
+    /// All other fields keep their initial values for ever, as their objects' copies do: loads of those need no check. Many toolchains
     /// declare all fields as mutable, and set those that no program could change, such as an object's class, right after the allocation.
     pub fn stored_fields(&self, types: &Registry) -> &HashSet<(TypeIndex, u32)> {
         self.stored_fields.get_or_init(|| {

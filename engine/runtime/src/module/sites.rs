@@ -1,8 +1,8 @@
-//! Allocation sites of a module: where they are, and what they are called.
+//! Allocation sites of a module: their places, and their names.
 //!
-//! A site is an operator that makes an object. What a *maker* makes counts as made by the call of it: toolchains allocate all arrays
-//! of a type in one small function, and what one array is for says nothing about the others. So a site is a place
-//! in a function and, for a maker, places in the functions that are called from there:
+//! A site is an operator that makes an object. An object made by a *maker* counts as made by the call of it: toolchains allocate all arrays of a type
+//! in one small function, and the purpose of one array says nothing about the others. So a site is a place in a function and, for a maker, places in
+//! the functions that are called from there:
 //!
 //! ```text
 //!   load:  ... call $"Array<int>@new"      sites of load:  [offset of the call, offset in the maker]   array of i32
@@ -26,7 +26,7 @@ const BEGINNING: &str = "(globals)";
 
 /// An allocation site of a function.
 pub(crate) struct Site {
-    /// Offset of the operator in the module, behind those of the calls that led to it.
+    /// Offset of the operator in the module, after those of the calls that led to it.
     pub at: Vec<u32>,
     pub key: Key,
 }
@@ -127,13 +127,13 @@ impl ModuleInner {
         });
     }
 
-    /// Whether what a function makes counts as made by its caller. `around` are that caller, by its index, and the makers that
+    /// Whether a function's objects count as made by its caller. `around` are that caller, by its index, and the makers that
     /// it was called by, the outermost function first.
     pub fn is_made_by(&self, index: u32, around: &[u32], types: &Registry) -> bool {
         around.len() <= MAKERS && !around.contains(&index) && self.is_maker(index, types)
     }
 
-    /// What an object that the module makes when it begins is from.
+    /// The site of an object that the module makes when it begins.
     pub fn beginning(&self, ty: u32, types: &Registry) -> Key {
         Key {
             function: BEGINNING.into(),
@@ -148,7 +148,7 @@ impl ModuleInner {
         name == BEGINNING || names.values().any(|n| n == name)
     }
 
-    /// What a function is called in site profiles.
+    /// The name of a function in site profiles.
     fn site_function(&self, index: u32) -> String {
         let name = self.site_functions().get(&index);
         name.cloned().unwrap_or_else(|| format!("func {index}"))

@@ -7,7 +7,7 @@ use crate::error::{Error, Result, TrapKind};
 use crate::types::{HOST_TYPE, TypeIndex};
 use varve_heap::{Kind, OutOfMemory, Ref, Roots, layout};
 
-/// Beside a site's number: the programmer marked what is allocated.
+/// Beside a site's number: the programmer marked its objects.
 pub(crate) const MARKED: u32 = 1 << 31;
 const _: () = assert!(MARKED >> layout::SITE_BITS != 0);
 
@@ -51,9 +51,9 @@ impl Vm {
         }
     }
 
-    /// What collections did so far.
+    /// Statistics of collections so far.
     pub(super) fn gc_stats(&self) -> varve_heap::Stats {
-        // SAFETY: as `with_heap`; nobody changes the mutator meanwhile.
+        // SAFETY: as `with_heap`; no code changes the mutator meanwhile.
         let mutator = unsafe { &(*self.context).mutator };
         self.heap().stats_now(mutator)
     }
@@ -88,7 +88,7 @@ impl Vm {
         self.allocate(|heap, mutator, roots| heap.alloc(mutator, header, len, roots))
     }
 
-    /// What compiled code sets by itself in the headers of objects that it allocates. A large one has it before its place is chosen.
+    /// The temperature that compiled code itself sets in the headers of objects that it allocates. A large object has it before its place is chosen.
     fn temperature(&self, site: u32) -> u8 {
         let known = self.sites.temperature(site & !MARKED);
         match site & MARKED {
@@ -119,7 +119,7 @@ impl Vm {
     /// Collects everything.
     ///
     /// # Errors
-    /// If a collection is asked for by what a collection calls.
+    /// If code that a collection calls requests a collection.
     pub(crate) fn collect(&mut self) -> Result<()> {
         if self.heap.is_none() {
             return Err(Error::Internal("a collection within a collection".into()));

@@ -37,7 +37,7 @@ pub(crate) struct Durable {
     align: ObjectAlign,
     /// The offset of the file's first byte from the heap's base.
     file_start: u64,
-    /// What constants of enumerations were called before.
+    /// Former names of constants of enumerations.
     renamed: Vec<varve_durable::Renamed>,
     /// Enumerations of the program, whose constants are the same objects in each run.
     pub enumeration: Option<types::Enumeration>,
@@ -47,20 +47,20 @@ pub(crate) struct Durable {
     pub canonical: canonical::Canonical,
     /// The name of a root while the program spells it, in UTF-16.
     name: Vec<u16>,
-    /// Stores, objects and logged lines whose instructions were told.
+    /// Stores, objects and logged lines whose instructions were reported.
     told: [u64; 3],
-    /// The longest time that the program waited while durable garbage was looked for.
+    /// The longest pause of the program for a durable collection.
     pub longest_pause: Duration,
     /// Whether operations are committed together: see [`Space::set_grouped`].
     grouped: bool,
 }
 
-/// What a store's helper is told instead of how many bytes the value has, if it is a reference.
+/// The width that is passed to a store's helper for a reference.
 pub(crate) const REFERENCE: u32 = 16;
 
 /// Instructions that the runtime executes for a store into a durable object, for an object that becomes durable, and for a cache line that is
 /// logged: of `durable.wasm farray` (854 an object) and `fararray --operations 2000` (247 a store with its part of 0.083 logged lines, 181 without),
-/// counted by callgrind with its functions' inclusive costs, 23 November 2026. They are told where a machine is modelled.
+/// counted by callgrind with its functions' inclusive costs, 23 November 2026. They are reported if a machine is modelled.
 const WORK: [u64; 3] = [180, 850, 580];
 
 impl Durable {
@@ -76,8 +76,8 @@ impl Durable {
             .sum()
     }
 
-    /// Opens and locks the file, and maps it and the constants among the addresses that the heap leaves. If somebody is told of accesses, the
-    /// medium is that of the machine that they are told for: what is written back and fenced is told, and not done.
+    /// Opens and locks the file, and maps it and the constants among the addresses that the heap leaves. If accesses are observed, the medium is that
+    /// of the modelled machine: write-backs and fences are reported, and not executed.
     ///
     /// # Safety
     /// The heap at `heap_base` leaves its durable range to the result, and outlives it.
@@ -126,14 +126,14 @@ impl Durable {
         })
     }
 
-    /// Whether beginning to look for durable garbage is worth it; under stress, whether it can be done.
+    /// Whether a durable collection is worth beginning; under stress, whether it is possible.
     pub fn wants_collection(&self, stress: bool) -> bool {
         let can = |s: &Space| !s.in_region() && !s.is_collecting();
         let wants = |s: &Space| s.wants_collection() || (stress && can(s));
         self.space.as_ref().is_some_and(wants)
     }
 
-    /// Goes on looking for garbage, if that has begun and is due.
+    /// Continues marking for a durable collection, if one has begun and a step is due.
     #[inline]
     fn collect_some(&mut self) {
         if self.space.as_ref().is_some_and(|s| s.due().is_some()) {
@@ -141,7 +141,7 @@ impl Durable {
         }
     }
 
-    /// Has the program wait while garbage is looked for.
+    /// Has the program wait during a step of a durable collection.
     fn pause(&mut self, work: impl FnOnce(&mut Space)) {
         let begun = Instant::now();
         if let Some(space) = &mut self.space {
@@ -163,7 +163,7 @@ impl Durable {
 }
 
 impl Durable {
-    /// Closes the region in order: what one that is open stored is rolled back.
+    /// Closes the region file in order: rolls back an open failure-atomic region.
     fn close(&mut self) -> Result<()> {
         Ok(self.space.take().map_or(Ok(()), Space::close)?)
     }
@@ -171,7 +171,7 @@ impl Durable {
 
 impl Drop for Durable {
     fn drop(&mut self) {
-        // A medium that fails now leaves to the next opening what closing would have done; nothing is lost. Who wants to be told closes.
+        // If the medium fails now, the next opening recovers the region; nothing is lost. A caller that needs the error calls `close`.
         let _ = self.close();
     }
 }
@@ -261,7 +261,8 @@ impl Vm {
         space.is_some_and(Space::uncommitted)
     }
 
-    /// Begins to look for what is durable and neither roots nor the program reach: collects everything else, for what it refers to.
+    /// Begins a durable collection, for durable objects that neither roots nor the program reach: collects the heap first, to find its references to
+    /// them.
     pub(super) fn begin_durable_collection(&mut self) {
         let begun = Instant::now();
         let held = self.with_heap(|heap, mutator, roots| heap.collect_durable(mutator, roots));
@@ -286,7 +287,7 @@ impl Vm {
         }
     }
 
-    /// Under stress: a little of the work that looking for durable garbage takes.
+    /// Under stress: a small step of a durable collection.
     pub(super) fn stress_durable(&mut self) {
         if let Some(durable) = &mut self.durable {
             durable.pause(|space| space.step(u64::MAX, 8));
@@ -344,7 +345,8 @@ impl Vm {
         Ok(placed.0)
     }
 
-    /// Goes on looking for durable garbage. If there may be much: has the program's next allocation begin, which knows what the program holds.
+    /// Continues a durable collection. If there may be much garbage, lets the program's next allocation begin one, as the program's references are
+    /// known there.
     fn look_for_garbage(&mut self) {
         if let Some(durable) = &mut self.durable {
             durable.collect_some();
@@ -379,7 +381,7 @@ impl Vm {
         Ok(())
     }
 
-    /// Tells what the runtime executed for durable objects, if anybody is told.
+    /// Reports the instructions that the runtime executed for durable objects, if accesses are observed.
     fn tell_work(&mut self) {
         if let (Some(recording), Some(durable)) = (&self.recording, &mut self.durable) {
             recording.execute(durable.take_work());
@@ -447,7 +449,7 @@ impl Vm {
         String::from_utf16_lossy(&units.unwrap_or_default())
     }
 
-    /// What the name stands for that was spelled; 0 if nothing.
+    /// The root of the name that was spelled; 0 if there is none.
     pub(crate) fn find_root(&mut self) -> Result<u32> {
         let name = self.spelled();
         self.settle_canonical()?;

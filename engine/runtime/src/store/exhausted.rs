@@ -8,7 +8,7 @@
 //! | `varve.outOfMemory` | an object has no room after everything was collected |
 //! | `varve.stackOverflow` | a call has no room on the stack |
 //!
-//! What they throw is thrown where room was missing. They run on a stretch of the stack and in a stretch of the heap that are kept for
+//! Their exceptions are thrown where room was missing. They run on a stretch of the stack and in a stretch of the heap that are kept for
 //! them. Without such a function, or if it does anything but throw, the program ends with the trap.
 
 use super::Vm;
@@ -31,7 +31,7 @@ impl Vm {
     /// The function of the program that throws an exception for an error of the code that called out.
     fn thrower(&self, error: &Error) -> Option<u32> {
         let name = thrower(error.trap()?.kind)?;
-        // What throws may itself find no room.
+        // The throwing function may itself find no room.
         if !self.engine.config().throw_exhaustion || self.throwing {
             return None;
         }
@@ -42,8 +42,8 @@ impl Vm {
         self.with_func_type(id, plain).then_some(id)
     }
 
-    /// Opens what is kept for those who throw, or closes it again. Whether that could be done: not if the heap's is in use, or somebody
-    /// stops the program.
+    /// Opens the reserve for the throwing function, or closes it again. Returns whether that was possible: not if the heap's reserve is in use, or
+    /// another thread stops the program.
     fn lend(&mut self, open: bool) -> bool {
         let (usual, lent) = (self.stack.limit(), self.stack.last_limit());
         let (from, to) = match open {
@@ -53,7 +53,7 @@ impl Vm {
         let room = self.with_heap(|heap, mutator, _| heap.lend(mutator, open));
         // SAFETY: the context lives as long as the store; others write this word as an atomic too.
         let limit = unsafe { AtomicUsize::from_ptr(&raw mut (*self.context).stack_limit) };
-        // Who stops the program has raised the limit, and that stays.
+        // If an interrupt has raised the limit, it stays raised.
         let swapped = limit.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
         self.throwing = open;
         room && swapped.is_ok()
@@ -62,8 +62,7 @@ impl Vm {
     /// The exception that the program throws for an error, if it does.
     ///
     /// # Safety
-    /// Compiled code of this store has called out, or was interrupted and is described as if it had. Nobody uses the store but through
-    /// `vm`.
+    /// Compiled code of this store has called out, or was interrupted and is described as if it had. No code uses the store but through `vm`.
     pub(crate) unsafe fn thrown_for(vm: *mut Vm, error: &Error) -> Option<u32> {
         // SAFETY: as this function; the borrow ends before code runs.
         let (func, mark, ready) = unsafe {

@@ -7,7 +7,7 @@ use crate::types::TypeIndex;
 use crate::{Instance, Linker, Module};
 use varve_heap::{ObjectAlign, layout};
 
-/// A list of numbers, and what becomes of it.
+/// A list of numbers, and the operations on it.
 const LIST: &str = r#"(module
     (type $node (struct (field $number (mut i64)) (field $next (mut (ref null $node)))))
     (type $longs (array (mut i64)))
@@ -53,7 +53,7 @@ impl World {
         self.store.vm().instances[0].module.types[at]
     }
 
-    /// A zeroed object at an offset from the heap's base that is behind the heap: its reference, and its words.
+    /// A zeroed object at an offset from the heap's base that is after the heap: its reference, and its words.
     fn object(&mut self, ty: usize, offset: u64) -> (u32, *mut u64) {
         let header = layout::new_header(self.type_index(ty), 0, 0);
         let address = self.store.vm().heap_base as u64 + offset;

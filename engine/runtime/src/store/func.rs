@@ -1,4 +1,4 @@
-//! What a store knows of its functions.
+//! A store's data about its functions.
 
 use super::Vm;
 use super::region::Place;

@@ -1,4 +1,4 @@
-//! A store's heap: how it is set up, and what the store asks of it whatever its plan and observer are.
+//! A store's heap: its setup, and its interface to the store for any plan and observer.
 
 use super::observe::{Bound, Recording, Watch};
 use super::region::REGION;
@@ -17,7 +17,8 @@ use varve_heap::{
 
 pub(crate) use varve_heap::Mutator;
 
-/// A heap with any plan and any observer. Compiled code allocates and stores by itself; what comes here is slow anyhow.
+/// A heap with any plan and any observer. Compiled code allocates and stores by itself; calls that come here are slow
+/// anyhow.
 pub(crate) type Heap = dyn Managed;
 
 /// See [`Heap`].
@@ -46,7 +47,7 @@ pub(crate) trait Managed {
     /// Collects everything, and gives the durable objects that are referred to.
     fn collect_durable(&mut self, mutator: &mut Mutator, roots: &mut dyn Roots) -> Vec<Ref>;
     fn set_log(&mut self, log: Option<varve_heap::Log>);
-    /// What collections did, and what was born since the last one.
+    /// Statistics of collections, with the objects born since the last one.
     fn stats_now(&self, mutator: &Mutator) -> Stats;
     fn spaces(&self) -> Vec<SpaceUse>;
     fn ranges(&self) -> Vec<SpaceRanges>;
@@ -56,10 +57,10 @@ pub(crate) trait Managed {
     fn monitors(&self) -> bool;
     /// Whether the plan may want to know where objects are born.
     fn asks_about_sites(&self) -> bool;
-    /// What compiled code sets in the temperature byte of objects that are born at a site.
+    /// The temperature byte that compiled code sets in objects that are born at a site.
     fn temperature(&self, site: Site<'_>) -> u8;
     fn plan(&self) -> &dyn Plan;
-    /// The temperature of objects that the programmer marked, if the plan takes marks: it goes by nothing else then.
+    /// The temperature of objects that the programmer marked, if the plan takes marks: it uses nothing else then.
     fn marked(&self) -> u8 {
         let key = varve_sites::Key::default();
         self.temperature(Site {
@@ -184,15 +185,15 @@ impl<P: Places + 'static, O: Observer + 'static> Managed for varve_heap::Heap<P,
     }
 }
 
-/// Who watches a store.
+/// The observer of a store.
 pub(crate) enum Watched {
-    /// Nobody.
+    /// None.
     Not,
-    /// Somebody is told of every access.
+    /// Every access is recorded for a sink.
     Recorded(Arc<Recording>),
     /// Accesses are counted by allocation site.
     Profiled,
-    /// Somebody is told what memory spaces want, and gives it on this machine.
+    /// A backing binds the memory of spaces on this machine.
     Placed(Box<dyn Backing>),
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct InstanceData {
 }
 
 impl Vm {
-    /// Whether what is given can be imported as `expected`.
+    /// Whether the given item can be imported as `expected`.
     fn matches(&self, types: &Registry, id: &ExternId, expected: &ExternType) -> bool {
         let limits = |min: u64, max: Option<u64>, want_min: u64, want_max: Option<u64>| {
             min >= want_min && want_max.is_none_or(|w| max.is_some_and(|m| m <= w))
@@ -309,7 +309,7 @@ impl Vm {
         copy_checked(source, from, target, to, len, TrapKind::TableOutOfBounds)
     }
 
-    /// What an instance exports under a name.
+    /// An instance's export of a name.
     pub(crate) fn export(&self, instance: u32, name: &str) -> Option<Extern> {
         let i = &self.instances[instance as usize];
         let export = &i.module.exports[*i.module.export_index.get(name)?];

@@ -1,7 +1,7 @@
 //! Stopping a program from another thread.
 //!
 //! Functions compare the stack pointer with the stack's limit when they are entered, and loops do so too in stores that can be
-//! interrupted. Whoever interrupts raises that limit above every stack: the next comparison traps.
+//! interrupted. An interrupt raises that limit above every stack: the next comparison traps.
 
 use super::Store;
 use super::region::Context;
@@ -19,7 +19,7 @@ pub(crate) struct Limit(Arc<Mutex<Option<Word>>>);
 /// The word with the limit.
 struct Word(*mut usize);
 
-// SAFETY: it is only used as an atomic, by who holds the lock; see `Interrupt::now`.
+// SAFETY: it is only used as an atomic, by the thread that holds the lock; see `Interrupt::now`.
 unsafe impl Send for Word {}
 
 impl Limit {
@@ -39,7 +39,7 @@ impl Drop for Limit {
 }
 
 impl Context {
-    /// Whether the program was told to stop.
+    /// Whether the program was interrupted.
     pub fn interrupted(&self) -> bool {
         self.stack_limit == NOTHING
     }
@@ -71,7 +71,7 @@ impl fmt::Debug for Interrupt {
 }
 
 impl<T> Store<T> {
-    /// What stops the store's program.
+    /// The handle that stops the store's program.
     pub fn interrupt(&self) -> Interrupt {
         Interrupt(Arc::clone(&self.vm().limit.0))
     }

@@ -1,4 +1,4 @@
-//! What programs tell of themselves for plans to go by: marks of objects, and intervals of their work.
+//! Reports of programs to plans: marks of objects, and intervals of their work.
 
 use super::Vm;
 use crate::compile::hints::holds_part;
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use varve_access::Kind as Access;
 use varve_heap::{Entry, Interval, Intervals, Ref, Sampler, layout};
 
-/// Told of each phase.
+/// Receives each phase.
 type Log = Box<dyn FnMut(&Entry) + Send>;
 
-/// What a store knows of its program's intervals.
+/// The state of a store's intervals.
 pub(crate) struct Reports {
-    /// When the store was made: where nobody observes it, times count from there.
+    /// When the store was made: times of an unobserved store count from there.
     began: Instant,
     reported: u64,
     /// When the first interval had ended.
     pub first: Option<Duration>,
     pub log: Option<Log>,
-    /// Phases that the log was told of.
+    /// Phases that the log has received.
     told: usize,
 }
 
@@ -35,12 +35,12 @@ impl Default for Reports {
 }
 
 impl Vm {
-    /// Whether the plan wants to know of intervals.
+    /// Whether the plan uses intervals.
     fn samples(&self) -> bool {
         self.told().is_some()
     }
 
-    /// Whether the program is to report them: to the plan, or to whoever asks when the first ended.
+    /// Whether the program is to report them: to the plan, or for the time when the first ended.
     pub(crate) fn wants_intervals(&self) -> bool {
         self.engine.config().intervals || self.samples()
     }
@@ -49,7 +49,7 @@ impl Vm {
         self.heap().plan().sampler().and_then(Sampler::intervals)
     }
 
-    /// Every phase that the plan has entered, if it is one that wants to know of intervals.
+    /// Every phase that the plan has entered, if it uses intervals.
     pub(crate) fn phases(&self) -> &[Entry] {
         self.told().map_or(&[], |told| told.log())
     }
@@ -139,7 +139,7 @@ impl Vm {
         self.observe(Access::Update, at, 1);
     }
 
-    /// What the plan goes by and was not told.
+    /// The input that the plan needs and the program has not reported.
     pub(crate) fn untold(&self) -> Option<String> {
         let plan = self.heap().plan();
         let mut lacks = Vec::new();

@@ -10,7 +10,7 @@ pub(crate) const PAGE: usize = 65536;
 /// Bytes that a memory reserves: all that a 32-bit index and a 32-bit offset reach, and the widest access.
 const RESERVED: usize = (8 << 30) + PAGE;
 const MAX_PAGES: u64 = 65536;
-/// Pages of a memory with 64-bit addresses: as far apart as memories are from each other for those who observe the program.
+/// Pages of a memory with 64-bit addresses: the distance of memories from each other in observed addresses.
 const MAX_PAGES_WIDE: u64 = super::observe::MEMORY / PAGE as u64;
 /// Bytes of an element of a table.
 const ELEMENT: u64 = 4;

@@ -64,9 +64,9 @@ impl<T> Store<T> {
         Store::with(engine, data, Watched::Not)
     }
 
-    /// A store whose program's accesses to data, and its collector's, are told to `sink` in their order. It collects
+    /// A store whose program's accesses to data, and its collector's, are reported to `sink` in their order. It collects
     /// on one thread; if nothing is compiled in the background, the accesses are the same in every run. Durable objects are in memory of the
-    /// slow tier, and what is written back and fenced is told, and not done.
+    /// slow tier, and their write-backs and fences are reported, and not executed.
     ///
     /// # Errors
     /// As [`Store::new`].
@@ -78,7 +78,7 @@ impl<T> Store<T> {
         )
     }
 
-    /// A store that counts, exactly, what its program does to the objects of each allocation site: see [`Store::profile`].
+    /// A store that counts, exactly, its program's accesses to the objects of each allocation site: see [`Store::profile`].
     /// It runs in baseline and optimized code, and its objects are in one memory.
     ///
     /// # Errors
@@ -87,8 +87,8 @@ impl<T> Store<T> {
         Store::with(engine, data, Watched::Profiled)
     }
 
-    /// A store whose heap's plan is given memory by `backing`, which is told what addresses are to be memory of which kind. If that fails, the
-    /// program ends with [`Error::System`](crate::Error::System) at its next collection.
+    /// A store whose heap's plan is given memory by `backing`, which binds addresses to kinds of memory. If that fails, the program ends with
+    /// [`Error::System`](crate::Error::System) at its next collection.
     ///
     /// # Errors
     /// As [`Store::new`], and if the first memory cannot be given.
@@ -124,7 +124,7 @@ impl<T> Store<T> {
         &self.inner.vm.engine
     }
 
-    /// What the compilers have done so far.
+    /// Statistics of the compilers so far.
     pub fn compiler_stats(&self) -> CompilerStats {
         self.inner.vm.code.tiers.stats
     }
@@ -141,8 +141,8 @@ impl<T> Store<T> {
         called.filter_map(|(site, _)| Some(site?.0)).collect()
     }
 
-    /// What was counted so far in a [profiled](Store::profiled) store: all allocation sites that code was compiled for,
-    /// those without objects too. `program` is what it is to be a profile of. None of a store that is not profiled.
+    /// The counts so far of a [profiled](Store::profiled) store: all allocation sites that code was compiled for,
+    /// those without objects too. `program` is the name of the profiled program. None of a store that is not profiled.
     pub fn profile(&mut self, program: &str) -> Option<Profile> {
         self.inner.vm.profile(program)
     }
@@ -167,7 +167,7 @@ impl<T> Store<T> {
         self.inner.vm.heap_mut().set_log(Some(Box::new(log)));
     }
 
-    /// Ends the store, and closes its durable region in order. A store that is dropped does the same, and tells nobody what failed.
+    /// Ends the store, and closes its durable region in order. A store that is dropped does the same, and discards errors.
     ///
     /// # Errors
     /// If the region's medium fails. All that was in it before is found when it is opened next.
@@ -175,8 +175,7 @@ impl<T> Store<T> {
         self.inner.vm.close_region()
     }
 
-    /// What collections did so far: counts, pauses, bytes; what was born after the last one counts too. They show themselves as a
-    /// small table.
+    /// Statistics of collections so far: counts, pauses, bytes, with the objects born after the last one. They are displayed as a small table.
     pub fn gc_stats(&self) -> crate::GcStats {
         self.inner.vm.gc_stats()
     }
@@ -197,19 +196,19 @@ impl<T> Store<T> {
         self.inner.vm.phases()
     }
 
-    /// When the program's first interval had ended, since the store was made, or in the time of what observes it; none if it reports
+    /// When the program's first interval had ended, since the store was made, or in the observer's time; none if it reports
     /// none.
     pub fn first_interval(&self) -> Option<std::time::Duration> {
         self.inner.vm.intervals.first
     }
 
-    /// What the sampler of a plan that goes by what runs has done; none under other plans.
+    /// Statistics of the sampler of a sampling plan; none under other plans.
     pub fn warmth(&self) -> Option<varve_heap::warm::WarmStats> {
         let sampling = self.inner.vm.sampling.as_ref();
         sampling.map(|sampling| sampling.warmth.stats())
     }
 
-    /// What the plan goes by and the program has not told, in a line, if there is something: marks at allocation sites, intervals.
+    /// The input that the plan needs and the program has not reported, in a line, if any: marks at allocation sites, intervals.
     pub fn untold(&self) -> Option<String> {
         self.inner.vm.untold()
     }
@@ -219,28 +218,28 @@ impl<T> Store<T> {
         self.inner.vm.heap().ranges()
     }
 
-    /// The clock of whoever is told of accesses; the host's if nobody is.
+    /// The clock of the observer of accesses; the host's without an observer.
     pub fn clock(&self) -> Clock {
         Clock::of(self.inner.vm.recording.clone())
     }
 
-    /// The time of whoever is told of accesses when all so far are done; none if nobody is.
+    /// The observer's time when all accesses so far are done; none without an observer.
     pub fn observed_time(&self) -> Option<std::time::Duration> {
         let recording = self.inner.vm.recording.as_ref();
         recording.map(|recording| recording.now())
     }
 
-    /// Tells whoever is told of accesses about those that wait to be told.
+    /// Passes all buffered accesses to the observer.
     ///
     /// # Errors
-    /// If nobody listens any more.
+    /// If the observer takes no more accesses.
     pub fn tell(&mut self) -> Result<()> {
         self.inner.vm.tell()
     }
 
-    /// Groups what is stored into durable objects: it survives from the next [`Store::commit_durable`] on, all of it or nothing, and not from the
-    /// end of each operation on. So one wait for the medium does for many requests, whose answers wait for it. What there is when grouping ends
-    /// is committed. Only a region in an ordinary file that is synced at each commit ([`Medium::File`](crate::Medium::File) without an interval)
+    /// Groups stores into durable objects: they survive from the next [`Store::commit_durable`] on, all of it or nothing, and not from the
+    /// end of each operation on. So many requests share one wait for the medium, and their answers wait for it. Pending stores are committed when
+    /// grouping ends. Only a region in an ordinary file that is synced at each commit ([`Medium::File`](crate::Medium::File) without an interval)
     /// waits for its medium so long: any other goes on as it is.
     ///
     /// # Errors
@@ -335,7 +334,7 @@ pub struct Caller<'a, T> {
 
 impl<T> Caller<'_, T> {
     /// # Safety
-    /// `vm` is the first field of a `StoreInner<T>` that nobody uses while the result lives.
+    /// `vm` is the first field of a `StoreInner<T>` that no other code uses while the result lives.
     pub(crate) unsafe fn new(vm: *mut Vm) -> Self {
         // SAFETY: as this function.
         let inner = unsafe { &mut *vm.cast::<StoreInner<T>>() };
@@ -365,12 +364,12 @@ impl<T> Caller<'_, T> {
         ))
     }
 
-    /// Whether somebody is told of accesses.
+    /// Whether accesses are observed.
     pub(crate) fn is_observed(&self) -> bool {
         self.inner.vm.recording.is_some()
     }
 
-    /// Tells of a copy between a file and a linear memory.
+    /// Records a copy between a file and a linear memory.
     pub(crate) fn observe_file(&self, memory: crate::Memory, moved: &observe::Moved) {
         self.inner.vm.observe_file(memory.id, moved);
     }
@@ -381,13 +380,13 @@ impl<T> Caller<'_, T> {
         unsafe { crate::helpers::traps::frames(&self.inner.vm) }
     }
 
-    /// The same as addresses in code, which cost little: what [`Store::frames_at`] makes frames of.
+    /// The same as addresses in code, which are cheap: [`Store::frames_at`] makes frames of them.
     pub(crate) fn stack(&mut self) -> Box<[usize]> {
         // SAFETY: as `frames`.
         unsafe { crate::helpers::traps::stack(&self.inner.vm) }
     }
 
-    /// What the calling instance exports under this name.
+    /// The calling instance's export of this name.
     pub fn get_export(&mut self, name: &str) -> Option<crate::Extern> {
         let instance = self.inner.vm.calling_instance()?;
         self.inner.vm.export(instance, name)

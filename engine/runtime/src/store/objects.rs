@@ -115,13 +115,14 @@ impl Vm {
         }
     }
 
-    /// Writes `len` elements of an array that holds no references, from `start` on, and tells all who want to know.
+    /// Writes `len` elements of an array that holds no references, from `start` on, and records the writes for
+    /// observers.
     ///
     /// # Errors
     /// If the reference is null, or the array has no such elements.
     ///
     /// # Safety
-    /// So many elements are at `from`, which is no place of the array itself, and stay there: nothing is allocated here.
+    /// `from` has that number of elements, does not overlap the array, and stays valid: nothing is allocated here.
     pub(crate) unsafe fn write_elements(
         &mut self,
         reference: u32,

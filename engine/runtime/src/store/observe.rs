@@ -1,4 +1,4 @@
-//! Observed stores: what the program and its collector access, in order, as a model of a machine wants it.
+//! Observed stores: the accesses of the program and its collector, in order, as input of a model of a machine.
 //!
 //! Compiled code appends to a buffer by itself (`compile/observe.rs`); helpers and the collector append here. A full buffer
 //! goes to the [`Sink`].
@@ -43,17 +43,17 @@ const MODULE: u64 = 1 << 32;
 const FILES: u64 = 8 << 40;
 const FILE: u64 = 16 << 30;
 /// Instructions of a call of the system that reads or writes a file in its cache, besides the copy. To read one byte so took 0.37 us (`pread`,
-/// a million calls, Linux 6.18 on a virtual machine): as long as so many instructions of two a cycle at 2.8 GHz.
+/// a million calls, Linux 6.18 on a virtual machine): the time of this number of instructions at two a cycle and 2.8 GHz.
 const SYSTEM_CALL: u64 = 2_000;
 /// Bytes of code for a byte of bytecode: measured of `graph` and `strings`, 9.4 and 10.5 in baseline code with its counters, 3.8 and
-/// 4.0 in optimized code, what is inlined counted in both.
+/// 4.0 in optimized code, inlined code counted in both.
 const BASELINE: u64 = 10;
 const OPTIMIZED: u64 = 4;
 const PAGE: u64 = 4096;
 
 /// Accesses after which the buffer counts as full.
 const ACCESSES: usize = 4096;
-/// Accesses for which there is room beyond: straight code looks only now and then whether the buffer is full.
+/// Accesses for which there is room beyond: straight code checks only now and then whether the buffer is full.
 pub(crate) const SLACK: usize = 128;
 /// Bytes that an instruction of a loop reads or writes which copies or fills memory: AVX's.
 const VECTOR_BYTES: u32 = 32;
@@ -65,7 +65,7 @@ pub(crate) fn code_at(instance: u32, offset: u64) -> u64 {
     CODE + u64::from(instance) * MODULE + BASELINE * offset
 }
 
-/// Bytes of the code of so many bytes of bytecode, about.
+/// The approximate size of the code of `bytes` bytes of bytecode.
 pub(crate) fn code_bytes(bytes: u64, level: Level) -> u64 {
     bytes
         * match level {
@@ -79,10 +79,10 @@ pub(crate) fn memory_at(memory: u32) -> u64 {
     MEMORIES + u64::from(memory) * MEMORY
 }
 
-/// What an observed program's memory is for, by the address that a [`Sink`] hears of.
+/// The purpose of an observed program's memory, by the address that a [`Sink`] gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Objects, and what the engine has right before them.
+    /// Objects, and the engine's data right before them.
     Heap,
     /// A linear memory.
     Linear,
@@ -97,10 +97,10 @@ pub enum Part {
 }
 
 impl Part {
-    /// What is at an address.
+    /// The part of memory that an address is in.
     pub fn at(address: u64) -> Part {
         match address {
-            // What comes right before the heap's base is the store's own.
+            // The range right before the heap's base is the store's own.
             MEMORIES..OTHERS => Part::Linear,
             OTHERS..CODE => Part::Tables,
             CODE..FILES => Part::Code,
@@ -121,13 +121,13 @@ pub(crate) struct Moved {
     /// Where in the memory.
     pub at: u64,
     pub bytes: u64,
-    /// What was done to the file.
+    /// The operation on the file.
     pub kind: Kind,
 }
 
-/// Is told of every access of a program and its collector, in order.
+/// Receives every access of a program and its collector, in order.
 pub trait Sink: Send {
-    /// Accesses. `false`: nobody listens any more, and the program is to end.
+    /// Accesses. `false`: takes no more, and the program is to end.
     fn take(&mut self, ops: &[Op]) -> bool;
 
     /// From now on `bytes` at `address` are to be memory of tier `tier` (0 is the fastest). Whole pages.
@@ -142,7 +142,7 @@ pub trait Sink: Send {
     fn now(&mut self) -> Duration;
 }
 
-/// What compiled code knows of the buffer.
+/// The part of the buffer that compiled code uses.
 #[repr(C)]
 struct Cursor {
     next: *mut Op,
@@ -151,7 +151,7 @@ struct Cursor {
     instructions: u64,
 }
 
-/// The buffer, and who gets it. One thread uses it: the store's.
+/// The buffer, and its sink. One thread uses it: the store's.
 #[repr(C)]
 pub(crate) struct Recording {
     cursor: UnsafeCell<Cursor>,
@@ -173,7 +173,7 @@ struct Rest {
     files: HashMap<(u64, u64), u64>,
     /// Where the next of either will be.
     next: u64,
-    /// What was bound before the heap was anywhere.
+    /// Ranges bound before the heap had an address.
     early: Vec<(u64, u64, Tier)>,
     /// The memory of code.
     code: Tier,
@@ -185,11 +185,11 @@ struct Rest {
 // SAFETY: a recording belongs to one store, which one thread at a time uses; that the collector and the clock hold it too changes
 // nothing, since they run on the store's thread. The pointers are to memory that it owns.
 unsafe impl Send for Recording {}
-// SAFETY: as above: nobody calls from a second thread. A heap that is recorded collects on the store's thread alone.
+// SAFETY: as above: no second thread calls. A heap that is recorded collects on the store's thread alone.
 unsafe impl Sync for Recording {}
 
 impl Recording {
-    /// Offsets of what compiled code uses.
+    /// Offsets of the fields that compiled code uses.
     pub const NEXT: i32 = offset_of!(Cursor, next) as i32;
     pub const END: i32 = offset_of!(Cursor, end) as i32;
     pub const INSTRUCTIONS: i32 = offset_of!(Cursor, instructions) as i32;
@@ -242,7 +242,7 @@ impl Recording {
         }
     }
 
-    /// Empties the buffer. `false` if nobody listens.
+    /// Empties the buffer. `false` if the sink takes no more.
     pub fn drain(&self) -> bool {
         self.drain_into(&mut self.rest())
     }
@@ -299,7 +299,7 @@ impl Recording {
 
     /// Appends an op, of an instruction for each vector of its bytes.
     fn push(&self, rest: &mut Rest, kind: Kind, at: u64, bytes: u16) {
-        // SAFETY: as in `drain_into`: `next` is inside of the buffer whenever nobody appends.
+        // SAFETY: as in `drain_into`: `next` is inside of the buffer whenever no code appends.
         let full = unsafe {
             let cursor = &mut *self.cursor.get();
             let own = u32::from(bytes).div_ceil(VECTOR_BYTES).max(1);
@@ -313,7 +313,7 @@ impl Recording {
         }
     }
 
-    /// Records what a durable region does to its medium, which is memory of the slow tier: the persistent one.
+    /// Records a durable region's operations on its medium, which is memory of the slow tier: the persistent one.
     pub fn medium(&self, step: Step) {
         match step {
             Step::Grown(address, bytes) => self.bind(address, bytes, Tier::SLOW),
@@ -323,13 +323,13 @@ impl Recording {
         }
     }
 
-    /// Instructions that the runtime executes before the next access, beside those that are told with accesses.
+    /// Instructions that the runtime executes before the next access, besides those that are reported with accesses.
     pub fn execute(&self, instructions: u64) {
         // SAFETY: as in `drain_into`.
         unsafe { (*self.cursor.get()).instructions += instructions }
     }
 
-    /// Records what the system does for a program that reads or writes a file: a call, and a copy between its cache and a linear memory.
+    /// Records the system's work for a program that reads or writes a file: a call, and a copy between its cache and a linear memory.
     /// Its instructions count once, as the collector's do.
     fn copy(&self, memory: u32, moved: &Moved) {
         self.collecting(true);
@@ -375,7 +375,7 @@ impl Recording {
             rest.early.push((address, bytes, tier));
             return;
         }
-        // What was accessed before was in other memory.
+        // Earlier accesses were to other memory.
         self.drain_into(&mut rest);
         // Tables begin anywhere in a page of the host; for the sink they begin where a page does.
         let inside = rest.is_in_heap(address);
@@ -393,7 +393,7 @@ impl Recording {
         self.rest().code = tier;
     }
 
-    /// Gives the code of an instance its memory: that of so many bytes of bytecode.
+    /// Binds memory for the code of an instance with `bytes` bytes of bytecode.
     pub fn bind_code(&self, instance: u32, bytes: u64) {
         let mut rest = self.rest();
         self.drain_into(&mut rest);
@@ -423,7 +423,7 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         self.drain();
-        // SAFETY: `new` made it of a box, and nobody else frees it.
+        // SAFETY: `new` made it of a box, and only this frees it.
         drop(unsafe { Box::from_raw(self.rest().buffer) });
     }
 }
@@ -506,7 +506,7 @@ impl Backing for Bound {
     }
 }
 
-/// What a program's clocks show: the host's time, or that of whoever is told of its accesses.
+/// The source of a program's clocks: the host's time, or that of the observer of its accesses.
 #[derive(Clone, Default)]
 pub struct Clock(Source);
 
@@ -521,17 +521,17 @@ enum Source {
     Counted(Arc<AtomicU64>),
 }
 
-/// What passes from one look at a counted clock to the next.
+/// The time between two reads of a counted clock.
 const LOOK: Duration = Duration::from_micros(1);
 
 impl Clock {
-    /// The host's time, but for the clock that never goes back: it shows for how long processors ran the program's thread. What else the
-    /// machine does is not in that, nor is what the collector's other threads do.
+    /// The host's time, but for the clock that never goes back: it shows for how long processors ran the program's thread. Other activity of the
+    /// machine is not in that, nor are the collector's other threads.
     pub fn processor() -> Clock {
         Clock(Source::Processor)
     }
 
-    /// A microsecond passes with each look at a clock, sleep takes none of the host's time, and 1970 has just begun: a program that does the
+    /// A microsecond passes with each read of a clock, sleep takes none of the host's time, and 1970 has just begun: a program that does the
     /// same sees the same.
     pub fn counted() -> Clock {
         Clock(Source::Counted(Arc::default()))
@@ -584,7 +584,7 @@ impl Clock {
 }
 
 impl Vm {
-    /// Records an access to bytes of the host, if anybody is told.
+    /// Records an access to bytes of the host, if accesses are observed.
     #[inline]
     pub(crate) fn observe(&self, kind: Kind, address: *const u8, bytes: usize) {
         if let Some(recording) = &self.recording {
@@ -592,7 +592,7 @@ impl Vm {
         }
     }
 
-    /// Records a copy between a file and a linear memory, if anybody is told.
+    /// Records a copy between a file and a linear memory, if accesses are observed.
     pub(crate) fn observe_file(&self, memory: u32, moved: &Moved) {
         if let Some(recording) = &self.recording {
             recording.copy(memory, moved);
@@ -612,7 +612,7 @@ impl Vm {
         self.observe(Kind::Write, self.object(array), bytes);
     }
 
-    /// What compiled code does after it stores into an object, if the plan wants to know of writes.
+    /// The same as compiled code after a store into an object, if the plan monitors writes.
     pub(crate) fn note_write(&self, reference: u32) {
         if !self.heap().monitors() {
             return;
@@ -625,10 +625,10 @@ impl Vm {
         self.observe(Kind::Update, at, 1);
     }
 
-    /// Empties the buffer of what is recorded.
+    /// Passes all buffered records to the sink.
     ///
     /// # Errors
-    /// If nobody listens any more.
+    /// If the sink takes no more.
     pub(crate) fn tell(&mut self) -> Result<()> {
         match &self.recording {
             Some(recording) if !recording.drain() => Err(Error::Unobserved),
@@ -657,7 +657,7 @@ mod tests {
         }
     }
 
-    /// What is told of accesses all over a table that begins at an address of the host.
+    /// The records of accesses all over a table that begins at an address of the host.
     fn told(table: u64) -> Vec<Op> {
         let heard = Heard::default();
         let recording = Recording::new(Box::new(heard.clone()), 1.0);

@@ -34,7 +34,7 @@ pub(crate) const STATE_WORDS: usize = 8192;
 pub(crate) const TYPE_ROWS: Place = STATE + 8 * STATE_WORDS as Place;
 /// Most types of an engine whose stores run code.
 pub(crate) const MAX_TYPES: usize = 1 << 18;
-/// Bytes of a type row: what kind of type, then the ids of its supertypes from the root on.
+/// Bytes of a type row: the kind of type, then the ids of its supertypes from the root on.
 pub(crate) const TYPE_ROW: usize = 64;
 /// Supertypes that fit into a row; casts to deeper types ask the engine.
 pub(crate) const ROW_DEPTH: usize = TYPE_ROW / 4 - 1;
@@ -45,11 +45,11 @@ pub(crate) mod row_kind {
     pub const FUNC: u32 = 0;
     pub const STRUCT: u32 = 1;
     pub const ARRAY: u32 = 2;
-    /// Objects that modules cannot look into: the host's and exceptions.
+    /// Objects whose contents modules cannot access: the host's and exceptions.
     pub const OPAQUE: u32 = 3;
 }
 
-/// What compiled code, its helpers and the entry code share.
+/// The state shared by compiled code, its helpers and the entry code.
 #[repr(C)]
 pub(crate) struct Context {
     /// The store's `Vm`; first argument of each helper.
@@ -72,19 +72,19 @@ pub(crate) struct Context {
     pub durable: u64,
     /// Where the next object is born.
     pub mutator: Mutator,
-    /// Written by each iteration of a loop that looks whether it is to stop: so the compiler, which knows of no other threads, has the
+    /// Written by each iteration of a loop that checks for an interrupt: so the compiler, which knows of no other threads, has the
     /// limit read in the next one too.
     pub looked: u64,
-    /// So that what follows has a cache line of its own.
+    /// So that the next field has a cache line of its own.
     pub padding: [u64; 6],
-    /// The function that runs, by its number in the store plus 1, where somebody samples it; 0 before the first one. Who reads it
-    /// takes its cache line away: nothing else that code needs is there.
+    /// The function that runs, by its number in the store plus 1, if it is sampled; 0 before the first one. Each read by the sampler takes the cache
+    /// line from the program: nothing else that code needs is in it.
     pub running: u32,
 }
 
 const _: () = assert!(std::mem::offset_of!(Context, running).is_multiple_of(64));
 
-/// What an entry into compiled code saves on the stack, restored when it is left.
+/// The state that an entry into compiled code saves on the stack, restored on exit.
 #[repr(C)]
 pub(crate) struct EntryRecord {
     pub exit_sp: usize,
@@ -103,7 +103,7 @@ pub(crate) struct FuncRecord {
     pub id: u32,
 }
 
-/// What baseline code counts of a function.
+/// Baseline code's counters of a function.
 #[repr(C)]
 pub(crate) struct FuncCounters {
     /// Calls.
@@ -112,7 +112,7 @@ pub(crate) struct FuncCounters {
     pub heat: i32,
 }
 
-/// What baseline code counts at a call through a reference: how often its targets were called.
+/// Baseline code's counters at a call through a reference: the calls of each target.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TargetCounters {

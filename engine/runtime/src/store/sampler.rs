@@ -1,10 +1,10 @@
-//! Who samples what runs, for plans that go by it: a thread of its own that reads one word of the store's context, or, where accesses
-//! are told to a model, the program itself by the model's time.
+//! The sampler of running code, for plans that use one: a thread of its own that reads one word of the store's context, or, if accesses go to a
+//! model, the program itself by the model's time.
 //!
 //! ```text
 //!   compiled code        context.running = function        (compile/running.rs)
 //!   sampler's thread     every interval: read it           no lock, no signal, no stop
-//!   heap                 when a collection begins: what is hot?
+//!   heap                 when a collection begins: reads what is hot
 //! ```
 
 use super::Vm;
@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use varve_heap::warm::Warmth;
 
-/// What a store has for a plan that samples.
+/// A store's state for a sampling plan.
 pub(crate) struct Sampling {
     pub warmth: Arc<Warmth>,
     how: How,
@@ -49,7 +49,7 @@ impl Sampling {
         Sampling { warmth, how }
     }
 
-    /// Whether compiled code has to say what runs.
+    /// Whether compiled code has to record the running function.
     pub fn reads_word(&self) -> bool {
         matches!(self.how, How::Thread(_))
     }
@@ -101,11 +101,11 @@ impl Drop for Sampler {
     }
 }
 
-/// Buffers of accesses between two looks at the model's clock: a look waits for the model.
+/// Buffers of accesses between two reads of the model's clock: a read waits for the model.
 const LOOK: u32 = 32;
 
-/// Samples by the model's time, whenever a buffer of accesses is full. Between looks at the clock, time is what the buffers since
-/// took on average; so a run is the same every time.
+/// Samples by the model's time, whenever a buffer of accesses is full. Between reads of the clock, time advances by the average of a buffer; so a run
+/// is the same every time.
 #[derive(Default)]
 struct ModelTime {
     next: Duration,
@@ -156,7 +156,7 @@ impl Vm {
         self.sampling = Some(sampling);
     }
 
-    /// Code of a function is made, with others inlined: what they touch, it touches.
+    /// Code of a function is made, with others inlined: it touches all types that they touch.
     pub(super) fn learn_touches(&self, func: u32, inlined: impl Iterator<Item = u32>) {
         let Some(sampling) = &self.sampling else {
             return;

@@ -14,7 +14,7 @@ use varve_sites::{Key, Profile, SiteProfile, SitesFile};
 /// Where objects are made.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum Origin {
-    /// At an operator of a function, by its number in the store: the operator's offset in the module, behind those of calls of
+    /// At an operator of a function, by its number in the store: the operator's offset in the module, after those of calls of
     /// [makers](crate::module::ModuleInner::is_made_by).
     Code { func: u32, at: Box<[u32]> },
     /// In an instance, when it begins: objects of a type, by its index in the module.
@@ -26,7 +26,7 @@ pub(crate) enum Origin {
 pub(crate) struct Sites {
     numbers: HashMap<Origin, u32>,
     origins: Vec<Origin>,
-    /// What objects that are born there begin with in their temperature bytes.
+    /// The initial temperature bytes of objects that are born there.
     temperatures: Vec<u8>,
     /// Whether the programmer marked one.
     marked: bool,
@@ -57,8 +57,8 @@ impl Sites {
         &self.origins
     }
 
-    /// Gives the origins of an earlier run the numbers that they had, if what has a number by now has the same; whether that is so. Their
-    /// objects begin as all do.
+    /// Gives the origins of an earlier run the numbers that they had, if sites that have numbers by now have the same ones; returns whether that is
+    /// so. Their objects begin as all do.
     pub fn restore(&mut self, origins: Vec<Origin>) -> bool {
         let known = self.origins.len();
         if origins.get(..known) != Some(&self.origins[..]) {
@@ -86,7 +86,7 @@ impl Sites {
         self.marked
     }
 
-    /// What a place in a function is called in profiles, if it is one that makes objects of the program. The function is `index`
+    /// The key of a place in a function in profiles, if it is one that makes objects of the program. The function is `index`
     /// of its module, `func` of the store.
     pub fn key(
         &mut self,
@@ -103,7 +103,7 @@ impl Sites {
     }
 }
 
-/// What objects of a site begin with in their temperature bytes.
+/// The initial temperature byte of objects of a site.
 pub(crate) fn temperature(heap: &Heap, key: Option<&Key>) -> u8 {
     key.map_or(0, |key| {
         heap.temperature(varve_heap::Site { key, hinted: false })
@@ -122,7 +122,7 @@ impl Vm {
         self.sites.add(origin, temperature)
     }
 
-    /// What was counted, if accesses are counted.
+    /// The profile, if accesses are counted.
     pub(crate) fn profile(&mut self, program: &str) -> Option<Profile> {
         self.counters?;
         let named = self.named_sites();
@@ -152,8 +152,8 @@ impl Vm {
         Some(profile)
     }
 
-    /// The sites that code was compiled for, by their numbers from 1 on: what each is called, and its offset in the
-    /// module. What is no site of the program's has no name.
+    /// The sites that code was compiled for, by their numbers from 1 on: the key of each, and its offset in the module. Sites that are not the
+    /// program's have none.
     pub(crate) fn named_sites(&mut self) -> Vec<Option<(Key, u64)>> {
         let types = self.engine.types();
         let mut named = Vec::new();

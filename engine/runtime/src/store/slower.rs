@@ -5,7 +5,7 @@ use varve_access::Op;
 /// Multiplies the instructions of the program's accesses.
 pub(super) struct Slower {
     times: f64,
-    /// What was left of the last access: instructions are told in whole numbers.
+    /// The fraction left of the last access: instructions are reported in whole numbers.
     left: f64,
     /// The collector executes, whose instructions count once.
     pub collecting: bool,
@@ -25,7 +25,7 @@ impl Slower {
         self.times > 1.0
     }
 
-    /// Multiplies the instructions of accesses that nobody was told of yet.
+    /// Multiplies the instructions of accesses that were not reported yet.
     pub fn count(&mut self, ops: &mut [Op]) {
         if !self.is_scaled() || self.collecting {
             return;
@@ -52,7 +52,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the buffers are, the sum is what one multiplication makes of it, less than an instruction off.
+        /// Whatever the buffers are, the sum equals that of one multiplication, with an error below one instruction.
         #[test]
         fn all_instructions_count_as_often_as_is_said(
             instructions in prop::collection::vec(0u32..1000, 1..200),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Bytes that host functions may use below the limit of compiled code.
 const MARGIN: usize = 1 << 20;
-/// Bytes above them for those who make an exception because the rest is full.
+/// Bytes above them for code that makes an exception because the rest is full.
 const LAST: usize = 512 << 10;
 /// Bytes at the end that are never mapped.
 const GUARD: usize = 1 << 20;
@@ -50,12 +50,12 @@ impl Stack {
         self.last_limit() + LAST
     }
 
-    /// The limit of those who make an exception because the rest is full.
+    /// The limit for code that makes an exception because the rest is full.
     pub fn last_limit(&self) -> usize {
         self.start as usize + GUARD + MARGIN
     }
 
-    /// Where the handling of an overflow runs: below all frames but the one that overflowed. `last`: of those who make an exception.
+    /// Where the handling of an overflow runs: below all frames but the one that overflowed. `last`: for the code that makes an exception.
     pub fn overflow_start(&self, last: bool) -> usize {
         let limit = if last {
             self.last_limit()

@@ -1,5 +1,5 @@
-//! Strings as JavaScript has them: immutable arrays of 16-bit units, objects of the heap like others but that no module can look into. Modules
-//! have them as external references.
+//! Strings as JavaScript has them: immutable arrays of 16-bit units, objects of the heap like others but with contents that no module can access.
+//! Modules have them as external references.
 
 use super::Vm;
 use crate::error::{Error, Result, TrapKind};
@@ -67,7 +67,7 @@ impl Vm {
         self.roots.release(mark);
         let reference = allocated?;
         let units = self.object(reference).wrapping_add(array_base(2) as usize);
-        // SAFETY: the object was just allocated with room for so many zeroed units, and nobody else has seen it.
+        // SAFETY: the object was just allocated with room for `len` zeroed units, and no other code has a reference to it.
         let to = unsafe { std::slice::from_raw_parts_mut(units.cast::<u16>(), len as usize) };
         fill(self, from, to);
         self.observe_birth(reference);

@@ -55,7 +55,7 @@ struct Versions {
     given_up: u32,
 }
 
-/// What the compilers of a store have done.
+/// Statistics of the compilers of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompilerStats {
     /// Functions, and rests of functions, that were compiled quickly.
@@ -76,7 +76,7 @@ pub struct CompilerStats {
     pub kept: u64,
 }
 
-/// What a store knows of its functions' code.
+/// A store's state of its functions' code.
 #[derive(Default)]
 pub(crate) struct Tiers {
     pub feedback: FeedbackTable,
@@ -229,7 +229,7 @@ impl Vm {
         Ok(code)
     }
 
-    /// Code that was just added, for who profiles this process.
+    /// Writes code that was just added, for profilers of this process.
     fn tell_perf(&self, info: &CodeInfo, level: Level) {
         let config = self.engine.config();
         if config.perf_map.is_none() && config.jit_dump.is_none() {
@@ -340,7 +340,7 @@ impl Vm {
         Ok(())
     }
 
-    /// Takes a result of the other thread; what is no longer wanted was forgotten.
+    /// Takes a result of the other thread; unwanted jobs were removed.
     fn take(&mut self, done: Done) -> Result<()> {
         let c = &mut self.code;
         c.scratch.recycle(done.function);

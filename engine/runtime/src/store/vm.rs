@@ -1,4 +1,4 @@
-//! What a store holds besides the host's data.
+//! The state of a store besides the host's data.
 
 use super::durable::Durable;
 use super::func::{FuncData, FuncKind, HostFunction, Inline};
@@ -38,7 +38,7 @@ pub(crate) struct GlobalData {
     pub ty: GlobalType,
 }
 
-/// Code and what the compiler keeps between functions.
+/// Code, and the compiler's state between functions.
 pub(crate) struct Code {
     pub memory: CodeMemory,
     pub map: CodeMap,
@@ -61,20 +61,20 @@ pub struct Vm {
     pub(crate) region: Region,
     /// Where others stop the program; before the heap, as the context is in its reservation.
     pub(crate) limit: Limit,
-    /// Who samples what runs, if the heap's plan goes by it. Before the heap: it reads the region.
+    /// The sampler, if the heap's plan uses one. Before the heap: it reads the region.
     pub(crate) sampling: Option<Sampling>,
-    /// What survives the program; before the heap, in whose reservation it is mapped.
+    /// The durable region; before the heap, in whose reservation it is mapped.
     pub(crate) durable: Option<Box<Durable>>,
-    /// The end of the nursery, while allocation is stopped so that durable garbage is looked for.
+    /// The end of the nursery, while allocation is stopped for a step of a durable collection.
     pub(crate) stopped: Option<u64>,
     /// Counts of persistence checks in optimized code, if they are counted.
     pub(crate) check_counters: Option<Place>,
     /// Taken while it collects, when the rest of the store is its roots.
     pub(crate) heap: Option<Box<Heap>>,
     pub(crate) heap_base: usize,
-    /// What the heap's objects are aligned to.
+    /// The alignment of the heap's objects.
     pub(crate) align: ObjectAlign,
-    /// Who is told of what the program and its collector access.
+    /// The recording of accesses of the program and its collector.
     pub(crate) recording: Option<Arc<Recording>>,
     /// How far from an object its counters are, if accesses are counted.
     pub(crate) counters: Option<i64>,
@@ -98,7 +98,7 @@ pub struct Vm {
     pub(crate) throwing: bool,
     /// A panic of a host function on its way to the host.
     pub(crate) panic: Option<Box<dyn Any + Send>>,
-    /// What lines of the source instructions come from: see [`Store::source_lines`](super::Store::source_lines).
+    /// The source lines of instructions: see [`Store::source_lines`](super::Store::source_lines).
     pub(crate) lines: Option<Box<Lines>>,
     /// Types whose rows are written.
     known_types: usize,
@@ -145,7 +145,7 @@ impl Vm {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let id = IDS.fetch_add(1, Ordering::Relaxed);
         let context = region.context();
-        // SAFETY: the region maps the context's page; nobody else has its address.
+        // SAFETY: the region maps the context's page; no other code has its address.
         unsafe {
             context.write(Context {
                 vm: std::ptr::null_mut(),
@@ -227,7 +227,7 @@ impl Vm {
         unsafe { (*self.context).vm = address };
     }
 
-    /// Writes rows, and tells the heap, of the types that the engine has got since.
+    /// Writes rows of the types that the engine has got since, and registers them with the heap.
     pub(crate) fn learn_types(&mut self) -> Result<()> {
         let types = self.engine.types();
         if types.len() > MAX_TYPES {
@@ -333,12 +333,12 @@ impl Vm {
         self.with_func_type(func, FuncType::clone)
     }
 
-    /// Looks at a function's type.
+    /// Reads a function's type.
     pub(crate) fn with_func_type<R>(&self, func: u32, look: impl FnOnce(&FuncType) -> R) -> R {
         look(self.engine.types().func(self.funcs[func as usize].ty))
     }
 
-    /// What a host function is, and how many words its values take.
+    /// A host function, and the number of words that its values take.
     pub(crate) fn host_function(&self, func: u32) -> (HostFunction, usize) {
         let f = &self.funcs[func as usize];
         let FuncKind::Host(call, _) = &f.kind else {
@@ -361,7 +361,7 @@ impl Vm {
     /// Calls a function with arguments in `values`, where the results go; it has room for both.
     ///
     /// # Safety
-    /// `vm` is a store at its final address, and nobody uses it during the call but through what the call passes on.
+    /// `vm` is a store at its final address, and no code uses it during the call but through the pointers that the call passes on.
     pub(crate) unsafe fn call(vm: *mut Vm, func: u32, values: &mut [u64]) -> Result<()> {
         // SAFETY: as this function: borrows end before compiled code runs, and begin anew after.
         let (context, trampoline, code, stack, running, mark) = unsafe {
@@ -443,7 +443,7 @@ impl Vm {
         }
     }
 
-    /// The error that stands for an exception which nobody catches.
+    /// The error for an uncaught exception.
     pub(crate) fn exception_error(&mut self, raw: u32) -> Error {
         let (tag, _) = self.field(raw, 0);
         Error::Exception {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use varve_runtime::host::{Console, Input, Output};
 use varve_runtime::{Error, Result};
 
-/// What a program wrote.
+/// The output of a program.
 #[derive(Clone, Default)]
 pub struct Shared(Arc<Mutex<Vec<u8>>>);
 

@@ -57,7 +57,7 @@ pub fn functions() -> impl Strategy<Value = Vec<Vec<Step>>> {
     prop::collection::vec(prop::collection::vec(step, 1..5), FUNCS)
 }
 
-/// What is known of an open block, to write or to run what is in it.
+/// The state of an open block, for writing or running its contents.
 #[derive(Clone, Copy, PartialEq)]
 enum Open {
     /// A block without a result; a loop.
@@ -257,7 +257,7 @@ pub struct Run<'a> {
     pub state: i32,
 }
 
-/// What the block inside hands to the one around it.
+/// The flow that an inner block passes to the outer one.
 fn leave(flow: Flow) -> Flow {
     match flow {
         Flow::Branch(0) => Flow::On,
@@ -268,7 +268,7 @@ fn leave(flow: Flow) -> Flow {
 }
 
 impl Run<'_> {
-    /// Runs a function: what it throws, by its tag.
+    /// Runs a function: its exception, by its tag.
     pub fn call(&mut self, func: usize) -> Result<(), Exception> {
         let mut func = func;
         loop {

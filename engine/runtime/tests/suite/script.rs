@@ -8,7 +8,7 @@ use wast::parser::{self, ParseBuffer};
 use wast::token::{F32, F64, Id};
 use wast::{QuoteWat, Wast, WastArg, WastDirective, WastExecute, WastInvoke, WastRet, Wat};
 
-/// What became of a script's directives.
+/// The outcomes of a script's directives.
 #[derive(Default)]
 pub struct Outcome {
     pub passed: usize,

@@ -1,4 +1,4 @@
-//! What to do when the region has no room: collect its garbage if that may help, and keep enough for removals, which need a little room too.
+//! Reclaiming room when the region is full: collect its garbage if that may help, and keep enough for removals, which need a little room too.
 
 use super::Managed;
 use crate::cache::OVERHEAD;
@@ -9,12 +9,12 @@ use varve_runtime::{Error as EngineError, TrapKind};
 /// Bytes that are set aside for removals.
 const ASIDE: u64 = 256 << 10;
 /// Collecting all of a region's garbage takes at most one part in this many of the time, unless it takes no longer than other requests may, or there
-/// is much garbage for sure: more than one part in [`MUCH`] of what is in use.
+/// is much garbage for sure: more than one part in [`MUCH`] of the bytes in use.
 const SHARE: u32 = 20;
 const SHORT: Duration = Duration::from_millis(10);
 const MUCH: u64 = 16;
 
-/// What is known of a region's room.
+/// Statistics of a region's room.
 #[derive(Default)]
 pub(crate) struct Reclaim {
     /// Bytes of values that were removed or replaced since all garbage was collected, and of those that were added.
@@ -24,14 +24,14 @@ pub(crate) struct Reclaim {
     moved: u64,
     /// When all garbage was collected last, and how long that took.
     last: Option<(Instant, Duration)>,
-    /// What was set aside is in use.
+    /// The reserve that was set aside is in use.
     in_use: bool,
 }
 
 impl Reclaim {
     /// Whether collecting all garbage may make room and is worth its time.
     fn is_worth_it(&self, used: u64, moved: u64) -> bool {
-        // What became durable and is no value's was in the way to one, or was tried in vain.
+        // Bytes that became durable and belong to no value were replaced on the way to one, or belong to a failed attempt.
         let garbage = (moved - self.moved + self.removed).saturating_sub(self.added);
         let rested =
             |(at, took): (Instant, Duration)| took <= SHORT || at.elapsed() >= SHARE * took;
@@ -87,7 +87,7 @@ impl Managed {
         Ok(())
     }
 
-    /// Does what makes so many bytes of values garbage: it may use what was set aside.
+    /// Runs an operation that makes `bytes` bytes of values garbage: it may use the reserve.
     pub(crate) fn freeing<T>(
         &mut self,
         bytes: impl FnOnce(&T) -> u64,
@@ -119,7 +119,7 @@ impl Managed {
 
     fn collect(&mut self) {
         let begun = Instant::now();
-        // A cursor over a map that never changes holds the map as it was. If the program fails in this, it says so with what is asked for next.
+        // A cursor over a map that never changes holds the map as it was. If the program fails in this, the next request reports it.
         let _ = self.call(self.forget, Cursor::Sweep as i32);
         self.store.collect_durable();
         self.reclaim = Reclaim {

@@ -97,7 +97,7 @@ impl Outside {
         );
     }
 
-    // What needs no value is answered without the program.
+    // Requests that need no value are answered without the program.
 
     pub(crate) fn find(&self, key: &[u8]) -> Option<(Meta, usize)> {
         self.tree.get(key).map(head)

@@ -24,7 +24,7 @@ pub mod wire {
     pub const EXPIRY: usize = FLAGS + 8;
     pub const UNIQUE: usize = FLAGS + 16;
     pub const VALUE: usize = FLAGS + 24;
-    /// Bytes of what goes with a value, which are before it.
+    /// Bytes of a value's metadata, which are before it.
     pub const HEAD: usize = VALUE - FLAGS;
 }
 
@@ -32,7 +32,7 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     std::array::from_fn(|i| bytes[at - wire::FLAGS + i])
 }
 
-/// What goes with a value in serialized form, and the bytes of the value.
+/// The metadata of a serialized value, and the size of the value.
 pub fn head(bytes: &[u8]) -> (Meta, usize) {
     let flags = u32::from_le_bytes(field(bytes, wire::FLAGS));
     let expiry = i64::from_le_bytes(field(bytes, wire::EXPIRY));
@@ -41,7 +41,7 @@ pub fn head(bytes: &[u8]) -> (Meta, usize) {
     (Meta::unpacked(flags, expiry, unique), length as usize)
 }
 
-/// Writes what goes with a value, but its length, into its serialized form.
+/// Writes a value's metadata, except its length, into its serialized form.
 pub fn set_head(bytes: &mut [u8], meta: Meta) {
     let mut put = |at: usize, from: &[u8]| {
         bytes[at - wire::FLAGS..][..from.len()].copy_from_slice(from);

@@ -1,4 +1,4 @@
-//! Room in a pool: what is free is known in memory alone, and found again by looking at what is in use.
+//! Room in a pool: the free ranges are known in memory alone, and rebuilt by scanning the records in use.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +6,7 @@ use varve_durable::domain::Pool;
 
 /// Room is given in units of a cache line, so that no two records share one.
 pub const UNIT: u64 = 64;
-/// The file grows by so much at a time.
+/// The step by which the file grows.
 const GROWTH: u64 = 16 << 20;
 
 /// Free room by its bytes.
@@ -18,7 +18,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// All room but what is in use: sorted ranges from `first` on.
+    /// All room but the sorted ranges in use, from `first` on.
     pub fn around(first: u64, mut used: Vec<(u64, u64)>) -> Room {
         used.sort_unstable();
         let mut room = Room {
@@ -34,7 +34,7 @@ impl Room {
         room
     }
 
-    /// Room for so many bytes.
+    /// Room for `bytes` bytes.
     ///
     /// # Errors
     /// If the pool cannot grow.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A record is written back and fenced before a leaf has its place, which is one number: so a value is there as a whole or not at all. Only a leaf
-//! that is split changes in several places: what it held is logged first, and put back when the pool is opened with a log.
+//! that is split changes in several places: its old contents are logged first, and put back when the pool is opened with a log.
 
 use super::records::{Room, UNIT};
 use crate::store::Cursor;
@@ -97,7 +97,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Finds leaves and records, and what is free between them.
+    /// Finds leaves and records, and the free room between them.
     fn find_all(&mut self) -> io::Result<()> {
         let mut used = Vec::new();
         let mut leaf = self.pool.u64(HEAD);
@@ -192,7 +192,7 @@ impl Tree {
     /// Keeps a value; the bytes of the one that was there.
     ///
     /// # Errors
-    /// `OutOfMemory` if there is no room, and what the medium says.
+    /// `OutOfMemory` if there is no room, and errors of the medium.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> io::Result<Option<usize>> {
         let (key_bytes, value_bytes) = (key.len() as u64, value.len() as u64);
         let record = self
@@ -218,7 +218,7 @@ impl Tree {
         self.pool
             .write_back(record, RECORD + key_bytes + value_bytes);
         if found.is_none() {
-            // Of an empty slot, which nobody looks at yet.
+            // Of an empty slot, which no reader uses yet.
             let at = leaf + HASHES + slot as u64;
             self.pool.write(at, &[hash(key)]);
             self.pool.write_back(at, 1);
@@ -261,7 +261,7 @@ impl Tree {
         }
         self.pool.write(right, &bytes);
         self.pool.write_back(right, LEAF);
-        // What the full one held, before it is stored over.
+        // The contents of the full one, before it is overwritten.
         let held = self.pool.bytes(full, LEAF).to_vec();
         self.pool.write(LOGGED, &held);
         self.pool.write_back(LOGGED, LEAF);
@@ -281,7 +281,7 @@ impl Tree {
     /// Forgets a value; the bytes that it had.
     ///
     /// # Errors
-    /// What the medium says.
+    /// The medium's error.
     pub fn remove(&mut self, key: &[u8]) -> io::Result<Option<usize>> {
         let leaf = self.leaf(key);
         let Some((slot, record)) = self.find(leaf, key) else {
@@ -435,7 +435,7 @@ mod tests {
         assert!(bytes <= 16 << 20, "{bytes} bytes for 5 MB of values");
     }
 
-    /// A split that is cut off after any of its fences leaves what was there.
+    /// A split that is cut off after any of its fences leaves the old contents.
     #[test]
     fn a_leaf_whose_split_was_not_over_is_put_back() {
         let folder = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ impl Remote {
     /// Connects.
     ///
     /// # Errors
-    /// What the system says, with the address.
+    /// The system's error, with the address.
     pub fn connect(address: SocketAddr) -> io::Result<Remote> {
         let stream = TcpStream::connect(address).map_err(|e| {
             io::Error::new(e.kind(), format!("{address}: {e}; is the server there?"))
@@ -36,7 +36,7 @@ impl Remote {
         })
     }
 
-    /// Of what was read, so that it is read.
+    /// A checksum of the values, so that they are really read.
     pub fn sum(&self) -> u64 {
         self.sum
     }
@@ -106,7 +106,7 @@ impl Remote {
     /// Writes all records for the first time, many at once.
     ///
     /// # Errors
-    /// What the server or the system says.
+    /// The error of the server or the system.
     pub fn load(&mut self, spec: &Spec) -> io::Result<()> {
         let (mut name, mut bytes) = (Vec::new(), Vec::new());
         for first in (0..spec.records).step_by(64) {
@@ -124,11 +124,11 @@ impl Remote {
         Ok(())
     }
 
-    /// Runs a workload with so many requests under way at a time: an operation's time is that from the first of them to its answer. The write of a
+    /// Runs a workload with `depth` requests in flight at a time: an operation's time is that from the first of them to its answer. The write of a
     /// read-modify-write does not wait for the read, unless there is one request at a time.
     ///
     /// # Errors
-    /// What the server or the system says.
+    /// The error of the server or the system.
     pub fn run(&mut self, spec: &Spec, depth: u64) -> io::Result<Report> {
         if depth == 1 {
             return super::run(spec, self);

@@ -1,4 +1,4 @@
-//! What a run of a workload gave.
+//! The results of a run of a workload.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Report {
         self.operations as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// The time that so many percent of the operations did not exceed.
+    /// The time that `percent` percent of the operations did not exceed.
     pub fn percentile(&self, percent: f64) -> Duration {
         let last = self.times.len().saturating_sub(1);
         let at = (percent / 100.0 * last as f64).round() as usize;

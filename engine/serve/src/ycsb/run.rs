@@ -1,4 +1,4 @@
-//! Runs a workload against whatever keeps values.
+//! Runs a workload against any store of values.
 
 use super::report::Report;
 use super::workload::{Operation, Operations, Workload, key, value};
@@ -7,7 +7,7 @@ use crate::store::{Meta, Store, StoreError};
 use std::io;
 use std::time::Instant;
 
-/// What is run.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
     /// The workload.
@@ -22,9 +22,9 @@ pub struct Spec {
     pub seed: u64,
 }
 
-/// What keeps values.
+/// A store of values.
 pub trait Target {
-    /// Whether a key has a value; the value is looked at.
+    /// Whether a key has a value; the value is read.
     ///
     /// # Errors
     /// If the target does not answer as it should.
@@ -79,7 +79,7 @@ impl<S: Store> Target for Local<S> {
     }
 }
 
-/// Looks at all of a value.
+/// Reads all of a value.
 pub(crate) fn checksum(value: &[u8]) -> u64 {
     let words = value.chunks_exact(8);
     words.fold(0, |sum, word| {
@@ -90,7 +90,7 @@ pub(crate) fn checksum(value: &[u8]) -> u64 {
 /// Writes all records for the first time.
 ///
 /// # Errors
-/// What the target says.
+/// The target's error.
 pub fn load(spec: &Spec, target: &mut impl Target) -> io::Result<Report> {
     let (mut name, mut bytes) = (Vec::new(), Vec::new());
     let mut times = Vec::with_capacity(spec.records as usize);
@@ -108,7 +108,7 @@ pub fn load(spec: &Spec, target: &mut impl Target) -> io::Result<Report> {
 /// Runs the workload on records that are there.
 ///
 /// # Errors
-/// What the target says.
+/// The target's error.
 pub fn run(spec: &Spec, target: &mut impl Target) -> io::Result<Report> {
     let mut operations = Operations::new(spec.workload, spec.records, spec.seed);
     let (mut name, mut bytes) = (Vec::new(), Vec::new());

@@ -20,7 +20,7 @@ pub enum Workload {
     B,
     /// Reads.
     C,
-    /// 95 % reads of what was inserted lately, 5 % insertions.
+    /// 95 % reads of recently inserted records, 5 % insertions.
     D,
     /// Half reads, half read-modify-writes.
     F,
@@ -69,7 +69,7 @@ impl FromStr for Workload {
     }
 }
 
-/// What is done with a record.
+/// The operation on a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     /// Its value is read.
@@ -85,7 +85,7 @@ pub enum Operation {
 /// How records are chosen.
 #[derive(Clone, Debug)]
 enum Choice {
-    /// The popular ones are anywhere among so many.
+    /// The popular ones are spread over this number of records.
     Scrambled(Zipf, u64),
     /// The latest are the popular ones.
     Latest(Zipf),
@@ -101,7 +101,7 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Operations on so many records.
+    /// Operations on `records` records.
     pub fn new(workload: Workload, records: u64, seed: u64) -> Operations {
         let choice = match workload {
             Workload::D => Choice::Latest(Zipf::new(records, THETA)),
@@ -161,7 +161,7 @@ pub fn key(record: u64, to: &mut Vec<u8>) {
     crate::words::put_number(to, fnv(record));
 }
 
-/// The value of a record, after so many writes: letters that are hard to guess and cheap to make.
+/// The value of a record, after `version` writes: letters that are hard to guess and cheap to make.
 pub fn value(record: u64, version: u64, bytes: usize, to: &mut Vec<u8>) {
     to.clear();
     let mut state = fnv(record) ^ version.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! What several tests need: conversations without a network, and commands at random.
+//! Shared code of several tests: conversations without a network, and commands at random.
 #![allow(dead_code)]
 
 pub mod running;
@@ -63,7 +63,7 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
 fn value() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => (0u64..1 << 40).prop_map(|n| n.to_string().into_bytes()),
-        // Memcached reads on behind a value of blanks alone to find a number.
+        // Memcached reads on after a value of blanks alone to find a number.
         4 => proptest::collection::vec(any::<u8>(), 0..40).prop_map(|mut v| {
             v.iter_mut().take(1).for_each(|b| *b |= 0x40);
             v

@@ -55,7 +55,7 @@ impl Running {
         Client(BufReader::new(self.stream()))
     }
 
-    /// Ends the server; what it has counted.
+    /// Ends the server; returns its counts.
     pub fn end(mut self) -> Traffic {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap()
@@ -99,7 +99,7 @@ impl Client {
         }
     }
 
-    /// What `stats` says under a name.
+    /// The value that `stats` has under a name.
     pub fn stat(&mut self, name: &str) -> u64 {
         self.send("stats\r\n");
         let lines = self.lines_to("END");
@@ -113,7 +113,7 @@ impl Client {
         let mut rest = Vec::new();
         match self.0.read_to_end(&mut rest) {
             Ok(_) => true,
-            // What the client had sent was not read.
+            // The client's input was not read.
             Err(e) => e.kind() == std::io::ErrorKind::ConnectionReset,
         }
     }

@@ -1,4 +1,4 @@
-//! E5, E11 and E12: what programs ask of memory, each alone in either.
+//! E5, E11 and E12: the memory demands of programs, each alone in either memory.
 
 use super::{Setup, claim, figure1};
 use crate::Effort;

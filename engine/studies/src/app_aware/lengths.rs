@@ -1,5 +1,5 @@
-//! E8 and E9 by how long programs run, which the paper does not say: what moving pages costs is less of a longer group, and what
-//! order saves depends on how long the program runs that disturbs others.
+//! E8 and E9 by how long programs run, which the paper does not say: the cost of moving pages is a smaller part of a longer group, and the saving by
+//! order depends on how long the disturbing program runs.
 
 use super::Setup;
 use crate::Effort;
@@ -23,7 +23,7 @@ fn of_all(effort: Effort) -> &'static [f64] {
 /// How many times as long the program is that disturbs others, for what order saves.
 const OF_ONE: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 
-/// A group under Linux and under a strategy, with programs that run so many times as long.
+/// A group under Linux and under a strategy, with programs that run this factor longer.
 struct Longer {
     times: f64,
     linux: GroupResult,
@@ -71,8 +71,8 @@ fn run(
     })
 }
 
-/// What moving pages costs a group whose programs all run longer: how it went under Linux and otherwise is known at the usual
-/// length. The longest run.
+/// The cost of moving pages for a group whose programs all run longer: the results under Linux and otherwise are known at the usual length. Returns
+/// the longest run.
 pub fn moving(
     setup: &Setup,
     group: &Group,
@@ -127,7 +127,7 @@ pub fn moving(
     Ok(last.other)
 }
 
-/// What order saves where the first program in slow memory, which disturbs others, runs for other times.
+/// The saving by order if the first program in slow memory, which disturbs others, runs for other times.
 pub fn order(
     setup: &Setup,
     group: &Group,

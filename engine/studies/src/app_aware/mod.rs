@@ -1,7 +1,7 @@
 //! Application awareness on hybrid memory (Wang et al.): placement, threads and order of whole programs. Claims E5 to E12.
 //!
 //! ```text
-//! alone.rs         E5, E11: what programs ask of memory, each alone
+//! alone.rs         E5, E11: the memory demands of programs, each alone
 //! figure1.rs       E12: where that places them between latency and bandwidth
 //! groups.rs        E6 to E9: groups under Linux and under each optimization
 //! lengths.rs       E8, E9: the same groups with programs that run for longer

@@ -42,7 +42,7 @@ pub fn claims(setup: &Setup, all: &Results, out: &mut StudyResult) {
         .filter_map(|d| Some((d, all.get(&format!("one DIMM, {d} ns"))?)))
         .collect();
     let used = |r: &RunResult| r.power.as_ref().map_or(f64::NAN, |p| p.dimms[0]);
-    // The last DIMM of the socket: nobody uses it.
+    // The last DIMM of the socket: no program uses it.
     let last = setup.bench.dimms() - 1;
     let idle = |r: &RunResult| r.power.as_ref().map_or(f64::NAN, |p| p.dimms[last]);
     let full = runs.first().map(|r| r.1);

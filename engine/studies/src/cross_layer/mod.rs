@@ -17,7 +17,7 @@ use varve_report::StudyResult;
 use varve_run::membench::MemBench;
 use varve_run::{Error, RunResult, VERSION};
 
-/// What the parts of the study share.
+/// The state shared by the parts of the study.
 struct Setup<'a> {
     options: &'a StudyOptions,
     bench: MemBench,
@@ -57,7 +57,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     let results = plan.make(options, watch)?;
     let mut out = StudyResult::new("cross-layer", "haswell-2620v3", options.seed, VERSION);
     out.title = "Colours, trays and DRAM energy".into();
-    // The programs' governor goes by what MemBench showed.
+    // The programs' governor uses the results of MemBench.
     results.all_there()?;
     let model = spread::model(&setup, &results);
     let ran = programs::run(&setup, model.as_ref(), watch)?;
@@ -110,14 +110,14 @@ fn about(setup: &Setup, model: Option<&BandwidthModel>) -> Vec<String> {
     about
 }
 
-/// W of the memory of so many sockets.
+/// W of the memory of `sockets` sockets.
 fn watts(r: &RunResult, sockets: usize) -> f64 {
     r.power
         .as_ref()
         .map_or(f64::NAN, |p| p.sockets.iter().take(sockets).sum())
 }
 
-/// W of processors and memory of so many sockets.
+/// W of processors and memory of `sockets` sockets.
 fn all_watts(r: &RunResult, sockets: usize) -> f64 {
     let cpu = r.power.as_ref().and_then(|p| p.cpu);
     let [busy, asleep] = cpu.unwrap_or([f64::NAN; 2]);

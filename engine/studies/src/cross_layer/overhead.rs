@@ -1,4 +1,4 @@
-//! B10: what remapping costs, on the model; what sampling costs, on this host.
+//! B10: the cost of remapping, on the model; the cost of sampling, on this host.
 
 use super::{Setup, claim};
 use crate::managed::module;
@@ -118,16 +118,16 @@ fn sample_cost() -> Option<f64> {
     Some(ns / 1e9 / slept)
 }
 
-/// Seconds that this thread was on a core. Others that want cores, the sampler among them, do not count: what is measured is what
-/// sampling does to the program when there is a core for it.
+/// Seconds that this thread was on a core. Other threads, the sampler among them, do not count: this measures the effect of sampling on the program
+/// when there is a core for the sampler.
 fn on_core() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns = text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
     ns.unwrap_or(f64::NAN) / 1e9
 }
 
-/// What is compared: its name, and its heap plan. First the same heap with nobody who samples, then one whose code says what runs and
-/// nobody reads it.
+/// The compared configurations: name and heap plan. First the same heap without a sampler, then one whose code records the running function without a
+/// reader.
 const INTERVALS: [(&str, &str); 9] = [
     ("none", "hints"),
     ("never", "sampled:interval=3600s"),
@@ -158,7 +158,7 @@ fn sampling(setup: &Setup) -> Result<Option<(RunTable, Option<Middle>)>, Error> 
     for round in 0..4 * rounds {
         let mut base = f64::NAN;
         for (i, (name, plan)) in INTERVALS.iter().enumerate() {
-            // What the claim is about more often than the rest.
+            // The interval of the claim more often than the others.
             if i > 0 && *name != AT && round % 4 != 0 {
                 continue;
             }

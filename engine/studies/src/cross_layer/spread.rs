@@ -43,7 +43,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the governor goes by.
+/// The model that the governor uses.
 pub fn model(setup: &Setup, all: &Results) -> Option<BandwidthModel> {
     let loads: Vec<(&RunResult, Vec<&RunResult>)> = delays(setup)
         .into_iter()

@@ -1,4 +1,4 @@
-//! What it costs: D12 metadata, D13 sampling, D14 an adversary.
+//! Costs: D12 metadata, D13 sampling, D14 an adversary.
 
 use super::setup::{Setup, steady};
 use super::{claim, cooling};
@@ -8,7 +8,7 @@ use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Chart, Claim, Data, StudyResult, Value};
 use varve_run::{Error, RunResult};
 
-/// One access in so many is sampled (section 5.4.2).
+/// Sampling periods: one access in each is sampled (section 5.4.2).
 const PERIODS: [&str; 4] = ["1k", "5k", "10k", "50k"];
 fn periods(setup: &Setup) -> &'static [&'static str] {
     if setup.quick() {

@@ -12,7 +12,7 @@ use varve_workloads::gups::hot_ranges;
 
 const SYSTEMS: [&str; 3] = ["static", "dynamic", "hotset"];
 
-/// What one chart of the paper shows.
+/// One chart of the paper.
 struct Case {
     /// The paper's figure.
     figure: &'static str,

@@ -18,7 +18,7 @@ pub const COARSE: u32 = 512;
 /// Length of CG.E, s: an iteration multiplies with its matrix 26 times, alike but for the first, each in some 13 s.
 const CG_E_S: f64 = 60.0;
 
-/// HeMem without its daemons: what is touched first stays in DRAM.
+/// HeMem without its daemons: pages touched first stay in DRAM.
 const STILL: &str = "hotset:sample-period=0,period=0s";
 
 fn kernels(setup: &Setup) -> &'static [&'static str] {
@@ -69,8 +69,8 @@ pub fn plan(setup: &Setup, plan: &mut Plan) {
 
 /// Gives a machine processor caches that hold as many rows and planes of MG's grid as at full size.
 ///
-/// Caches shrink with `divisor`, as all memory does, but a row of a cube only with about its cube root. What a core keeps
-/// of its rows at full size is lost at a fraction of it, and read from memory again.
+/// Caches shrink with `divisor`, as all memory does, but a row of a cube only with about its cube root. Rows that a core caches at full size are
+/// evicted at a fraction of it, and read from memory again.
 fn keep_rows(machine: &mut Machine, divisor: u32) {
     // The longest edge is halved first, the slowest among equals: rows are halved last.
     let halvings = divisor.ilog2();

@@ -12,7 +12,7 @@ pub const SYSTEMS: [(&str, &str); 4] = [
     ("random", "Linux"),
 ];
 
-/// What all parts of the study share.
+/// The state shared by all parts of the study.
 pub struct Setup {
     pub options: StudyOptions,
     /// 48 GB of DRAM cache over PM.
@@ -83,7 +83,7 @@ impl Setup {
         spec
     }
 
-    /// `time=...` of a workload for `seconds` at full size. What shrinks further runs no shorter for that.
+    /// `time=...` of a workload for `seconds` at full size. A workload that shrinks further runs no shorter for that.
     pub fn time(&self, seconds: f64) -> String {
         let seconds = seconds * self.length * f64::from(self.shrink);
         format!("time={}ns", (seconds * 1e9) as u64)

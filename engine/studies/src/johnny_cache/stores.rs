@@ -37,7 +37,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) {
         };
         for &n in threads(setup) {
             for (key, _) in SYSTEMS {
-                // 16 are what the program has unless told otherwise.
+                // The program's default is 16.
                 let more = match n {
                     16 => String::new(),
                     _ => format!("threads={n},"),

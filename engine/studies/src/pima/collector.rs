@@ -1,4 +1,4 @@
-//! What slow memory does to programs and their collectors: A10, A11, A15.
+//! The effect of slow memory on programs and their collectors: A10, A11, A15.
 
 use super::{Ask, Entry, Results, claim};
 use crate::StudyOptions;
@@ -34,7 +34,7 @@ pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
     }
 }
 
-/// What stands for Xalan.
+/// The program that stands for Xalan.
 const XALAN: &str = "persistent";
 /// Optane-only, but for code.
 const CODE_IN_DRAM: &str = "slow:code=fast";
@@ -101,7 +101,7 @@ fn slowdowns(all: &Results, out: &mut StudyResult) {
     }
 }
 
-/// Figure 4b: what is added to the time of minor collections in DRAM, as [`GcStack`] has it.
+/// Figure 4b: the time added to that of minor collections in DRAM, as [`GcStack`] has it.
 fn stack(all: &Results, out: &mut StudyResult) {
     let sensitive = all.sensitive();
     let part = |of: fn(&GcStack) -> f64| {
@@ -134,7 +134,7 @@ fn stack(all: &Results, out: &mut StudyResult) {
         "",
     ));
     let bar = |name: &str, published: f64, ours: Option<f64>| {
-        // What overlaps takes time away, which a stack cannot show.
+        // Overlap takes time away, which a stack cannot show.
         Bars::new(name, vec![published, ours.unwrap_or(f64::NAN).max(0.0)])
     };
     let mut bars = vec![bar("base", 100.0, Some(100.0))];

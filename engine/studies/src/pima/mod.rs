@@ -26,7 +26,7 @@ use varve_run::{Error, Numa, VERSION};
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     let mut out = StudyResult::new("pima", "optane-6242", options.seed, VERSION);
     out.title = "Managed programs on DRAM and Optane, and PIMA".into();
-    // First, since a folder that is not there is to be told before an hour of runs.
+    // First, so that a missing folder is reported before an hour of runs.
     let recordings = stock::recordings(options)?;
     if !options.stock_only {
         own(options, watch, &mut out)?;

@@ -2,8 +2,8 @@
 //!
 //! The engine's code is faster than Jikes RVM's, and no program here reads files or waits for requests. So a core allocates several
 //! times what it does in the paper, and then 32 of them ask for more bandwidth than any memory has. An instruction of a program
-//! therefore counts so many times that all instances allocate at the published rate, with all memory in DRAM on the most cores. The
-//! rate is an input. What slow memory makes of it is the answer.
+//! therefore gets a weight such that all instances allocate at the published rate, with all memory in DRAM on the most cores. The
+//! rate is an input. The rate in slow memory is the result.
 
 use super::suite::{Entry, Suite};
 use super::table1;
@@ -23,7 +23,7 @@ const MOST: f64 = 1000.0;
 /// A program on its way to the published rate.
 struct Search {
     entry: &'static Entry,
-    /// What is published, B/s.
+    /// The published rate, B/s.
     wanted: f64,
     /// The factor that was tried last, and the seconds of its run.
     last: Option<(f64, f64)>,
@@ -43,7 +43,7 @@ impl Search {
         })
     }
 
-    /// Takes a run into account. A program's time is nearly a line over the factor: what it waits for and what is collected stay.
+    /// Takes a run into account. A program's time is nearly linear in the factor: waits and collections stay constant.
     fn learn(&mut self, r: &PlanResult, instances: u32) {
         let wanted = f64::from(instances) * r.allocated_bytes as f64 / self.wanted;
         let before = self.last.replace((self.slower, r.seconds));

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use varve_run::Error;
 use varve_run::jvm::Recorded;
 
-/// What `record` says of a recording, beside its trace.
+/// The description of a recording by `record`, beside its trace.
 #[derive(Clone, Debug, Deserialize)]
 pub struct About {
-    /// What the driver calls the program.
+    /// The driver's name for the program.
     pub program: String,
     /// `parallel` or `g1`.
     pub collector: String,

@@ -82,7 +82,7 @@ fn slowdown(all: &Results, entry: &Entry, plan: &str, cores: u32, numa: Numa) ->
     Some(time(plan)? / time("dram")?)
 }
 
-/// A decision: what PIMA estimated, what it chose, and what is true.
+/// A decision: PIMA's estimate, its choice, and the true values.
 struct Decided {
     /// The time of an interval in slow memory over that in fast memory.
     estimated: f64,
@@ -91,7 +91,7 @@ struct Decided {
     actual: f64,
 }
 
-/// The decisions of all runs of a program with so many instances.
+/// The decisions of all runs of a program with `cores` instances.
 fn decisions(all: &Results, entry: &Entry, cores: u32) -> Vec<Decided> {
     let Some(actual) = slowdown(all, entry, "kg-n", cores, Numa::Local) else {
         return Vec::new();
@@ -140,7 +140,7 @@ fn accuracy(all: &Results, out: &mut StudyResult) {
         "% of phases",
         &note,
     ));
-    // What the same estimates would have had it choose.
+    // Right choices if the same estimates were compared with `alpha`.
     let with = |alpha: f64| {
         let right = |d: &&&Decided| (d.estimated > alpha) == (d.actual > WORTH_IT);
         made.iter().filter(right).count()
@@ -310,7 +310,7 @@ fn choices(all: &Results, out: &mut StudyResult) {
     }
 }
 
-/// What it costs to change memory, per byte: heaps differ.
+/// The cost of changing memory, per byte: heaps differ.
 fn switching(all: &Results, out: &mut StudyResult) {
     // Into fast memory, and back.
     let mut sums = [(0.0, 0u64); 2];

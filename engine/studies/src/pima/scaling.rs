@@ -9,7 +9,7 @@ use varve_run::Numa;
 pub fn plan(o: &StudyOptions, ask: &mut Ask) {
     let most = ask.suite.most();
     for entry in ask.suite.programs.clone() {
-        // What is sensitive to slow memory, every claim asks.
+        // Every claim needs to know which programs are sensitive to slow memory.
         for plan in ENDS {
             ask.run(entry, plan, most, Numa::Local);
         }
@@ -42,7 +42,7 @@ pub fn plan(o: &StudyOptions, ask: &mut Ask) {
 
 /// All in one memory.
 const ENDS: [&str; 2] = ["dram", "slow"];
-/// What stands for Pjbb.
+/// The program that stands for Pjbb.
 const PJBB: &str = "kv";
 /// Instances that are all run for fairness: one more is one more program to execute.
 const ALIKE: u32 = 8;

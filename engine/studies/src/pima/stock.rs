@@ -14,7 +14,7 @@ use varve_run::{Error, Numa, StallShares};
 const MOST: u32 = 8;
 const STOCK: &str = "OpenJDK: ";
 
-/// What a program is nearest to in the paper's table 1, and what that says of it on 32 cores.
+/// The program of the paper's table 1 that a program is nearest to, and its values on 32 cores.
 struct Kin {
     program: &'static str,
     name: &'static str,
@@ -74,7 +74,7 @@ fn key(program: &str, at: (usize, u64), plan: &str, instances: u32, numa: Numa) 
     format!("{program}/{}/{}/{plan}/{instances}/{numa}", at.0, at.1)
 }
 
-/// What is replayed; none if no claim of this half is wanted.
+/// The recordings to replay; none if no claim of this half is requested.
 ///
 /// # Errors
 /// A recording that cannot be read.

@@ -12,7 +12,7 @@ use varve_sites::Profile;
 
 /// A program with its input, and another input that its site profile is made on.
 pub struct Entry {
-    /// What it is called here.
+    /// Its name here.
     pub name: &'static str,
     /// Its module.
     module: (&'static str, &'static [u8]),
@@ -244,7 +244,7 @@ const ALL: [Entry; 16] = [
     ),
 ];
 
-/// What runs of this study have in common.
+/// The common settings of this study's runs.
 pub struct Suite {
     /// The programs.
     pub programs: Vec<&'static Entry>,
@@ -324,7 +324,7 @@ impl Suite {
         self.programs.iter().copied().find(|e| e.name == name)
     }
 
-    /// A profile's nursery is smaller, as its input is: what nothing survives knows no site that is hot.
+    /// A profile's nursery is smaller, as its input is: without survivors, a profile has no hot site.
     fn training(&self, entry: &Entry) -> Config {
         let config = self.config(entry);
         let nursery = (config.nursery / 16).max(64 << 10);
@@ -378,7 +378,7 @@ impl Suite {
     }
 }
 
-/// Graphs are in a file, as the paper's are: what is read of it and written comes from the system's cache of files.
+/// Graphs are in a file, as the paper's are: reads and writes go through the system's cache of files.
 fn program(entry: &Entry, arguments: &str) -> ManagedProgram {
     let program = ManagedProgram::new(entry.module.0, entry.module.1);
     let words = arguments.split(' ');

@@ -1,5 +1,5 @@
-//! What the paper's table 1 says of its programs, on 32 cores with all memory in DRAM. Rates are inputs (`pace.rs`); survivors are told beside
-//! ours.
+//! The values of the paper's table 1 for its programs, on 32 cores with all memory in DRAM. Rates are inputs (`pace.rs`); survivors are reported
+//! beside ours.
 
 use std::fmt;
 

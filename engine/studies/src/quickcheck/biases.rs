@@ -32,7 +32,7 @@ const TABLE4: [(&str, [f64; 4]); 8] = [
 ];
 const BIASES: [&str; 4] = ["likely", "unbiased", "unlikely", "very unlikely"];
 
-/// What was counted of a program.
+/// The counts of a program.
 struct Counted {
     checks: CheckStats,
     sites: SiteStats,

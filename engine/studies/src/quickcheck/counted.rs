@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Who counts.
+/// The tool that counts.
 pub struct Counter {
     varve: PathBuf,
 }
@@ -58,7 +58,7 @@ impl Counter {
     }
 }
 
-/// What was counted from each second mark to the next one.
+/// The counts from each second mark to the next one.
 fn between(parts: &[Count], number: usize) -> Result<Vec<Count>, String> {
     match parts.len() == 2 * number + 1 {
         true => Ok(parts.iter().skip(1).step_by(2).copied().collect()),
@@ -78,8 +78,8 @@ pub struct Count {
     pub all: u64,
 }
 
-/// What a file of callgrind's says, by its parts. Functions stand below their object (`ob=(3) name`, later `ob=(3)`); a line of costs begins with a
-/// position; the one after `calls=` is what a callee took, which stands at the callee, too.
+/// The parts of a callgrind file. Functions stand below their object (`ob=(3) name`, later `ob=(3)`); a line of costs begins with a position; the one
+/// after `calls=` is the cost of a callee, which is listed at the callee, too.
 fn parts(text: &str) -> Vec<Count> {
     let mut parts = Vec::new();
     let mut nameless = HashSet::new();

@@ -133,7 +133,7 @@ pub fn volatile(
     Ok(())
 }
 
-/// What the second has less than the first, percent: the engine's code and all.
+/// The reduction from the first to the second, percent: in the engine's code and in all.
 fn less(unbiased: Count, quick: Count) -> (f64, f64) {
     let of = |a: u64, b: u64| 100.0 * (1.0 - b as f64 / a as f64);
     (

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the emulator calls [`mark`].
+/// The emulator's name for [`mark`].
 pub const MARK: &str = "*quickcheck::mark::mark*";
 
 static MARKS: AtomicU64 = AtomicU64::new(0);

@@ -1,9 +1,9 @@
 //! QuickCheck: using speculation to reduce the overhead of checks in NVM frameworks (Shull, Huang, Torrellas, VEE 2019). Claims C7 to C9.
 //!
 //! Everything is measured on this machine, in processor time, in one run, in turns: each program under each kind of checks, then all of them
-//! again. A program does its work several times over in one process; the first half of the rounds compile and are left out. What is compared
-//! are medians over the turns, of the ratios of best rounds within a turn: other work on the machine, which takes caches, makes rounds longer,
-//! never shorter, and what lasts longer than a turn makes all of them longer. What is left of it, the same code measured twice says.
+//! again. A program does its work several times over in one process; the first half of the rounds compile and are left out. The compared values are
+//! medians over the turns, of the ratios of best rounds within a turn: other work on the machine, which takes caches, makes rounds longer, never
+//! shorter, and work that lasts longer than a turn makes all of them longer. Measuring the same code twice shows the remaining error.
 
 mod biases;
 mod counted;
@@ -41,7 +41,8 @@ const KINDS: [Published; 6] = [
     (Checks::Quick, "None until something is durable", None),
 ];
 
-/// A mean over programs is known well enough if its standard error over turns is at most so many points of a percent. Fewer turns say nothing of it.
+/// A mean over programs is known well enough if its standard error over turns is at most this number of percentage points. Fewer turns give no
+/// estimate.
 const KNOWN: f64 = 1.0;
 const LEAST_TURNS: usize = 3;
 
@@ -54,7 +55,7 @@ struct Study<'a> {
     done: usize,
     runs: usize,
     failures: Vec<String>,
-    /// Who counts instructions, or why nobody does.
+    /// The counter of instructions, or the reason why there is none.
     counter: Result<Counter, &'static str>,
 }
 
@@ -81,7 +82,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     ];
     let (volatile, durable) = (study.chosen(&VOLATILE), study.chosen(&DURABLE));
     let turns = study.turns();
-    // What is measured on this machine hangs on no rule of the model.
+    // Measurements on this machine depend on no rule of the model.
     let here = |id| options.without.is_none() && options.wants(id);
     study.runs = [
         ("C7", volatile.len() * turns * (2 + KINDS.len())),
@@ -157,7 +158,7 @@ impl Study<'_> {
         Ok(())
     }
 
-    /// A program that does its work in so many rounds.
+    /// A program that does its work in `rounds` rounds.
     fn program(&self, entry: &Entry, rounds: usize) -> ManagedProgram {
         let rounds = rounds.to_string();
         let words = entry.input[self.size()]
@@ -166,7 +167,7 @@ impl Study<'_> {
         ManagedProgram::new(entry.module.0, entry.module.1).with_arguments(words)
     }
 
-    /// Runs a program. One that fails is told of, and left out.
+    /// Runs a program. One that fails is reported, and left out.
     fn run(&mut self, entry: &Entry, what: &str, config: Config) -> Result<Option<HostRun>, Error> {
         self.begin(format!("{} {what}", entry.name))?;
         let program = ManagedProgram {

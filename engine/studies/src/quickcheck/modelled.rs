@@ -101,7 +101,7 @@ pub fn modelled(study: &mut Study, kernels: &[&Entry], out: &mut StudyResult) ->
     Ok(())
 }
 
-/// What the second time is less than the first, percent, as a row too.
+/// The reduction from the first time to the second, percent, as a row too.
 fn push(table: &mut RunTable, name: &str, times: [Option<Times>; 2]) -> Option<f64> {
     let [Some(unbiased), Some(quick)] = times else {
         return None;

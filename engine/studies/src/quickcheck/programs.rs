@@ -2,7 +2,7 @@
 
 /// A program with its arguments, which make it do its work several times over and say how long each took.
 pub struct Entry {
-    /// What it is called here.
+    /// Its name here.
     pub name: &'static str,
     /// Its module's name and bytes.
     pub module: (&'static str, &'static [u8]),

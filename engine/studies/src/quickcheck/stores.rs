@@ -21,7 +21,7 @@ pub const STORES: [(Kind, &str, f64); 3] = [
 /// How many they are.
 pub const COUNT: usize = STORES.len();
 
-/// What the paper's store outside of the managed heap, a native B+ tree behind serialization, takes more than those in it, unbiased, percent.
+/// The extra time of the paper's store outside of the managed heap, a native B+ tree behind serialization, over those in it, unbiased, percent.
 const OUTSIDE: [f64; 3] = [62.0, 54.7, 57.7];
 /// It has no checks.
 const PEER: &str = "Outside";
@@ -122,7 +122,7 @@ fn processor_ns() -> f64 {
     1e9 * time.tv_sec as f64 + time.tv_nsec as f64
 }
 
-/// What a store's rows are called, by workload.
+/// The names of a store's rows, by workload.
 pub fn rows(store: Kind) -> [&'static str; 5] {
     match store {
         Kind::FhMap => ["FHMap A", "FHMap B", "FHMap C", "FHMap D", "FHMap F"],
@@ -237,8 +237,8 @@ pub fn fill(
     Ok((spec, target))
 }
 
-/// A store with all kinds of checks, and the one outside, are made and filled. Then they do the same operations, a round each in turns; notes ns for
-/// an operation of each round that is timed.
+/// A store with all kinds of checks, and the one outside, are made and filled. Then they do the same operations, a round each in turns; records ns
+/// for an operation of each round that is timed.
 fn side_by_side(
     study: &mut Study,
     store: Kind,
@@ -267,7 +267,7 @@ fn side_by_side(
     for (row, workload) in rows.iter().zip(Workload::ALL) {
         for round in 0..rounds.warm_up + rounds.timed {
             let timed = round >= rounds.warm_up;
-            // Nobody is always the one after another.
+            // No store always runs after the same one.
             ready.rotate_left(1);
             for (kind, spec, target, _) in &mut ready {
                 spec.workload = workload;

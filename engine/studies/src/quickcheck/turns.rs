@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub struct Turns(BTreeMap<(&'static str, &'static str), Vec<Option<f64>>>);
 
 impl Turns {
-    /// Notes the time of the next turn.
+    /// Records the time of the next turn.
     pub fn note(&mut self, name: &'static str, kind: &'static str, time: Option<f64>) {
         self.0.entry((name, kind)).or_default().push(time);
     }

@@ -1,4 +1,4 @@
-//! What is done where instructions are counted: all kinds of checks of one program or store, one after the other.
+//! The work whose instructions are counted: all kinds of checks of one program or store, one after the other.
 
 use super::KINDS;
 use super::mark::mark;

@@ -18,7 +18,7 @@ pub(crate) fn return_slot(fp: usize) -> usize {
 /// Where code goes on that has called out.
 ///
 /// # Safety
-/// `sp` is the stack pointer that an exit noted, and the call has not returned.
+/// `sp` is the stack pointer that an exit recorded, and the call has not returned.
 pub(crate) unsafe fn return_address(sp: usize) -> usize {
     // SAFETY: the call pushed it, and the exit did not move the stack pointer.
     unsafe { *(sp as *const usize) }

@@ -16,7 +16,7 @@ pub(crate) fn width(kind: Reloc) -> usize {
 /// Has the field at byte `at` of `code`, which will run at `base`, lead to `target`: the address that is meant, with the relocation's addend.
 ///
 /// # Errors
-/// What is wrong, for a target out of reach and for kinds that the code generator does not make here.
+/// A message, for a target out of reach and for kinds that the code generator does not make here.
 pub(crate) fn relocate(
     code: &mut [u8],
     base: usize,

@@ -12,7 +12,7 @@ impl Interrupted<'_> {
     /// # Safety
     /// `context` is the third argument of a signal handler that does not return before the result is dropped.
     pub unsafe fn new<'a>(context: *mut libc::c_void) -> Interrupted<'a> {
-        // SAFETY: the kernel passes a valid one, and nobody else looks at it.
+        // SAFETY: the kernel passes a valid one, and no other code reads it.
         let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
         Interrupted {
             registers: &mut context.uc_mcontext.gregs,

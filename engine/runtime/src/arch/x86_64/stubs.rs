@@ -9,7 +9,7 @@ fn field(offset: usize) -> [u8; 4] {
     (displacement(CONTEXT) + offset as i32).to_le_bytes()
 }
 
-/// A way out to a host function: notes where compiled code left, then jumps to `target`.
+/// A way out to a host function: records where compiled code left, then jumps to `target`.
 pub(crate) fn exit(memory: &mut CodeMemory, target: *const u8) -> Result<*const u8> {
     let mut code = Vec::with_capacity(32);
     code.extend([0x49, 0x89, 0xAF]); // mov [r15 + exit_fp], rbp
@@ -22,7 +22,7 @@ pub(crate) fn exit(memory: &mut CodeMemory, target: *const u8) -> Result<*const 
     memory.add(&code)
 }
 
-/// What the entries of functions without code jump to, with the function's number in eax: saves what can hold arguments,
+/// The jump target of the entries of functions without code, with the function's number in eax: saves the argument registers,
 /// asks `compile(vm, number)` for the code, and goes there as if it had been called.
 pub(crate) fn lazy(memory: &mut CodeMemory, compile: *const u8) -> Result<*const u8> {
     let mut code = Vec::with_capacity(176);

@@ -170,7 +170,7 @@ fn what_is_computed_behind_a_loop_is_not_computed_in_it() {
             b.switch_to_block(body);
             let one = load(b, x, 0);
             let two = load(b, y, 0);
-            // The loop ends in two places, so that both ways meet behind it.
+            // The loop ends in two places, so that both ways meet after it.
             b.ins().brif(x, more, &[], next, &[]);
             b.switch_to_block(more);
             b.ins().brif(y, body, &[], next, &[]);
@@ -184,7 +184,7 @@ fn what_is_computed_behind_a_loop_is_not_computed_in_it() {
 
 const BLOCKS: usize = 5;
 
-/// What a block does, the block that it goes to, and what is there instead if that is not the next: 0 nothing, 1 a check, 2 another block.
+/// The steps of a block, the block that it goes to, and its terminator if that is not the next: 0 nothing, 1 a check, 2 another block.
 type Random = Vec<(Vec<(u8, usize, usize)>, usize, u8)>;
 
 fn random() -> impl Strategy<Value = Random> {
@@ -230,7 +230,7 @@ fn build(blocks: &Random) -> Function {
                     check(b, on);
                     b.ins().jump(next, &[]);
                 }
-                // Back only, so that what is behind is dominated still.
+                // Back only, so that later instructions are dominated still.
                 _ => {
                     b.ins().brif(on, all[*to % (at + 1)], &[], next, &[]);
                 }
@@ -280,7 +280,7 @@ fn living(func: &Function) -> Vec<(Block, usize)> {
         .collect()
 }
 
-/// What does something, block by block.
+/// The instructions with effects, block by block.
 fn effects(func: &Function) -> Vec<Vec<Opcode>> {
     let mut all = opcodes(func);
     for block in &mut all {

@@ -1,4 +1,4 @@
-//! Directories: those opened in advance, and what is in them.
+//! Directories: those opened in advance, and their entries.
 
 use super::errno::{Errno, Outcome};
 use super::guest::Guest;

@@ -1,4 +1,4 @@
-//! Arguments, environment, and what the system gives to everyone: clocks, random bytes.
+//! Arguments, environment, clocks, random bytes.
 
 use super::errno::{Errno, Outcome};
 use super::guest::Guest;

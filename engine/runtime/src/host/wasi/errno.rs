@@ -1,10 +1,10 @@
 //! Error codes of WASI.
 
-/// What a function of WASI answers, or zero.
+/// The error number of a WASI function, or zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Errno(pub u16);
 
-/// What a function of WASI does, besides its results in memory.
+/// The outcome of a WASI function, besides its results in memory.
 pub(crate) type Outcome<T = ()> = Result<T, Errno>;
 
 macro_rules! codes {

@@ -10,7 +10,7 @@ const MOST_BUFFERS: u32 = 1024;
 
 pub(crate) struct Guest<'a> {
     memory: &'a mut [u8],
-    /// What was copied from and to files, if the program is observed.
+    /// The copies from and to files, if the program is observed.
     pub moved: Option<Vec<Moved>>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Guest<'a> {
         Ok(buffers)
     }
 
-    /// What is in buffers.
+    /// The contents of buffers.
     pub fn slices(&self, buffers: &[(u32, u32)]) -> Outcome<Vec<IoSlice<'_>>> {
         buffers
             .iter()

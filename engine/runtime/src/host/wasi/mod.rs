@@ -29,7 +29,7 @@ use table::{Directory, Entry, Kind, Table, rights};
 
 const MODULE: &str = "wasi_snapshot_preview1";
 
-/// What a program may see of the system.
+/// The parts of the system that a program may access.
 pub struct Wasi {
     arguments: Vec<Vec<u8>>,
     environment: Vec<Vec<u8>>,
@@ -38,7 +38,7 @@ pub struct Wasi {
     refused: Vec<Refused>,
     /// Where random numbers come from, if not from the system.
     chance: Option<Box<ChaCha8Rng>>,
-    /// What is dropped with it.
+    /// Values that are dropped with it.
     kept: Vec<Box<dyn Any + Send>>,
 }
 
@@ -224,7 +224,7 @@ pub fn is_used(module: &Module) -> bool {
     module.imports().any(|(m, ..)| m == MODULE)
 }
 
-/// Where a program begins: at `_start`; or at `_initialize`, where compilers of Kotlin put the main function, and others what must run
+/// Where a program begins: at `_start`; or at `_initialize`, where compilers of Kotlin put the main function, and others the code that must run
 /// before a library is used.
 const ENTRIES: [&str; 2] = ["_start", "_initialize"];
 

@@ -1,4 +1,4 @@
-//! What went between files and the program's memory, for a model of a machine: the system copies it from or to its cache of files.
+//! Copies between files and the program's memory, for a model of a machine: the system copies it from or to its cache of files.
 
 use super::guest::Guest;
 use crate::store::observe::Moved;
@@ -14,7 +14,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where the descriptor stands, or at the offset given. None if nobody wants to know, or if it is no file that the system keeps in
+    /// Where the descriptor stands, or at the offset given. None if the program is not observed, or if it is no file that the system keeps in
     /// its cache: a pipe, a terminal.
     pub fn of(g: &Guest, file: &OwnedFd, offset: Option<u64>) -> Option<Place> {
         g.moved.as_ref()?;
@@ -31,7 +31,7 @@ impl Place {
         })
     }
 
-    /// Notes that so many bytes were copied from there, or to there, by buffers of the program's memory.
+    /// Records a copy from there, or to there, by buffers of the program's memory.
     pub fn note(
         place: Option<Place>,
         g: &mut Guest,

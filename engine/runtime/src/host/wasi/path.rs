@@ -1,4 +1,4 @@
-//! What is done by path: opening, making, moving and removing files.
+//! Operations by path: opening, making, moving and removing files.
 #![allow(clippy::too_many_arguments)] // as WASI has them
 
 use super::errno::{Errno, Outcome};
@@ -28,7 +28,7 @@ fn place(
     answer.inspect_err(|&e| s.wasi.refuse(fd, path, e))
 }
 
-/// As [`place`], for a name that is to be made, moved or removed. A slash at its end says that it is a directory's: the host is told, and
+/// As [`place`], for a name that is to be made, moved or removed. A slash at its end says that it is a directory's: it is passed to the host, which
 /// follows no link at the end of such a name.
 fn name(g: &Guest, s: &mut State, right: u64, fd: u32, at: u32, size: u32) -> Outcome<Place> {
     let path = g.bytes(at, size)?;
@@ -84,7 +84,7 @@ pub fn path_open(
         return Err(Errno::ROFS);
     }
     let n = s.wasi.files.free()?;
-    // What more is asked for than may be had is left out.
+    // Rights beyond the available ones are dropped.
     let (base, inheriting) = (base & parent.inheriting, inheriting & parent.inheriting);
     let (whole, read_only) = (directory.whole, parent.read_only);
     let flags =
@@ -269,7 +269,7 @@ pub fn path_link(
     )?)
 }
 
-/// Where the link leads is looked at when it is followed; only what can lead nowhere is refused here.
+/// The target of the link is checked when it is followed; only a target that is always invalid is refused here.
 pub fn path_symlink(
     g: &mut Guest,
     s: &mut State,

@@ -29,7 +29,7 @@ struct Event {
     flags: u16,
 }
 
-/// What is waited for.
+/// A subscription to wait for.
 enum Wait<'a> {
     Time(Duration),
     Host(BorrowedFd<'a>, u8),
@@ -37,7 +37,7 @@ enum Wait<'a> {
     Done(Outcome),
 }
 
-/// The numbers of a subscription: the caller's own, its kind, and what is waited for.
+/// The numbers of a subscription: the caller's own, its kind, and its condition.
 fn wait<'a>(of: &[u8], s: &'a State) -> Outcome<(u64, u8, Wait<'a>)> {
     let (user, kind) = (u64_at(of, 0), of[8]);
     let wait = match kind {

@@ -1,10 +1,10 @@
-//! Paths that led out of what the program was given, for who started it: the program itself seldom says enough.
+//! Paths that led out of the program's directories, for messages to the user: the program itself seldom says enough.
 
 use super::Wasi;
 use super::errno::Errno;
 use super::table::{Directory, Kind};
 
-/// Paths that are kept. Programs look in many places for files that they can do without.
+/// Paths that are kept. Programs try many places for files that they can do without.
 const MOST: usize = 64;
 
 /// A path that a program was refused, or that it did not find.

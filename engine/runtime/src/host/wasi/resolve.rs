@@ -1,7 +1,7 @@
 //! Where a path leads: never out of the directory that it begins in.
 //!
 //! The kernel follows paths where it can keep them below a directory (`openat2`, Linux 5.6). Where it cannot, each component is
-//! opened on its own, and links are read here. Either way nobody can exchange a component in between and lead out.
+//! opened on its own, and links are read here. Either way no other process can exchange a component in between and lead out.
 
 use super::errno::{Errno, Outcome};
 use super::table::Directory;
@@ -27,7 +27,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// For calls that follow unless told otherwise.
+    /// For calls that follow links by default.
     pub fn at_flags(&self) -> AtFlags {
         if self.follow {
             AtFlags::empty()
@@ -54,7 +54,7 @@ pub(crate) fn resolve(from: &Directory, path: &[u8], follow: bool) -> Outcome<Pl
     }
 }
 
-/// Opens what a path leads to.
+/// Opens the file or directory that a path leads to.
 pub(crate) fn open(from: &Directory, path: &[u8], follow: bool, flags: OFlags) -> Outcome<OwnedFd> {
     check(path)?;
     let mode = match flags.contains(OFlags::CREATE) {
@@ -90,7 +90,7 @@ pub(crate) fn open(from: &Directory, path: &[u8], follow: bool, flags: OFlags) -
     })?)
 }
 
-/// What no path of WASI may be.
+/// Rejects invalid paths of WASI.
 fn check(path: &[u8]) -> Outcome {
     match path {
         [] => Err(Errno::NOENT),
@@ -245,7 +245,7 @@ mod tests {
         Arc::new(openat(CWD, host, flags, Mode::empty()).unwrap())
     }
 
-    /// What a place leads to, as the file's number.
+    /// The number of the file that a place leads to.
     fn file(place: Outcome<Place>) -> Outcome<u64> {
         let place = place?;
         assert!(!place.follow, "the host follows nothing");
@@ -301,7 +301,7 @@ mod tests {
             let by_kernel = file(by_kernel(&from, path.as_bytes(), follow));
             match (walked, by_kernel) {
                 (Ok(a), Ok(b)) => prop_assert_eq!(a, b, "{}", path),
-                // Which of two mistakes in a path is told of is up to the way.
+                // Which of two errors in a path is reported depends on the method.
                 (a, b) => prop_assert_eq!(a.is_ok(), b.is_ok(), "{}: {:?} {:?}", path, a, b),
             }
             if let Ok(inode) = walked {

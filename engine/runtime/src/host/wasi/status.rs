@@ -1,4 +1,4 @@
-//! What is known of files and descriptors: types, sizes, times, flags.
+//! Status of files and descriptors: types, sizes, times, flags.
 
 use super::errno::{Errno, Outcome};
 use super::guest::Guest;

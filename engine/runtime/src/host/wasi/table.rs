@@ -1,4 +1,4 @@
-//! Descriptors: what the program has open, and what it may do with it.
+//! Descriptors: the program's open files, and its rights to them.
 
 use super::errno::{Errno, Outcome};
 use std::os::fd::OwnedFd;
@@ -36,11 +36,11 @@ pub(crate) mod rights {
     pub const POLL: u64 = 1 << 27;
     /// All there are, with those of sockets.
     pub const ALL: u64 = (1 << 30) - 1;
-    /// What opens a file for writing.
+    /// The rights that open a file for writing.
     pub const WRITING: u64 = WRITE | ALLOCATE | SET_SIZE;
     /// Those that mean something for a directory itself: it has no position, no size, and is never written to.
     pub const OF_DIRECTORY: u64 = ALL & !(WRITING | SEEK | TELL);
-    /// Those that nobody has in a folder that is only to be read.
+    /// The rights that no descriptor has in a read-only folder.
     pub const CHANGING: u64 = WRITING
         | SET_TIMES
         | PATH_CREATE_DIRECTORY
@@ -66,11 +66,11 @@ pub(crate) enum Kind {
 
 pub(crate) struct Directory {
     pub fd: Arc<OwnedFd>,
-    /// It is, or is below, the root of the host's files, opened in advance: then no path leads out of what the program may see.
+    /// It is, or is below, the root of the host's files, opened in advance: then no path leads out of the program's files.
     pub whole: bool,
     /// Its name for the program, if it was opened in advance.
     pub preopened: Option<Vec<u8>>,
-    /// What `fd_readdir` goes through: the names as they were when its first page was read.
+    /// The listing that `fd_readdir` returns: the names as they were when its first page was read.
     pub listing: Vec<Listed>,
 }
 
@@ -84,10 +84,10 @@ pub(crate) struct Listed {
 pub(crate) struct Entry {
     pub kind: Kind,
     pub rights: u64,
-    /// Rights of what is opened through this.
+    /// Rights of descriptors that are opened through this.
     pub inheriting: u64,
     /// It is, or is below, a folder that is only to be read. Programs ask for more rights than they use, so these are not taken
-    /// away: using one is what is refused.
+    /// away: their use is refused.
     pub read_only: bool,
 }
 

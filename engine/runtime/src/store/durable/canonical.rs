@@ -1,10 +1,10 @@
-//! Objects that each run of a program makes and means the same ones, other than constants of enumerations: what static fields of the language's
-//! library hold (`Boolean.TRUE`, an empty list, a sentinel), elements of its caches, string literals, and objects without fields that the
-//! program's own final static fields hold. If one becomes durable, the region records what it is. In the next run the object that has that name is the
-//! durable one: its original forwards to it, as that of any object that became durable.
+//! Objects that each run of a program makes anew but treats as the same ones, other than constants of enumerations: values of static fields of the
+//! language's library (`Boolean.TRUE`, an empty list, a sentinel), elements of its caches, string literals, and objects without fields that the
+//! program's own final static fields hold. If one becomes durable, the region records its name. In the next run the object that has that name is
+//! the durable one: its original forwards to it, as that of any object that became durable.
 //!
 //! All of them are known by globals of the module: `Class#field` holds a static field, `teavm@string<N>...` a literal. Each
-//! assignment of such a global is looked at, and before the program has its first root all that is there, since caches are filled and literals
+//! assignment of such a global is examined, and before the program has its first root all existing ones, since caches are filled and literals
 //! get their texts after they are assigned.
 
 use super::classes::Classes;
@@ -23,10 +23,10 @@ const LITERALS: &str = "teavm@string<";
 /// How names of the language's library begin.
 const LIBRARY: &str = "java.";
 
-/// How names of what belongs to the runtime begin.
+/// The prefix of names that belong to the runtime.
 const OTHERS: [&str; 3] = ["org.teavm.", "varve.host.", "varve.teavm."];
 
-/// Most elements of an array that are looked at: caches are short.
+/// Most elements of an array that are examined: caches are short.
 const MOST_ELEMENTS: u32 = 1024;
 
 /// Where the program has a canonical object.
@@ -56,7 +56,7 @@ pub(crate) struct Canonical {
 }
 
 impl Canonical {
-    /// What a module says of its static fields and literals.
+    /// Collects a module's static fields and literals.
     pub fn of(module: &ModuleInner, tables: &Tables) -> Canonical {
         let mut all = Canonical::default();
         let object = module.type_names.iter().find(|t| t.1 == "java.lang.Object");
@@ -78,7 +78,7 @@ impl Canonical {
             if name.starts_with(LITERALS) {
                 all.literals.push(index);
             } else if let Some((class, field)) = name.split_once('#')
-                // The library makes some when they are asked for first. What it calls a default is chosen anew in each run.
+                // The library makes some on first use. Its defaults are chosen anew in each run.
                 && (finals.contains(name)
                     || (class.starts_with(LIBRARY) && !field.starts_with("default")))
                 && !OTHERS.iter().any(|other| class.starts_with(other))
@@ -169,7 +169,7 @@ impl Vm {
         }
     }
 
-    /// What the library makes when it is asked for first is there already: it asks whether the field is null.
+    /// Objects that the library makes on first use are there already: it tests whether the field is null.
     fn restore_field(&mut self, global: u32, known: u32) -> Result<()> {
         let place = self.instances[0].globals[global as usize];
         let ty = self.instances[0].module.globals[global as usize].0.ty;
@@ -255,7 +255,7 @@ impl Vm {
         now
     }
 
-    /// Has what [`Vm::canonical_now`] knows be looked up again.
+    /// Drops the result of [`Vm::canonical_now`], so that it is looked up again.
     fn forget_canonical(&mut self) {
         if let Some(durable) = self.durable.as_mut() {
             durable.canonical.as_of = u64::MAX;
@@ -324,8 +324,8 @@ impl Vm {
         (len <= MOST_ELEMENTS).then_some(len)
     }
 
-    /// Whether all elements of an array are there: a cache that is filled after it was made is none yet, and what is stored into it must not
-    /// replace those of the region. What is no array is full; one too long to be a cache is not.
+    /// Whether all elements of an array are there: a cache that is filled after it was made is none yet, and values stored into it must not
+    /// replace those of the region. An object that is no array is full; an array too long to be a cache is not.
     fn is_full(&self, object: u32) -> bool {
         match (self.array_in(object), self.elements_of(object)) {
             (None, _) => true,
@@ -358,7 +358,7 @@ impl Vm {
         is_refs.then_some(held)
     }
 
-    /// Whether an object may be the same in each run: constants of enumerations have names of their own, and what the program's own fields hold
+    /// Whether an object may be the same in each run: constants of enumerations have names of their own, and values of the program's own fields
     /// must be nothing but itself, since the next version may mean something else by the field.
     fn may_be_canonical(&self, object: u32, name: &str) -> bool {
         let Some(durable) = self.durable.as_ref() else {

@@ -19,7 +19,7 @@ const ROOM: usize = 64 << 20;
 /// The range of class data.
 pub(crate) struct Constants {
     base: usize,
-    /// What they are aligned to, as all objects.
+    /// Their alignment, as of all objects.
     align: ObjectAlign,
     next: u32,
     /// Those that the program began with.
@@ -33,7 +33,7 @@ unsafe impl Send for Constants {}
 
 impl Constants {
     /// # Safety
-    /// `ROOM` bytes at `base`, the begin of the durable range, are reserved, used by nobody else, and outlive the result.
+    /// `ROOM` bytes at `base`, the begin of the durable range, are reserved, not used by other code, and outlive the result.
     pub unsafe fn new(base: usize, align: ObjectAlign) -> Result<Constants> {
         let at = std::ptr::with_exposed_provenance_mut::<libc::c_void>(base);
         // SAFETY: as this function.
@@ -65,13 +65,13 @@ impl Constants {
     pub fn visit(&mut self, visit: &mut dyn FnMut(&mut u32)) {
         for (at, _, refs) in &self.all {
             for &offset in refs.iter() {
-                // SAFETY: a field of an object in the range; nobody else has it while the store is visited.
+                // SAFETY: a field of an object in the range; no other code has it while the store is visited.
                 visit(unsafe { &mut *self.word(at + offset) });
             }
         }
     }
 
-    /// A zeroed object at an offset, or behind the last one.
+    /// A zeroed object at an offset, or after the last one.
     fn add(&mut self, ty: TypeIndex, at: Option<u32>, types: &Registry) -> Result<u32> {
         let size = types.get(ty).layout.size;
         let size = self.align.object_size(size.into()) as u32;
@@ -183,7 +183,7 @@ impl Vm {
             let new = durable.constants.reference(at);
             drop(types);
             let from = self.object(raw);
-            // SAFETY: both objects have the type's size; what follows the header is copied, and the original says where it is now.
+            // SAFETY: both objects have the type's size; the bytes after the header are copied, and the original forwards to the copy.
             unsafe {
                 std::ptr::copy_nonoverlapping(from.add(8), to.add(8), size - 8);
                 let header = Header(from.cast::<u64>().read());
@@ -361,7 +361,7 @@ impl Vm {
                 _ if hashed == Some(offset) => {
                     if bits == 0 {
                         let word = constants.word(at + offset);
-                        // SAFETY: a field of class data, which nobody else has while compiled code waits.
+                        // SAFETY: a field of class data, which no other code has while compiled code waits.
                         unsafe { word.write(identity(&name)) };
                         return Held::Bits(identity(&name).into());
                     }
@@ -374,7 +374,7 @@ impl Vm {
                     Some(at) => Held::Class(at),
                     None => Held::Null,
                 },
-                // What has been worked out for a class in this run, such as its name, is not there in the next.
+                // Values computed for a class in this run, such as its name, are not there in the next.
                 _ if is_class => Held::Bits(0),
                 _ => Held::Bits(bits),
             }
@@ -401,7 +401,7 @@ impl Vm {
         })
     }
 
-    /// What class data would be called if the program began with them, after those that refer to them.
+    /// The name that class data would have if the program began with them, derived from those that refer to them.
     fn class_data_name(&self, at: u32, depth: u32) -> String {
         let tables = self
             .durable

@@ -1,12 +1,12 @@
-//! What a module says of its classes beside their types: the custom section `varve.classes`, which the compiler's plugin in `programs/api`
-//! writes. Durable objects are known by the names of their classes and fields; what a compiler names may be numbered over the whole program.
+//! A module's description of its classes beside their types: the custom section `varve.classes`, which the compiler's plugin in `programs/api`
+//! writes. Durable objects are known by the names of their classes and fields; names made by a compiler may be numbered over the whole program.
 //!
 //! ```text
 //! class  TYPE  FIELD...       fields as the class declares them, in the order of the struct; FIELD:char for characters
-//! was    TYPE  OLD...         what a class was called before
-//! field  TYPE  FIELD OLD...   what a field was called before
+//! was    TYPE  OLD...         former names of a class
+//! field  TYPE  FIELD OLD...   former names of a field
 //! line   TYPE  FILE:LINE      where a closure stands
-//! name   TYPE  NAME           what a class is known by that has a number for a name
+//! name   TYPE  NAME           the stable name of a class that has a number for a name
 //! final  TYPE  FIELD...       static fields that are never assigned again
 //! keeps  TYPE                 objects of the class can be in a region: all is there that can be called on them
 //! ```
@@ -21,7 +21,7 @@ use varve_durable::evolve::{each_class, without_number};
 /// The section's name.
 const SECTION: &str = "varve.classes";
 
-/// What a module says of its classes.
+/// A module's description of its classes.
 #[derive(Default)]
 pub(super) struct Classes {
     /// Whether it says anything.
@@ -151,16 +151,16 @@ impl Classes {
         }));
     }
 
-    /// What a type or a constant is known by, whose name has classes in it.
+    /// The stable name of a type or a constant whose name contains classes.
     pub fn known_as(&self, name: &str) -> String {
         known_as(&self.names, name)
     }
 
-    /// Why objects of a class must not be in a region, if another version of the program could not do with them what this one does.
+    /// The reason why objects of a class must not be in a region, if another version of the program could not use them as this one does.
     pub fn left_out(&self, class: &str) -> Option<String> {
         let is_class = !class.is_empty() && !class.contains(['@', '<']);
         (!self.keeps.is_empty() && is_class && !self.keeps.contains(class)).then(|| {
-            "it belongs to one run of a program, or the compiler left out some of what can be called on it: keep its values in an object of another class".into()
+            "it belongs to one run of a program, or the compiler left out some of its methods: keep its values in an object of another class".into()
         })
     }
 
@@ -172,7 +172,7 @@ impl Classes {
     /// Names of the fields that a class declares itself, and whether they are characters; `made` are those that the compiler gave them.
     pub fn fields(&self, class: &str, made: &[String]) -> Vec<(String, bool)> {
         let said = self.fields.get(class).map_or(&[][..], Vec::as_slice);
-        // A runtime may have fields of its own, behind the class's.
+        // A runtime may have fields of its own, after the class's.
         let agrees = said.len() <= made.len()
             && said.iter().zip(made).all(|((name, _), made)| {
                 !name.is_ascii() || made == name || without_number(made) == name
@@ -180,7 +180,7 @@ impl Classes {
         let said = if agrees { said } else { &[] };
         let mut all = said.to_vec();
         for made in &made[said.len()..] {
-            // Where two could be meant, they are told apart by their order.
+            // If the name is ambiguous, the order of the two decides.
             let base = without_number(made);
             let mut name = base.to_string();
             let mut n = 0;

@@ -1,4 +1,4 @@
-//! What is known of persistence checks: how often they were made, with what outcome, and how they were biased.
+//! Statistics of persistence checks: their number, their outcomes, and their biases.
 
 use crate::compile::persist::{Bias, ENOUGH};
 use crate::store::{Store, Vm};
@@ -15,7 +15,7 @@ pub struct CheckStats {
     pub baseline: (u64, u64),
 }
 
-/// Places in the program that check, by what baseline code saw there.
+/// Places in the program that check, by baseline code's counts there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteStats {
     /// That were activated each time.
@@ -33,7 +33,7 @@ pub struct SiteStats {
 }
 
 impl SiteStats {
-    /// Adds a place with what was seen there.
+    /// Adds a place with its counts.
     fn note(&mut self, bypassed: u64, activated: u64) {
         match (bypassed, activated) {
             (0, 0) => {}
@@ -47,7 +47,7 @@ impl SiteStats {
         self.checks.1 += activated;
     }
 
-    /// Places that were checked often enough to say what they do.
+    /// Places that were checked often enough to be classified.
     pub fn known(&self) -> u64 {
         self.always + self.sometimes + self.never
     }
@@ -106,12 +106,12 @@ impl<T> Store<T> {
         self.vm().check_stats()
     }
 
-    /// What baseline code saw of places that check; all zero without checks.
+    /// Baseline code's counts of places that check; all zero without checks.
     pub fn check_sites(&self) -> SiteStats {
         self.vm().site_stats()
     }
 
-    /// What the durable region did, and what was found when it was opened, if there is one.
+    /// The counters of the durable region, and the results of its recovery, if there is one.
     pub fn durable_stats(&self) -> Option<(crate::DurableStats, crate::DurableRecovered)> {
         let space = self.vm().durable.as_ref()?.space()?;
         Some((space.stats(), space.recovered().clone()))
@@ -123,7 +123,7 @@ impl<T> Store<T> {
         durable.and_then(|d| d.space()).map_or(0, |s| s.used())
     }
 
-    /// The longest time that the program waited while durable garbage was looked for.
+    /// The longest pause of the program for a durable collection.
     pub fn longest_durable_pause(&self) -> std::time::Duration {
         let durable = self.vm().durable.as_ref();
         durable.map_or(Default::default(), |d| d.longest_pause)
@@ -137,8 +137,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// Sets so many bytes of the region aside, for when there is no room for anything else; what is set aside already counts. Without a region
-    /// nothing is.
+    /// Sets `bytes` bytes of the region aside, for when it is full otherwise; bytes already set aside count. Does nothing without a region.
     ///
     /// # Errors
     /// If there is no room for that.
@@ -149,7 +148,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// Gives up what was set aside: it is room for objects now.
+    /// Frees the reserve that was set aside: it is room for objects now.
     pub fn use_durable_aside(&mut self) {
         if let Some(space) = self.inner.vm.region_in_use() {
             space.use_aside();

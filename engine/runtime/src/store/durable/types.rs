@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use varve_durable::{Field, Heap, Kind, Tables, Target, Type};
 use varve_heap::layout;
 
-/// Types of Java whose objects are something because of what else refers to them in one run of a program.
+/// Types of Java whose objects have a meaning only through other references to them in one run of a program.
 const IDENTITIES: [(&str, &str); 3] = [
     ("java.lang.Thread", "threads end with the program"),
     (
@@ -47,7 +47,7 @@ pub(crate) struct Enumeration {
 }
 
 impl Vm {
-    /// The type of enumerations, if the program has any and says what is where in them: a reference and a number beyond those of all objects.
+    /// The type of enumerations, if the program has any and describes their layout: a reference and a number beyond those of all objects.
     pub(super) fn enumeration(&self, instance: u32) -> Option<Enumeration> {
         let module = &self.instances[instance as usize].module;
         let names = names(module);
@@ -128,7 +128,7 @@ impl Vm {
         }
     }
 
-    /// What a constant was called before, as the program's strings have it.
+    /// The former names of a constant, as the program's strings have them.
     fn old_names(&self, enumeration: TypeIndex, name: &[u8]) -> Vec<Vec<u8>> {
         let Some(durable) = self.durable.as_ref() else {
             return Vec::new();
@@ -167,7 +167,7 @@ impl Vm {
         }
     }
 
-    /// The numbers in arrays that an object leads to: what a string says, however its language keeps it.
+    /// The numbers in arrays that an object leads to: a string's characters, in any language's representation.
     pub(super) fn text_of(&self, object: u32) -> Vec<u8> {
         let mut text = Vec::new();
         self.add_text(object, 3, &mut text);
@@ -196,7 +196,7 @@ impl Vm {
         if is_text {
             let array = self.array(object);
             let bytes = array.len as usize * array.storage.bytes() as usize;
-            // SAFETY: the array's elements, which nobody writes while compiled code waits.
+            // SAFETY: the array's elements, which no code writes while compiled code waits.
             text.extend(unsafe { std::slice::from_raw_parts(array.address(0), bytes) });
         }
         for offset in held {
@@ -282,7 +282,7 @@ impl Vm {
     }
 }
 
-/// The type of Java that all exceptions extend, and its fields that belong to a run: the stack as it was, and what the host knows.
+/// The type of Java that all exceptions extend, and its fields that belong to a run: the stack trace, and the host's data.
 const EXCEPTION: (&str, [&str; 2]) = ("java.lang.Throwable", ["lazyStackTrace", "nativeRef"]);
 
 /// Fields that are null in a region, by their types and offsets.

@@ -2,8 +2,8 @@
 //!
 //! A program that begins calls one function after the other for the first time, and waits for the code of each. So when a function is first
 //! called, those that it calls directly are translated, too, those that these call, and so on, in the order in which they will be called.
-//! Another thread generates their code meanwhile. Who comes to such a function before that has begun generates the code himself: a program
-//! and this thread share the work.
+//! Another thread generates their code meanwhile. If the program calls such a function before that has begun, it generates the code itself: the
+//! program and this thread share the work.
 //!
 //! To translate a function takes about as long as to generate its code, so that nothing is won by one that is never called. So only calls are
 //! followed that the function comes to whenever it is called: none on an arm of an `if` or `switch`, behind a branch, or right before an
@@ -20,7 +20,7 @@ use crate::error::Result;
 use rustc_hash::FxHashMap as HashMap;
 use std::time::{Duration, Instant};
 
-/// Functions that wait for the thread, at most. To translate them takes the program's time, and what is far ahead may never be called.
+/// Functions that wait for the thread, at most. To translate them takes the program's time, and functions far ahead may never be called.
 const MOST_WAITING: usize = 32;
 /// How long a program waits for code that the thread has begun. Code of most functions takes a tenth of that, so that the thread then has
 /// no processor.
@@ -61,7 +61,7 @@ impl Ahead {
 }
 
 impl Vm {
-    /// Baseline code of a function that is first called now. Code of what it calls is asked for.
+    /// Baseline code of a function that is first called now. Requests the code of its callees.
     pub(super) fn generate_and_look_ahead(&mut self, func: u32) -> Result<*const u8> {
         let Some(early) = self.code.tiers.ahead.functions.remove(&func) else {
             let job = self.job(func, Level::Baseline);
@@ -102,8 +102,8 @@ impl Vm {
         unit.generate(&*isa, &mut self.code.scratch)
     }
 
-    /// Has code generated of functions that are about to be called in this order, and of what they call. Who cannot be translated is not: if
-    /// the program calls it, it hears why.
+    /// Has code generated of functions that are about to be called in this order, and of their callees. A function that cannot be translated is
+    /// skipped: if the program calls it, it gets the error.
     fn ask_ahead(&mut self, mut called: Vec<u32>) {
         let config = self.engine.config();
         if !config.background || config.tier == Tier::Optimizing {
@@ -127,7 +127,7 @@ impl Vm {
         }
     }
 
-    /// A function for the thread, and what it calls.
+    /// A function for the thread, and its callees.
     fn translate_ahead(&mut self, func: u32) -> Result<(Work, Vec<u32>)> {
         self.prepare_feedback(func)?;
         let job = self.job(func, Level::Baseline);
@@ -151,7 +151,7 @@ impl Vm {
         Ok((work, called))
     }
 
-    /// Whether nobody has asked for a function's code yet.
+    /// Whether a function's code was not requested yet.
     fn is_new(&self, func: u32) -> bool {
         let tiers = &self.code.tiers;
         let what = What::Function(func);
@@ -167,7 +167,7 @@ impl Vm {
         self.code.tiers.ahead.functions.contains_key(&func)
     }
 
-    /// Nobody will call what was not called yet.
+    /// Functions not called yet will not be called.
     pub(in crate::store) fn leave_ahead(&mut self) {
         for (ticket, _) in self.code.tiers.ahead.waiting.drain() {
             self.engine.worker().take_back(ticket);

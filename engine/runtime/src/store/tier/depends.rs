@@ -1,4 +1,4 @@
-//! What compiled code depends on, besides itself: all that the translator reads of a store, and writes into code.
+//! The dependencies of compiled code: all that the translator reads of a store, and writes into code.
 //!
 //! Kept code is code for every store with the same digest. So whatever is added to [`Env`](crate::compile::env::Env) and gets into code
 //! must be in the digest, or else keep code from being kept.
@@ -107,7 +107,7 @@ fn add(hash: &mut Sha256, bytes: impl AsRef<[u8]>) {
     hash.update(bytes);
 }
 
-/// What a function is whose code is inline, if it is the same in all processes of a build.
+/// The name of a function whose code is inline, if it is the same in all processes of a build.
 fn name_of(leaf: Leaf) -> Option<String> {
     let at = |address| Native::Leaf(address).distance_in_file();
     Some(match leaf {

@@ -1,9 +1,9 @@
 //! A store's compiled code from run to run.
 //!
-//! What is kept is all that compilation has come to: the code in use, and the numbers and places that are in it, which are those of the run
-//! that made it. A later run begins with the same numbers and places, goes on with them, and keeps both runs' code. So it has to be a run of
-//! the same modules, whose functions, globals, tables and memories have the same places: the file's name is a digest of
-//! [all that code depends on](super::depends). Its code is used without another look.
+//! All results of compilation are kept: the code in use, and the numbers and places that are in it, which are those of the run that made it. A later
+//! run begins with the same numbers and places, goes on with them, and keeps both runs' code. So it has to be a run of the same modules, whose
+//! functions, globals, tables and memories have the same places: the file's name is a digest of [all that code depends on](super::depends). Its code
+//! is used without further checks.
 
 use super::super::Vm;
 use super::super::sites::Origin;
@@ -32,7 +32,7 @@ struct Body<B, I> {
 struct Piece<B> {
     what: What,
     level: Level,
-    /// A [`Body`], which is looked at when it is needed.
+    /// A [`Body`], which is decoded when it is needed.
     body: B,
 }
 
@@ -64,7 +64,7 @@ pub(super) enum Keeping {
 pub(super) struct Kept {
     folder: PathBuf,
     name: String,
-    /// What an earlier run left.
+    /// The file of an earlier run.
     file: Vec<u8>,
     /// Where the bodies of its pieces are in it.
     pieces: HashMap<(What, Level), Range<usize>>,
@@ -214,13 +214,13 @@ impl Vm {
 
     /// Keeps the code in use for later runs, if there is new one. That it cannot be kept is no reason for a program to fail that has run.
     pub(in crate::store) fn keep_code(&mut self) {
-        // Who panics may have left the store in the middle of something.
+        // A panic may have left the store in an inconsistent state.
         if !std::thread::panicking() && self.heap.is_some() && self.take_generated().is_ok() {
             self.write_code();
         }
     }
 
-    /// Keeps new code of a program that goes on, once it has waited: who is killed does not get to it. Called where a program leaves its code
+    /// Keeps new code of a running program, once it has waited: a killed program never drops its store. Called where a program leaves its code
     /// often enough, and for more than this.
     pub(crate) fn keep_code_in_time(&mut self) {
         if self
@@ -237,14 +237,14 @@ impl Vm {
         let Keeping::In(kept) = &self.code.tiers.keeping else {
             return;
         };
-        // Whoever made instances and functions since had them compiled, too.
+        // Instances and functions made since were compiled, too.
         if kept.changed.is_some()
             && self.digest().as_ref() == Some(&kept.name)
             && let Some(content) = self.content(kept)
         {
             let _ = cache::write(&kept.folder, &kept.name, &content);
         }
-        // What cannot be written now is not tried again before there is more.
+        // After a failed write, no other is tried before there is more code.
         if let Some(kept) = self.code.tiers.keeping.kept() {
             kept.changed = None;
         }

@@ -1,7 +1,7 @@
-//! Throws that code leaves out, and comes to after all.
+//! Throws that code leaves out, and that are executed after all.
 //!
 //! Code has a trap in their place (`compile/left_out.rs`). Nothing of the activation is needed any more there. So its frame is dropped, and
-//! code runs in its place that has the throw alone, which looks from outside as if the function had thrown. From then on the function's own
+//! code runs in its place that has the throw alone, which appears from outside as if the function had thrown. From then on the function's own
 //! code has its throws.
 
 use super::super::Vm;
@@ -58,7 +58,7 @@ impl Vm {
         };
         let (unit, isa) = self.translate(job)?;
         let mut generated = unit.generate(&*isa, &mut self.code.scratch)?;
-        // Who asks for the stack finds what was interrupted, with all that is inlined around it.
+        // A stack trace shows the interrupted function, with all that it is inlined into.
         generated.info.func = info.func;
         generated.info.inlined = info.inlined.clone();
         generated.info.offsets = vec![(0, location)];

@@ -5,7 +5,7 @@ use super::suite::{CONTINUOUS, Entry, MANY, OFFLINE, With, key};
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Chart, Data, Series, StudyResult};
 
-/// What of a program with so many instances is drawn, under a strategy.
+/// The value that is drawn for a program with a number of instances, under a strategy.
 type Of<'a> = &'a dyn Fn(&(&'static Entry, u32), &str) -> Option<f64>;
 
 pub(super) fn charts(all: &Look, out: &mut StudyResult) {

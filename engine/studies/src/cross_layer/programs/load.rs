@@ -34,7 +34,7 @@ struct Load {
 }
 
 impl Load {
-    /// As many spans as the paper's minutes. A span has so many of the governor's samples as fit the study's time.
+    /// One span for each of the paper's minutes. The study's time determines the number of the governor's samples in a span.
     fn of(setup: &Setup) -> Load {
         let (spans, span_ns) = match (setup.tiny(), setup.quick()) {
             (true, _) => (2, 3 * SAMPLE_NS),

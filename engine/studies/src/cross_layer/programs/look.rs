@@ -43,7 +43,7 @@ impl Look<'_> {
         (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
     }
 
-    /// What a run with the governor came to from when it had settled on, and the default for the same last bytes.
+    /// The result of a run with the governor after it has settled, and of the default for the same last bytes.
     pub(super) fn steady(&self, entry: &Entry, strategy: &str, n: u32) -> Option<Steady> {
         let (base, r) = self.pair(entry, strategy, n, With::Governor)?;
         Steady::of(r, base)

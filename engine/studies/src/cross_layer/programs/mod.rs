@@ -22,7 +22,7 @@ use varve_run::Error;
 
 use suite::Suite;
 
-/// What came out.
+/// The results.
 pub struct Ran {
     /// The programs each by itself.
     alone: Option<(Suite, Runs)>,

@@ -22,7 +22,7 @@ const SAMPLE_COST_NS: u64 = 14_000;
 /// The interval of a sampler that sleeps, ns.
 const INTERVAL_NS: u64 = 10_000;
 
-/// What table 4 has: time, processors' energy and DRAM energy of eleven threads over those of twelve.
+/// The values of table 4: time, processors' energy and DRAM energy of eleven threads over those of twelve.
 const TABLE_4: [(&str, [f64; 3]); 4] = [
     ("fft", [1.031, 1.028, 1.020]),
     ("lu", [0.999, 0.988, 0.994]),
@@ -30,10 +30,10 @@ const TABLE_4: [(&str, [f64; 3]); 4] = [
     ("sparse", [1.000, 0.994, 0.986]),
 ];
 
-/// Who has the hardware threads.
+/// The users of the hardware threads.
 #[derive(Clone, Copy, PartialEq)]
 enum Sampler {
-    /// Nobody samples.
+    /// No sampler.
     None,
     /// Eleven threads, and a sampler on the twelfth hardware thread: it takes nothing from them.
     Free,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! with the governor   |--1--|--2--|---------- 3 hot DIMMs ----------|      the last remap, and a sample after it
-//!                                  ^ from here on: so many bytes
+//!                                  ^ from here on: a number of bytes
 //! default             |------------------|----------------------|          the same last bytes
 //! ```
 //!
@@ -50,7 +50,7 @@ fn settled(r: &PlanResult) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// What came to pass in a time.
+/// Sums over an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Part {
     seconds: f64,
@@ -110,7 +110,7 @@ impl Series {
         self.up_to(|p| p.seconds, seconds)
     }
 
-    /// The end of the run, from where there are so many bytes left.
+    /// The end of the run, from the point with `bytes` bytes left.
     fn last(&self, bytes: f64) -> Part {
         let all = self.all();
         let before = self.up_to(|p| p.bytes, all.bytes - bytes);
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use varve_run::TrayUse;
 
-    /// So many seconds at so many watts of the used DIMM and bytes a second, one after the other.
+    /// Parts of a run, one after the other: seconds, watts of the used DIMM, and bytes a second.
     fn run(parts: &[(f64, f64, f64)], remaps: &[f64]) -> PlanResult {
         let mut end = 0.0;
         let point = |&(seconds, watts, bytes_per_second): &(f64, f64, f64)| {

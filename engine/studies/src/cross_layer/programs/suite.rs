@@ -1,4 +1,4 @@
-//! The programs and their runs: what is run, on which machine, under which strategies.
+//! The programs and their runs, with machine and strategies.
 
 use super::super::Setup;
 use crate::managed::{Profiled, module, profiles};
@@ -136,7 +136,7 @@ const ALL: [Entry; 10] = [
 /// Time between two samples of the bandwidth, ns: the paper's second, shrunk with the runs.
 pub(super) const SAMPLE_NS: u64 = 100_000;
 
-/// What is done about bandwidth and capacity.
+/// The way to provide bandwidth and capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum With {
     /// One hot DIMM, always enough room.
@@ -286,7 +286,7 @@ impl Suite {
         }
     }
 
-    /// Offline by capacity, online by interval: what the paper calls them, and what they are here.
+    /// Offline by capacity, online by interval: the paper's names, and the strategies here.
     pub(super) fn strategies(&self) -> Vec<(&'static str, String)> {
         let cool = 100_000 / self.shrink;
         let online = |us: u32| format!("sampled:interval={us}us,cool={cool}us");

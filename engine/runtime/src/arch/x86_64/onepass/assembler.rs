@@ -529,7 +529,7 @@ impl Assembler {
         self.byte(0xC9);
     }
 
-    /// Returns, and takes so many bytes from the caller's stack.
+    /// Returns, and pops `bytes` bytes from the caller's stack.
     pub fn ret(&mut self, bytes: u16) {
         match bytes {
             0 => self.byte(0xC3),

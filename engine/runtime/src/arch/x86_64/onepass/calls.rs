@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 /// Where arguments are.
 const ARGUMENTS: [Reg; 6] = [RDI, RSI, RDX, RCX, R8, R9];
-/// Registers that a function gives back as they were. None is used here, but whoever throws puts anything there.
+/// Callee-saved registers. None is used here, but a throw may leave any values there.
 const SAVED: [Reg; 4] = [RBX, R12, R13, R14];
 /// Where results are: by the convention of compiled code, and of the C library.
 const RESULTS: [Reg; 8] = [RAX, RCX, RDX, RSI, RDI, R8, R9, R10];
@@ -27,7 +27,7 @@ const C_FLOAT_RESULTS: u8 = 2;
 /// Where the address of what is called is. It holds no argument.
 const CALLEE: Reg = R10;
 
-/// What is called.
+/// The callee.
 #[derive(Clone, Copy)]
 enum Callee {
     Known(FuncRef),
@@ -38,7 +38,7 @@ enum Callee {
 #[derive(Clone, Copy)]
 enum Where {
     Reg(Reg),
-    /// In the caller's frame, so many bytes above its end.
+    /// In the caller's frame, this number of bytes above its end.
     Stack(i32),
 }
 
@@ -89,7 +89,7 @@ fn results(params: &[AbiParam], convention: CallConv) -> Option<SmallVec<[Reg; 8
     all.into_iter().collect()
 }
 
-/// What goes where for a call.
+/// The places of arguments for a call.
 #[derive(Default)]
 struct Passed {
     registers: SmallVec<[(Reg, Source); 8]>,
@@ -353,7 +353,7 @@ impl Generator<'_> {
         Some(())
     }
 
-    /// What follows a call that may throw.
+    /// The code after a call that may throw.
     fn go_on(&mut self, table: ExceptionTable, next: Option<Block>, gives: &[Reg]) -> Option<()> {
         let func = self.func;
         let table = &func.dfg.exception_tables[table];
@@ -393,7 +393,7 @@ impl Generator<'_> {
         Some(())
     }
 
-    /// Notes where what a call throws is taken.
+    /// Records the handlers of a call's exceptions.
     fn land(&mut self, to: &BlockCall) -> Option<()> {
         let thrown = |arg: BlockArg| matches!(arg, BlockArg::TryCallExn(0)).then_some(RAX);
         let moves = self.moves(to, thrown)?;

@@ -1,4 +1,4 @@
-//! Where control goes: branches with what blocks take, traps, and what lies behind a function's code.
+//! Where control goes: branches with block arguments, traps, and the cold code after a function.
 
 use super::assembler::{Alu, Cond, Place, RBP, Reg, SCRATCH, Size, memory, slot};
 use super::registers::Source;
@@ -45,7 +45,7 @@ impl Generator<'_> {
         Some(())
     }
 
-    /// A trap if the flags say so. It lies behind the function's code.
+    /// A trap if the flags say so. It is after the function's code.
     pub fn trap_if(&mut self, cond: Cond, code: TrapCode) {
         let field = self.asm.jump_if(cond);
         self.memory.traps.push((field, code, self.source));
@@ -84,7 +84,7 @@ impl Generator<'_> {
         call.block(&self.func.dfg.value_lists)
     }
 
-    /// What a branch hands on, each with the parameter that takes it.
+    /// The arguments of a branch, each with the parameter that takes it.
     pub fn handed(&self, call: &BlockCall) -> SmallVec<[(BlockArg, Value); 4]> {
         let dfg = &self.func.dfg;
         let params = dfg.block_params(self.target_of(call));
@@ -95,7 +95,7 @@ impl Generator<'_> {
         args.zip(params.iter().copied()).collect()
     }
 
-    /// What has to be stored on the way along an edge. `made` says in which register is what the call at its beginning has given.
+    /// The values to store along an edge. `made` has the registers of the results of the call at its beginning.
     pub fn moves(
         &mut self,
         call: &BlockCall,
@@ -120,7 +120,7 @@ impl Generator<'_> {
         self.moves(call, |_| None).unwrap_or_default()
     }
 
-    /// What a branch hands on was used.
+    /// Counts the uses of a branch's arguments.
     pub fn use_handed(&mut self, call: &BlockCall) {
         for (arg, _) in self.handed(call) {
             if let BlockArg::Value(value) = arg {
@@ -191,7 +191,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Hands values to the block that follows, in registers. What a call has given is there already.
+    /// Hands values to the block that follows, in registers. The results of a call are there already.
     pub fn hand_over(&mut self, to: &BlockCall) {
         for (arg, param) in self.handed(to) {
             let BlockArg::Value(value) = arg else {

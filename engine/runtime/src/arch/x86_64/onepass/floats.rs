@@ -150,7 +150,7 @@ impl Generator<'_> {
         let (mut x, mut y) = (self.operand(a), self.operand(b));
         self.used(a);
         self.used(b);
-        // What is not a number sets the flags of "below" and of "equal".
+        // A NaN sets the flags of "below" and of "equal".
         let (cond, swap) = match cond {
             FloatCC::Equal | FloatCC::NotEqual => {
                 self.asm.compare_floats(double, x, y);

@@ -172,7 +172,7 @@ impl Generator<'_> {
         self.flags = Some((result, Cond::NOT_EQUAL));
     }
 
-    /// Whether the next instruction asks for a value's being zero, and nobody else for it.
+    /// Whether the next instruction tests a value for zero, and is its only user.
     pub fn is_asked_next(&mut self, inst: Inst, value: Value) -> bool {
         let info = self.info(value);
         if info.uses != 1 || info.global {
@@ -391,7 +391,7 @@ impl Generator<'_> {
             }
         };
         if by != RCX {
-            // What is there and needed still is the first operand.
+            // The value there that is still needed is the first operand.
             self.empty(RCX);
             self.asm.mov(RCX, by);
         }
@@ -415,7 +415,7 @@ impl Generator<'_> {
             self.asm.mov(SCRATCH, by);
             by = SCRATCH;
         }
-        // Both are written: what they hold and is needed still goes to its slot.
+        // Both are written: their values that are still needed go to their slots.
         self.empty(RAX);
         self.empty(RDX);
         self.asm.mov(RAX, from);

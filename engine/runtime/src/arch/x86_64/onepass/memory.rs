@@ -16,7 +16,7 @@ fn size(ty: Type) -> Option<Size> {
 }
 
 impl Generator<'_> {
-    /// The memory at an address, so many bytes on.
+    /// The memory at an address plus `offset`.
     fn at(&mut self, address: Value, offset: i32) -> Option<Place> {
         Some(match self.info(address).what {
             What::Pinned => memory(PINNED, offset),
@@ -25,7 +25,7 @@ impl Generator<'_> {
         })
     }
 
-    /// Notes that the instruction to come may trap.
+    /// Records that the next instruction may trap.
     fn may_trap(&mut self, flags: MemFlags) {
         if let Some(code) = self.func.dfg.mem_flags[flags].trap_code() {
             let at = self.asm.at();

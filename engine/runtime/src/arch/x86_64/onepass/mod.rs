@@ -3,14 +3,14 @@
 //! Cranelift's own ways have several passes: they choose instructions from a tree, give registers to values, and then write. For a function
 //! of 200 instructions that is a quarter of a millisecond, most of it for bookkeeping. Here each instruction is written when it is seen.
 //!
-//! - **Values live in registers within a stretch**: blocks of which each is reached from the one before it alone. What is used in
-//!   another stretch is stored in a slot of the frame where it is made, and loaded where it is used. Blocks take their parameters in slots.
+//! - **Values live in registers within a stretch**: blocks of which each is reached from the one before it alone. A value used in another stretch is
+//!   stored in a slot of the frame where it is made, and loaded where it is used. Blocks take their parameters in slots.
 //! - **Nothing is in registers across calls.** So only registers that a callee may change are used, and none is saved.
 //! - **Constants and addresses of slots are made where they are used**, mostly as parts of instructions.
 //! - A comparison right before what uses its outcome leaves it in the flags.
 //!
-//! What is rare is not here: vectors, some conversions, tail calls with arguments on the stack. Such a function has no code from here, and Cranelift's
-//! generator takes it.
+//! Rare operations are not supported: vectors, some conversions, tail calls with arguments on the stack. Cranelift's generator compiles functions
+//! with them.
 
 mod assembler;
 mod calls;
@@ -174,7 +174,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Notes where the code that begins here comes from.
+    /// Records the source of the code that begins here.
     fn locate(&mut self, inst: Inst) {
         let source = self.func.srcloc(inst);
         if !source.is_default() {

@@ -1,4 +1,4 @@
-//! What is known of a function before its code is generated: the order of its blocks, and of each value how often it is used, and
+//! Analysis of a function before its code is generated: the order of its blocks, and of each value how often it is used, and
 //! whether farther from where it is made than registers are kept.
 
 use super::assembler::Reg;
@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Type
 pub(super) const NONE: u32 = u32::MAX;
 pub(super) const NO_REGISTER: Reg = Reg::MAX;
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum What {
     /// A number, or the bits of one.
@@ -79,7 +79,7 @@ fn is_supported(ty: Type) -> bool {
     )
 }
 
-/// What an instruction makes, of a function whose slots are at these offsets.
+/// The kind of an instruction's result, in a function whose slots are at these offsets.
 fn what(func: &Function, slots: &[i32], inst: Inst) -> What {
     match func.dfg.insts[inst] {
         InstructionData::UnaryImm { imm, .. } => What::Constant(imm.bits()),
@@ -201,7 +201,7 @@ impl Plan {
         let mut stretch = 0;
         for (i, &block) in self.order.iter().enumerate() {
             stretch += u32::from(!self.follows[i]);
-            // What is handed over in slots has its own, which others write before it is made.
+            // A parameter passed in a slot has its own slot, which other blocks write before the parameter is defined.
             let handed = i > 0 && !self.follows[i];
             let values = &mut self.values;
             let mut define = |value: Value, what: What, global: bool| {

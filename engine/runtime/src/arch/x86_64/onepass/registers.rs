@@ -8,7 +8,7 @@ use super::plan::{Info, NO_REGISTER, What};
 use super::{Generator, bit};
 use cranelift_codegen::ir::Value;
 
-/// Registers that calls may change, so that nobody has to save them.
+/// Caller-saved registers: a function need not save them.
 const GENERAL: [Reg; 8] = [RAX, RCX, RDX, RSI, RDI, R8, R9, R10];
 /// All but the last, which is for what an instruction needs besides.
 const FLOATS: [Reg; 15] = [
@@ -29,7 +29,7 @@ const FLOATS: [Reg; 15] = [
     XMM0 + 14,
 ];
 
-/// What a value is when it is taken from somewhere at a block's end or a call.
+/// The source of a value that is moved at a block's end or a call.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Source {
     Reg(Reg),
@@ -133,7 +133,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Takes a register for the instruction, if the instruction does not have it already. What it held goes on in its slot.
+    /// Takes a register for the instruction, if the instruction does not have it already. Its old value is spilled to its slot.
     pub fn claim(&mut self, reg: Reg) {
         if self.locked & bit(reg) == 0 {
             self.empty(reg);
@@ -149,7 +149,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The slot of a value. What is used in one stretch alone gives it back after its last use.
+    /// The slot of a value. A value used in one stretch alone frees it after its last use.
     pub fn slot_of(&mut self, value: Value) -> i32 {
         let info = *self.info(value);
         if info.slot != 0 {
@@ -191,7 +191,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A register for a result that is made from what is in `from`: that one itself if nobody needs it any more, else one with a copy.
+    /// A register for a result that is computed from `from` in place: `from` itself if its value is dead, else a register with a copy.
     pub fn copy(&mut self, from: Reg) -> Reg {
         if self.is_spare(from) {
             return from;
@@ -213,7 +213,7 @@ impl Generator<'_> {
         reg != PINNED && self.holds[reg as usize].is_none()
     }
 
-    /// The instruction's result is in a register. Code that uses it may be there already, if this code is behind the usual one.
+    /// The instruction's result is in a register. Code that uses it may be there already, if this code is after the usual one.
     pub fn define(&mut self, value: Value, reg: Reg) {
         let info = *self.info(value);
         if info.global && info.is_used {

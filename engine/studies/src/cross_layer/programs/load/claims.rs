@@ -1,4 +1,4 @@
-//! What a changing load gave: claims, the table and the pictures.
+//! The results of a changing load: claims, the table and the pictures.
 
 use super::super::super::{Setup, claim};
 use super::super::Suite;
@@ -11,7 +11,7 @@ use varve_observed::PlanResult;
 use varve_report::fmt::Format;
 use varve_report::{Bars, Better, Column, RunTable, StudyResult, Value};
 
-/// What table 5 has of a kernel: remaps and GB, offline 5 % and online continuous.
+/// The values of a kernel in table 5: remaps and GB, offline 5 % and online continuous.
 const TABLE_5: [(&str, [f64; 4]); 4] = [
     ("fft", [12.0, 1.09, 11.0, 15.14]),
     ("lu", [3.0, 8.63, 2.0, 7.71]),
