@@ -1,7 +1,7 @@
 //! `pima`: the old generation where the program runs well, which sampling both memories tells (Akram, TACO 2021).
 
 use super::{By, PlanEntry};
-use crate::catalogue::Live;
+use crate::catalogue::LiveSupport;
 use varve_pima::{Pima, PimaSettings, params};
 use varve_spec::{Param, Values, Want};
 
@@ -14,7 +14,7 @@ pub const ENTRY: PlanEntry = PlanEntry {
         params::HOLD_OFF,
         ALLOCATION,
     ],
-    live: Live::Only(
+    live: LiveSupport::Only(
         "run --live --plan",
         "goes by how the program runs while it runs, which a recording does not tell",
     ),

@@ -1,14 +1,14 @@
 //! `oracle`: sites by what this very run shows, which is not known before it.
 
 use super::{By, Choose, PlanEntry, densest};
-use crate::catalogue::Live;
+use crate::catalogue::LiveSupport;
 use varve_sites::select::Candidate;
 
 /// What there is to know of it.
 pub const ENTRY: PlanEntry = PlanEntry {
     advised: false,
     // On a machine the truth is what the profile knows.
-    live: Live::By("run --live --sites"),
+    live: LiveSupport::By("run --live --sites"),
     ..PlanEntry::new(
         "oracle",
         "the sites that cost most time in slow memory, by the truth of this very run: a bound",
