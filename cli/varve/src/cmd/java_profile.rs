@@ -5,7 +5,9 @@ use crate::args::ProfileArgs;
 use crate::args::run::jvm;
 use crate::ui::{self, Done, Failure, failed, stop_flag, wrong};
 use std::path::Path;
-use varve_live::java::sites::{self, JavaError, JavaSite, JavaSites, Sampling, Seen};
+use varve_live::java::sites::{
+    self, AllocationSampling, JavaError, JavaSite, JavaSites, SeenMachines,
+};
 use varve_report::fmt;
 use varve_sites::Counts;
 use varve_sites::java::{Ages, Frame, Heap, Pair, Profile, Site, names};
@@ -36,7 +38,7 @@ pub fn is_meant(a: &ProfileArgs) -> Result<bool, Failure> {
 pub fn profile(a: &ProfileArgs) -> Done {
     let before = profiles::before(a)?;
     let stop = stop_flag();
-    let sampling = Sampling {
+    let sampling = AllocationSampling {
         interval_bytes: a.java.interval.map_or(INTERVAL, |bytes| bytes.0),
         time: a.live.time,
         stop: &stop,
@@ -75,7 +77,7 @@ fn refused(e: JavaError) -> Failure {
 }
 
 /// What should be known before anybody believes the profile.
-fn notes(seen: &Seen, machine: &JavaSites, others: &[JavaSites]) -> Vec<String> {
+fn notes(seen: &SeenMachines, machine: &JavaSites, others: &[JavaSites]) -> Vec<String> {
     let mut notes = seen.notes.clone();
     if !others.is_empty() {
         let bytes: u64 = others.iter().map(|other| other.allocated_bytes).sum();

@@ -13,7 +13,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use varve_live::top::{Rates, Snapshot};
+use varve_live::top::{Rates, TopSnapshot};
 
 /// Columns of what is printed.
 const COLUMNS: usize = 80;
@@ -24,7 +24,7 @@ const SLICE: Duration = Duration::from_millis(200);
 struct Looks {
     processes: usize,
     at: Instant,
-    now: Snapshot,
+    now: TopSnapshot,
     rates: Option<Rates>,
 }
 
@@ -33,13 +33,13 @@ impl Looks {
         Looks {
             processes,
             at: Instant::now(),
-            now: Snapshot::read(Path::new("/"), processes),
+            now: TopSnapshot::read(Path::new("/"), processes),
             rates: None,
         }
     }
 
     fn again(&mut self) {
-        let now = Snapshot::read(Path::new("/"), self.processes);
+        let now = TopSnapshot::read(Path::new("/"), self.processes);
         let seconds = self.at.elapsed().as_secs_f64();
         self.at = Instant::now();
         self.rates = Some(Rates::between(&self.now, &now, seconds));
@@ -98,7 +98,7 @@ fn screen(a: &TopArgs) -> Done {
 }
 
 /// Draws a look from a line on, and tells from which line on it can be drawn at most.
-type Draw<'a> = dyn FnMut((&Snapshot, Option<&Rates>), u16) -> io::Result<u16> + 'a;
+type Draw<'a> = dyn FnMut((&TopSnapshot, Option<&Rates>), u16) -> io::Result<u16> + 'a;
 
 /// Looks and draws until somebody leaves, which is true, or we are asked to end.
 fn watch(a: &TopArgs, looks: &mut Looks, draw: &mut Draw<'_>) -> io::Result<bool> {
@@ -134,7 +134,7 @@ fn watch(a: &TopArgs, looks: &mut Looks, draw: &mut Draw<'_>) -> io::Result<bool
     }
 }
 
-fn draw(frame: &mut Frame<'_>, now: &Snapshot, rates: Option<&Rates>, from: u16) -> u16 {
+fn draw(frame: &mut Frame<'_>, now: &TopSnapshot, rates: Option<&Rates>, from: u16) -> u16 {
     let area = frame.area();
     let all = lines(now, rates, area.width.into());
     let last = (all.len() as u16).saturating_sub(area.height);

@@ -2,7 +2,7 @@
 
 use super::list::hang;
 use varve_live::tier::{HeatOf, Part, TierState};
-use varve_live::top::{COUNTERS, NodeNow, ProcessNow, Rates, Snapshot, Where};
+use varve_live::top::{COUNTERS, NodeNow, ProcessNow, Rates, TopSnapshot, Where};
 use varve_report::fmt;
 
 /// What a line is.
@@ -28,7 +28,7 @@ const RAMP: &[u8] = b" .:-=+*#%@";
 const PAGE: f64 = 4096.0;
 
 /// All of it.
-pub fn lines(now: &Snapshot, rates: Option<&Rates>, width: usize) -> Vec<Line> {
+pub fn lines(now: &TopSnapshot, rates: Option<&Rates>, width: usize) -> Vec<Line> {
     let mut all = Vec::new();
     memory(now, rates, &mut all);
     traffic(rates, &mut all);
@@ -77,7 +77,7 @@ fn size(bytes: u64) -> String {
     fmt::bytes(bytes as f64)
 }
 
-fn memory(now: &Snapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
+fn memory(now: &TopSnapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
     let head = ["used", "of", "programs", "files", "kernel", "given/s"];
     let head: String = head.iter().map(|word| format!("{word:>11}")).collect();
     section(&format!("MEMORY      {head}"), all);
@@ -122,7 +122,7 @@ fn traffic(rates: Option<&Rates>, all: &mut Vec<Line>) {
     }
 }
 
-fn moves(now: &Snapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
+fn moves(now: &TopSnapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
     section(
         &format!("{:<46}{:>12}{:>16}", "MOVES", "a second", "since the start"),
         all,
@@ -147,7 +147,7 @@ fn moves(now: &Snapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
 }
 
 /// Columns of the table of processes: their heading, and which nodes they are of.
-fn columns(now: &Snapshot) -> Vec<(String, Vec<u32>)> {
+fn columns(now: &TopSnapshot) -> Vec<(String, Vec<u32>)> {
     let there = || now.nodes.iter().filter(|node| node.total > 0);
     if there().count() <= NODES {
         return there()
@@ -169,7 +169,7 @@ fn columns(now: &Snapshot) -> Vec<(String, Vec<u32>)> {
         .collect()
 }
 
-fn processes(now: &Snapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
+fn processes(now: &TopSnapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
     let columns = columns(now);
     let mut head = format!("{:>8} {:<15}{:>10}", "PROCESS", "", "memory");
     columns
@@ -293,7 +293,7 @@ pub mod tests {
     use super::*;
 
     /// A server with two kinds of memory, twice.
-    pub fn two_looks() -> (Snapshot, Rates) {
+    pub fn two_looks() -> (TopSnapshot, Rates) {
         let node = |id, fast, allocated| NodeNow {
             id,
             fast: Some(fast),
@@ -323,7 +323,7 @@ pub mod tests {
                 Where::Nodes([(0, 30 << 30), (1, 10 << 30)].into()),
             )
         };
-        let before = Snapshot {
+        let before = TopSnapshot {
             nodes: vec![node(0, true, 1000), node(1, false, 0)],
             processes: vec![java.clone(), process(9, "sshd", Where::Hidden)],
             more: 31,
