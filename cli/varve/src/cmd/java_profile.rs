@@ -1,6 +1,6 @@
 //! `varve profile -o app.sites -- java ...`: where a Java program on a stock virtual machine makes objects, and which survive.
 
-use super::profiles::{self, Sampled};
+use super::profiles::{self, SampledTarget};
 use crate::args::ProfileArgs;
 use crate::args::run::jvm;
 use crate::ui::{self, Done, Failure, failed, stop_flag, wrong};
@@ -44,7 +44,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
         stop: &stop,
     };
     let seen = match profiles::sampled(a, "varve profile")? {
-        Sampled::Process(process) => {
+        SampledTarget::Process(process) => {
             sites::can_attach(process).map_err(wrong)?;
             let until = match a.live.time {
                 Some(_) => "",
@@ -53,7 +53,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
             eprintln!("varve: sampling the allocations of process {process}{until}");
             sites::attach(process, &sampling).map_err(refused)?
         }
-        Sampled::Command(command) => sites::command(command, &sampling).map_err(refused)?,
+        SampledTarget::Command(command) => sites::command(command, &sampling).map_err(refused)?,
     };
     let Some((machine, others)) = seen.machines.split_first() else {
         return Err(failed(JavaError::NoReport));

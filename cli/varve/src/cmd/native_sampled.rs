@@ -1,7 +1,7 @@
 //! `varve profile --live -o service.sites -- ./service`: what each allocation site is worth, from samples of what the program
 //! does with its memory on this machine.
 
-use super::profiles::{self, Sampled};
+use super::profiles::{self, SampledTarget};
 use crate::args::ProfileArgs;
 use crate::ui::{self, Done, failed, stop_flag, wrong};
 use std::collections::{BTreeMap, HashMap};
@@ -63,12 +63,12 @@ pub fn profile(a: &ProfileArgs) -> Done {
         }
     };
     let seen = match profiles::sampled(a, "varve profile --live")? {
-        Sampled::Process(process) => {
+        SampledTarget::Process(process) => {
             sampled::can_attach(process).map_err(wrong)?;
             say_how();
             sampled::attach(process, &sampling).map_err(wrong)?
         }
-        Sampled::Command(command) => {
+        SampledTarget::Command(command) => {
             sampled::can_run(command).map_err(wrong)?;
             say_how();
             sampled::command(command, &sampling).map_err(wrong)?

@@ -1,6 +1,6 @@
 //! `varve top`: a screen of memory use by tier and process, and of migration rates.
 
-use super::top_lines::{Kind, Line, lines};
+use super::top_lines::{Line, LineKind, lines};
 use crate::args::top::TopArgs;
 use crate::ui::{Done, failed, interrupted, print, stopped, wrong};
 use ratatui::Frame;
@@ -140,9 +140,9 @@ fn draw(frame: &mut Frame<'_>, now: &TopSnapshot, rates: Option<&Rates>, from: u
     let last = (all.len() as u16).saturating_sub(area.height);
     let row = |line: Line| {
         let style = match line.kind {
-            Kind::Title => Style::new().add_modifier(Modifier::BOLD),
-            Kind::Plain => Style::new(),
-            Kind::Note => Style::new().add_modifier(Modifier::DIM),
+            LineKind::Title => Style::new().add_modifier(Modifier::BOLD),
+            LineKind::Plain => Style::new(),
+            LineKind::Note => Style::new().add_modifier(Modifier::DIM),
         };
         Row::styled(line.text, style)
     };
@@ -186,7 +186,7 @@ mod tests {
         let first = terminal.backend().buffer().cell((0, 0)).unwrap();
         assert_eq!(
             first.modifier.contains(Modifier::BOLD),
-            all[all.len() - 12].kind == Kind::Title
+            all[all.len() - 12].kind == LineKind::Title
         );
         // A screen that has room for all has nothing to scroll; one of no size is no reason to panic.
         for (width, height, scrolls) in [(120, 200, false), (10, 3, true), (1, 1, true)] {

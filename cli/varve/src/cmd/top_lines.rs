@@ -7,7 +7,7 @@ use varve_report::fmt;
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LineKind {
     Title,
     Plain,
     Note,
@@ -16,7 +16,7 @@ pub enum Kind {
 /// A line of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    pub kind: Kind,
+    pub kind: LineKind,
     pub text: String,
 }
 
@@ -40,7 +40,7 @@ pub fn lines(now: &TopSnapshot, rates: Option<&Rates>, width: usize) -> Vec<Line
     if !now.notes.is_empty() {
         section("NOT SEEN, OR TO KNOW", &mut all);
         for note in &now.notes {
-            wrapped(Kind::Note, 2, note, &mut all);
+            wrapped(LineKind::Note, 2, note, &mut all);
         }
     }
     for line in &mut all {
@@ -56,18 +56,18 @@ pub fn lines(now: &TopSnapshot, rates: Option<&Rates>, width: usize) -> Vec<Line
     all
 }
 
-fn put(kind: Kind, text: String, all: &mut Vec<Line>) {
+fn put(kind: LineKind, text: String, all: &mut Vec<Line>) {
     all.push(Line { kind, text });
 }
 
 fn section(title: &str, all: &mut Vec<Line>) {
     if !all.is_empty() {
-        put(Kind::Plain, String::new(), all);
+        put(LineKind::Plain, String::new(), all);
     }
-    put(Kind::Title, title.into(), all);
+    put(LineKind::Title, title.into(), all);
 }
 
-fn wrapped(kind: Kind, indent: usize, text: &str, all: &mut Vec<Line>) {
+fn wrapped(kind: LineKind, indent: usize, text: &str, all: &mut Vec<Line>) {
     for line in hang("", indent, text).lines() {
         put(kind, line.into(), all);
     }
@@ -93,7 +93,7 @@ fn memory(now: &TopSnapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
         ];
         let columns: String = columns.iter().map(|text| format!("{text:>11}")).collect();
         put(
-            Kind::Plain,
+            LineKind::Plain,
             format!("node {:<3}{:<4}{columns}", node.id, kind(node)),
             all,
         );
@@ -115,7 +115,7 @@ fn traffic(rates: Option<&Rates>, all: &mut Vec<Line>) {
     section("TRAFFIC TO MEMORY", all);
     for (part, bytes) in &rates.traffic {
         put(
-            Kind::Plain,
+            LineKind::Plain,
             format!("{part:<12}{:>8.2} GB/s", bytes / 1e9),
             all,
         );
@@ -139,7 +139,7 @@ fn moves(now: &TopSnapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
         };
         let rate = rate.map_or(fmt::NONE.into(), |rate| shown(*rate));
         put(
-            Kind::Plain,
+            LineKind::Plain,
             format!("{about:<46}{rate:>12}{:>16}", shown(count as f64)),
             all,
         );
@@ -194,11 +194,11 @@ fn processes(now: &TopSnapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
         if let Some(pauses) = paused(process, rates) {
             row.push_str(&format!("  {pauses}"));
         }
-        put(Kind::Plain, row, all);
+        put(LineKind::Plain, row, all);
     }
     if now.more > 0 {
         put(
-            Kind::Note,
+            LineKind::Note,
             format!("{:>8} and {} smaller ones", "", now.more),
             all,
         );
@@ -237,16 +237,16 @@ fn tiering(tier: &TierState, width: usize, all: &mut Vec<Line>) {
             tier.seconds
         )
     };
-    wrapped(Kind::Plain, 2, &exchanges.unwrap_or_else(of_nodes), all);
+    wrapped(LineKind::Plain, 2, &exchanges.unwrap_or_else(of_nodes), all);
     let has_nodes = tier.exchanged.is_none();
     tier.processes
         .iter()
         .for_each(|process| heat(process, has_nodes, width, all));
     if tier.decisions.is_empty() {
-        put(Kind::Note, "  nothing was moved yet".into(), all);
+        put(LineKind::Note, "  nothing was moved yet".into(), all);
     }
     for decision in tier.decisions.iter().rev() {
-        wrapped(Kind::Plain, 2, decision, all);
+        wrapped(LineKind::Plain, 2, decision, all);
     }
 }
 
@@ -256,7 +256,7 @@ fn heat(process: &HeatOf, has_nodes: bool, width: usize, all: &mut Vec<Line>) {
         return;
     };
     put(
-        Kind::Plain,
+        LineKind::Plain,
         format!(
             "  {} ({}), seen by {}: {:#x} to {:#x}",
             process.name, process.pid, process.observed_by, first.from, last.to
@@ -275,13 +275,13 @@ fn heat(process: &HeatOf, has_nodes: bool, width: usize, all: &mut Vec<Line>) {
         parts.map(shade).collect()
     };
     put(
-        Kind::Plain,
+        LineKind::Plain,
         format!("    hot  |{}|", strip(&|part| part.hot)),
         all,
     );
     if has_nodes {
         put(
-            Kind::Plain,
+            LineKind::Plain,
             format!("    fast |{}|", strip(&|part| part.fast)),
             all,
         );
