@@ -26,7 +26,7 @@ pub struct Node {
 }
 
 impl Node {
-    fn of(n: varve_machine::Node) -> Node {
+    fn of(n: varve_machine::NumaNode) -> Node {
         let kind = match n.kind {
             NodeKind::Dram => "dram",
             NodeKind::Pm => "pm",

@@ -8,7 +8,7 @@ use arrow_schema::{ArrowError, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Arc;
-use varve_report::columnar::{Cells, Column};
+use varve_report::columnar::{Cells, NamedCells};
 
 /// The name that Arrow gives a capsule with a stream.
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
@@ -22,9 +22,9 @@ pub struct Table {
 impl Table {
     /// # Errors
     /// Columns of different lengths.
-    pub fn of(columns: &[Column]) -> Result<Table, ArrowError> {
+    pub fn of(columns: &[NamedCells]) -> Result<Table, ArrowError> {
         let arrays: Vec<ArrayRef> = columns.iter().map(|(_, cells)| array(cells)).collect();
-        let field = |((name, _), array): (&Column, &ArrayRef)| {
+        let field = |((name, _), array): (&NamedCells, &ArrayRef)| {
             Field::new(name, array.data_type().clone(), true)
         };
         let fields: Vec<Field> = columns.iter().zip(&arrays).map(field).collect();

@@ -208,7 +208,7 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "TIER")]
     pub tier: Option<varve_runtime::Tier>,
     #[command(flatten)]
-    pub live: Sampled,
+    pub live: SamplingArgs,
     #[command(flatten)]
     pub java: JavaSampled,
     #[command(flatten)]
@@ -228,7 +228,7 @@ pub struct ProfileArgs {
 /// How a program is sampled that is not traced.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Samples in place of a trace")]
-pub struct Sampled {
+pub struct SamplingArgs {
     /// Sample a native program on this machine, at nearly its usual speed: a command, or a process with --pid
     #[arg(long, conflicts_with_all = ["from", "invoke", "heap_max", "nursery", "tier", "machine"])]
     pub live: bool,

@@ -6,7 +6,7 @@ mod progress;
 pub use output::{lost, print, program_output, programs_elsewhere};
 pub use varve_spec::quoted;
 
-pub use progress::{Done as WorkDone, Lines, bar, bar_of, spinner, spinner_with};
+pub use progress::{Lines, WorkDone, bar, bar_of, spinner, spinner_with};
 
 use std::fmt::Display;
 use std::fs;

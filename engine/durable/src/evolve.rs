@@ -54,7 +54,7 @@ pub struct TypePlan {
     /// The new type, by its number.
     pub to: u32,
     /// For structs: the source of each field. Fields that no step writes are zero or null.
-    pub steps: Vec<Step>,
+    pub steps: Vec<FieldConversion>,
     /// For arrays: the conversion of each element.
     pub element: Option<Convert>,
     /// Those steps whose references may lead to an object that does not fit any more. The copier calls [`Plan::fits`] first.
@@ -75,7 +75,7 @@ pub struct Narrowed {
 /// One field: from an offset in the old object to one in the new object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Step {
+pub struct FieldConversion {
     pub from: u32,
     pub to: u32,
     pub convert: Convert,

@@ -2,7 +2,7 @@
 //! entries here.
 
 use varve_pages::policies;
-use varve_run::catalogue::{Catalogue, Entry, Live, of_policy, usual_policies};
+use varve_run::catalogue::{Catalogue, Entry, LiveSupport, of_policy, usual_policies};
 use varve_run::{Error, jvm, objects};
 use varve_runtime::plans as heap;
 use varve_sites::Profile;
@@ -53,7 +53,7 @@ pub struct Listed {
     /// Whether it needs a site profile.
     pub profile: bool,
     /// How it is followed on this machine.
-    pub live: Live,
+    pub live: LiveSupport,
 }
 
 /// Page policies.
@@ -89,7 +89,7 @@ pub fn plans() -> Vec<Listed> {
         observes: &[],
         period: None,
         profile: entry.profile,
-        live: Live::By("run --plan"),
+        live: LiveSupport::By("run --plan"),
     });
     let sites = own(Kind::Sites, &objects::PLANS);
     let generations = own(Kind::Generations, &jvm::PLANS);
@@ -188,8 +188,8 @@ mod tests {
         for plan in page_policies().into_iter().chain(plans()) {
             assert!(!plan.about.is_empty(), "{}", plan.name);
             let why = match plan.live {
-                Live::By(how) => how,
-                Live::Only(_, why) | Live::No(why) => why,
+                LiveSupport::By(how) => how,
+                LiveSupport::Only(_, why) | LiveSupport::No(why) => why,
             };
             assert!(
                 !why.is_empty() && !why.contains("no file of it"),

@@ -2,7 +2,7 @@
 
 use crate::result::GroupResult;
 use varve_report::fmt::Format;
-use varve_report::{Axis, Chart, Data, Span};
+use varve_report::{Axis, Chart, Data, GanttSpan};
 
 /// Which program ran when, and in which memory. `end_s`: where the axis ends, so that several can be compared.
 pub fn gantt(id: &str, title: &str, result: &GroupResult, end_s: f64) -> Chart {
@@ -11,7 +11,7 @@ pub fn gantt(id: &str, title: &str, result: &GroupResult, end_s: f64) -> Chart {
         .collect();
     let spans = (result.programs.iter().enumerate())
         .filter_map(|(lane, p)| {
-            Some(Span {
+            Some(GanttSpan {
                 lane,
                 name: p.name.clone(),
                 kind: p.memory.words().into(),

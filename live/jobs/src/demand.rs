@@ -30,14 +30,14 @@ pub struct Demand {
     pub curves: [Vec<Point>; 2],
     /// With its own memory placed, where its file says how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part: Option<Part>,
+    pub part: Option<PartialDemand>,
     /// What could not be measured, and why.
     pub missing: Vec<String>,
 }
 
 /// A program that is in fast memory in part, by a placement of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct PartialDemand {
     /// Fast memory that this takes, bytes.
     pub fast_bytes: u64,
     /// By rising threads, as [`Demand::curves`].

@@ -126,12 +126,12 @@ impl Matrix {
 /// # Errors
 /// A machine with one memory; an interrupt.
 pub fn on_model(machine: &Machine, threads: &[u32], making: &Making) -> Result<Matrix, Error> {
-    use calibrate::Memory as Place;
-    let has = Place::of(machine);
-    let slow = [Place::Pm, Place::Cxl]
+    use calibrate::MeasuredMemory;
+    let has = MeasuredMemory::of(machine);
+    let slow = [MeasuredMemory::Pm, MeasuredMemory::Cxl]
         .into_iter()
         .find(|m| has.contains(m));
-    let Some(slow) = slow.filter(|_| has.contains(&Place::Dram)) else {
+    let Some(slow) = slow.filter(|_| has.contains(&MeasuredMemory::Dram)) else {
         return Err(Error::OneMemory(machine.name.clone()));
     };
     let modes = modes(threads, &Memory::ALL);
@@ -143,7 +143,7 @@ pub fn on_model(machine: &Machine, threads: &[u32], making: &Making) -> Result<M
             false => (Order::Sequential, 256),
         };
         let place = match m.memory {
-            Memory::Fast => Place::Dram,
+            Memory::Fast => MeasuredMemory::Dram,
             Memory::Slow => slow,
         };
         let pattern = calibrate::Pattern::new(how, order, m.threads as usize, block, REGION);

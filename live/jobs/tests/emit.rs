@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 use varve_jobs::class::Limits;
-use varve_jobs::demand::Part;
+use varve_jobs::demand::PartialDemand;
 use varve_jobs::emit::{Emission, Emitted, For, emit};
 use varve_jobs::live::LiveOptions;
 use varve_jobs::policy::place::Capacity;
@@ -77,7 +77,7 @@ fn demands(group: &Group, seconds: &[f64]) -> Vec<Demand> {
         part: p.inside.as_ref().and_then(|inside| {
             let fast_bytes = inside.fast?;
             let curve = curve(s * 1.1);
-            Some(Part { fast_bytes, curve })
+            Some(PartialDemand { fast_bytes, curve })
         }),
         ..Demand::default()
     };

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use varve_jobs::policy::order::{Dispatcher, Item, Reason};
 use varve_jobs::policy::part::by_need_in_part;
-use varve_jobs::policy::place::{Arrival, Capacity, Part, Placement, by_need, first_come};
+use varve_jobs::policy::place::{
+    Arrival, Capacity, PartialSlowdown, Placement, by_need, first_come,
+};
 use varve_jobs::policy::threads::{Want, share, used, worthwhile};
 use varve_jobs::{Class, Memory};
 
@@ -35,14 +37,14 @@ prop_compose! {
         slowdown in prop::option::of(0.9f64..4.0),
     ) -> Arrival {
         let fast_bytes = (a.bytes as f64 * share) as u64;
-        let part = (has && a.pinned.is_none() && fast_bytes > 0).then_some(Part { fast_bytes, slowdown });
+        let part = (has && a.pinned.is_none() && fast_bytes > 0).then_some(PartialSlowdown { fast_bytes, slowdown });
         Arrival { part, ..a }
     }
 }
 
 /// Does the part of a program help at all?
-fn helps(a: &Arrival) -> Option<Part> {
-    let worse = |p: &Part| {
+fn helps(a: &Arrival) -> Option<PartialSlowdown> {
+    let worse = |p: &PartialSlowdown| {
         p.slowdown
             .zip(a.slowdown)
             .is_some_and(|(part, slow)| part >= slow)
@@ -313,7 +315,7 @@ fn a_program_keeps_its_part_and_another_finds_room() {
         part,
     };
     let part = |slowdown| {
-        Some(Part {
+        Some(PartialSlowdown {
             fast_bytes: 2,
             slowdown: Some(slowdown),
         })

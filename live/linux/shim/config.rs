@@ -1,7 +1,7 @@
 //! What the environment asks for. Set by `varve run --live`; also usable by hand with `LD_PRELOAD`.
 
 use crate::place::bins::Bins;
-use crate::place::engine::Limits;
+use crate::place::engine::PlacementLimits;
 use crate::place::reserve::Unit;
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub struct Config {
     /// `VARVE_LIVE_LAZY`: smallest mapping that is placed at first touch instead of at once, bytes.
     pub lazy: usize,
     /// `VARVE_LIVE_EXTRA` (a factor), `VARVE_LIVE_ROUNDS`, `VARVE_LIVE_MEMORY_PERCENT`.
-    pub limits: Limits,
+    pub limits: PlacementLimits,
     /// `VARVE_LIVE_HEAP`: follow the growth of the heap, 1 or 0.
     pub heap: bool,
     /// `VARVE_LIVE_REPORT`: file to which the report is appended, one JSON object per line.
@@ -45,13 +45,13 @@ impl Config {
             Some("2m") => Unit::Huge,
             Some(other) => return Err(format!("VARVE_LIVE_PAGES is {other:?}: 4k or 2m is meant")),
         };
-        let usual = Limits::default();
+        let usual = PlacementLimits::default();
         Ok(Some(Config {
             bins,
             unit,
             threshold: number("VARVE_LIVE_THRESHOLD")?.unwrap_or(1 << 20) as usize,
             lazy: number("VARVE_LIVE_LAZY")?.unwrap_or(64 << 20),
-            limits: Limits {
+            limits: PlacementLimits {
                 extra_factor: number("VARVE_LIVE_EXTRA")?.unwrap_or(usual.extra_factor),
                 rounds: number("VARVE_LIVE_ROUNDS")?.unwrap_or(usual.rounds),
                 memory_percent: number("VARVE_LIVE_MEMORY_PERCENT")?

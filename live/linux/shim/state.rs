@@ -5,11 +5,11 @@ use crate::lock::OwnedLock;
 use crate::place::bins::PAGE;
 use crate::place::choose::NO_BIN;
 use crate::place::conflicts::Conflicts;
-use crate::place::engine::{Fill, Outcome};
+use crate::place::engine::{Fill, PlacementOutcome};
 use crate::place::error::PlaceError;
 use crate::place::range::place_range;
 use crate::place::reserve::{Pools, Unit, page_bins};
-use crate::place::table::Table;
+use crate::place::table::BinTable;
 use crate::place::tally::Tally;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -91,7 +91,7 @@ pub struct State {
     pub lazy: BTreeMap<usize, Lazy>,
     /// Candidates kept between placements, while a thread is there to give them back.
     pub pools: Pools,
-    table: Table,
+    table: BinTable,
     ranges: BTreeMap<usize, Placed>,
     before: Tally,
     after: Tally,
@@ -103,7 +103,7 @@ impl State {
     /// # Errors
     /// [`PlaceError::Table`] when the shared table cannot be opened.
     pub fn new(config: Config) -> Result<State, PlaceError> {
-        let mut table = Table::open(&config.table, config.bins, config.run)?;
+        let mut table = BinTable::open(&config.table, config.bins, config.run)?;
         table.after_exec();
         let (before, after) = (Tally::new(config.bins), Tally::new(config.bins));
         Ok(State {
@@ -166,7 +166,7 @@ impl State {
         self.stats.last_failure = error.to_string();
     }
 
-    fn remember(&mut self, start: usize, outcome: Outcome) {
+    fn remember(&mut self, start: usize, outcome: PlacementOutcome) {
         let end = start + outcome.after.len() * PAGE;
         for &bin in outcome.before.iter().filter(|&&b| b != NO_BIN) {
             self.before.add(bin);
@@ -317,7 +317,7 @@ impl State {
     }
 
     /// The shared table.
-    pub fn table(&mut self) -> &mut Table {
+    pub fn table(&mut self) -> &mut BinTable {
         &mut self.table
     }
 }

@@ -38,8 +38,8 @@
 //!   [`LiveOptions::lazy_bytes`] gets all its pages at once, whether they are used or not. Larger ones, and those
 //!   mapped with `MAP_NORESERVE`, get them where they are touched, 2 to 32 MiB at a time, from a thread that the
 //!   shim runs within the program.
-//! - **Candidates cost memory and time**: up to [`Limits::extra_factor`] times the placed memory while the program
-//!   fills it, never more than [`Limits::memory_percent`] of what is available, and given back after 0.2 s of rest.
+//! - **Candidates cost memory and time**: up to [`PlacementLimits::extra_factor`] times the placed memory while the program
+//!   fills it, never more than [`PlacementLimits::memory_percent`] of what is available, and given back after 0.2 s of rest.
 //! - **The heap** is followed where it grows. The C library then keeps one heap for all threads. Programs with an
 //!   allocator of their own are placed through their `mmap`.
 //! - **Left to the kernel**: stacks, files, memory that is made accessible by `mprotect` after it was reserved,
@@ -82,7 +82,7 @@ pub use options::{LiveOptions, PageSize};
 pub use place::bins::{Bins, PAGE, PAGES_PER_HUGE};
 pub use place::choose::{Choice, NO_BIN, choose};
 pub use place::conflicts::{Conflicts, expected_random};
-pub use place::engine::Limits;
+pub use place::engine::PlacementLimits;
 pub use place::error::PlaceError;
 pub use probe::{Probe, ProbeOptions, probe};
 pub use report::{LiveReport, ProcessReport, Ran};

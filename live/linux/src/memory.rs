@@ -4,22 +4,22 @@ use crate::options::LiveOptions;
 use crate::place::bins::{HUGE, PAGE};
 use crate::place::choose::NO_BIN;
 use crate::place::conflicts::Conflicts;
-use crate::place::engine::{Fill, Limits};
+use crate::place::engine::{Fill, PlacementLimits};
 use crate::place::error::PlaceError;
 use crate::place::pagemap::{Pagemap, frames_readable};
 use crate::place::range::place_range;
 use crate::place::reserve::{Pools, Unit, page_bins};
 use crate::place::sys;
-use crate::place::table::Table;
+use crate::place::table::BinTable;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Hands out memory whose pages share the bins of the DRAM cache as little as possible, with all other
 /// memory placed on this machine taken into account.
 pub struct Placer {
-    table: Arc<Mutex<Table>>,
+    table: Arc<Mutex<BinTable>>,
     unit: Unit,
-    limits: Limits,
+    limits: PlacementLimits,
 }
 
 impl Placer {
@@ -32,7 +32,7 @@ impl Placer {
     pub fn new(options: &LiveOptions) -> Result<Placer, PlaceError> {
         let bins = options.bins()?;
         frames_readable()?;
-        let table = Table::open(&options.table_dir, bins, 0)?;
+        let table = BinTable::open(&options.table_dir, bins, 0)?;
         Ok(Placer {
             table: Arc::new(Mutex::new(table)),
             unit: options.pages.unit(),
@@ -101,7 +101,7 @@ impl Drop for Placer {
 
 /// Memory from a [`Placer`]; given back when dropped.
 pub struct PlacedMemory {
-    table: Arc<Mutex<Table>>,
+    table: Arc<Mutex<BinTable>>,
     mapping: (usize, usize),
     start: usize,
     bytes: usize,

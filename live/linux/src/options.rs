@@ -1,7 +1,7 @@
 //! What a live run or a placer is asked for.
 
 use crate::place::bins::Bins;
-use crate::place::engine::Limits;
+use crate::place::engine::PlacementLimits;
 use crate::place::error::PlaceError;
 use crate::place::reserve::Unit;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ pub struct LiveOptions {
     /// memory is placed at once, and sparse mappings are left alone.
     pub lazy_bytes: usize,
     /// Limits of the memory that is reserved in search of better frames.
-    pub limits: Limits,
+    pub limits: PlacementLimits,
     /// Also place the heap and zeroed data (Linux 6.8; the C library's allocator only, which then keeps a single heap).
     pub heap: bool,
     /// Place nothing, but populate, count and report in the same way: the baseline of a comparison.
@@ -72,7 +72,7 @@ impl LiveOptions {
             pages: PageSize::Auto,
             threshold_bytes: 1 << 20,
             lazy_bytes: 64 << 20,
-            limits: Limits::default(),
+            limits: PlacementLimits::default(),
             heap: true,
             count_only: false,
             table_dir: PathBuf::from("/dev/shm"),
@@ -88,8 +88,8 @@ impl LiveOptions {
     }
 
     /// The limits in force.
-    pub(crate) fn effective_limits(&self) -> Limits {
-        Limits {
+    pub(crate) fn effective_limits(&self) -> PlacementLimits {
+        PlacementLimits {
             rounds: if self.count_only {
                 0
             } else {

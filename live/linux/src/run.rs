@@ -7,7 +7,7 @@ use crate::place::bins::Bins;
 use crate::place::conflicts::Conflicts;
 use crate::place::pagemap::frames_readable;
 use crate::place::reserve::Unit;
-use crate::place::table::{Member, Table};
+use crate::place::table::{BinTable, Member};
 use crate::program;
 use crate::report::LiveReport;
 use crate::verdict::machine_conflicts;
@@ -35,7 +35,7 @@ pub fn run(words: &[OsString], options: &LiveOptions) -> Result<LiveReport, Live
         .elapsed()
         .map_or(0, |d| d.as_nanos() as u64);
     let run_name = (u64::from(std::process::id()) << 32 | nanos & 0xffff_ffff).max(1);
-    let mut table = Table::open(&options.table_dir, bins, run_name)?;
+    let mut table = BinTable::open(&options.table_dir, bins, run_name)?;
     command.envs(environment(options, &folder.report(), run_name));
 
     let mut watch = Watch {
@@ -53,7 +53,7 @@ pub fn run(words: &[OsString], options: &LiveOptions) -> Result<LiveReport, Live
         })
     })?;
     table.tidy();
-    Table::tidy_all(&options.table_dir);
+    BinTable::tidy_all(&options.table_dir);
 
     let mut ran = folder.ran(ended.status, ended.seconds, STOPPED);
     ran.notes.splice(0..0, watch.notes);
@@ -128,7 +128,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn look(&mut self, table: &Table) {
+    fn look(&mut self, table: &BinTable) {
         let members = table.members(self.run_name);
         let placed: u64 = members.iter().map(|m| m.pages).sum();
         let leaving = members.iter().any(|m| m.leaving);

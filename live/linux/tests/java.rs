@@ -3,19 +3,21 @@
 use std::ffi::OsString;
 use std::time::Duration;
 use varve_live::LiveError;
-use varve_live::java::{Decide, Decided, Interval, JavaReport, Job, Moved, Placing, run};
+use varve_live::java::{
+    Decided, GenerationMove, GenerationPolicy, Interval, JavaReport, Job, Placing, run,
+};
 use varve_live::nodes::Kinds;
 
 /// Nobody decides here.
 #[derive(Debug)]
 struct Nobody;
 
-impl Decide for Nobody {
+impl GenerationPolicy for Nobody {
     fn interval(&mut self, _: &Interval) -> Option<bool> {
         None
     }
     fn forget(&mut self, _: Duration) {}
-    fn moved(&mut self, _: &Moved) {}
+    fn moved(&mut self, _: &GenerationMove) {}
 }
 
 type Ran = Result<(JavaReport, Vec<Decided<Nobody>>), LiveError>;

@@ -7,10 +7,10 @@ mod compiled;
 
 use compiled::Program;
 use std::sync::atomic::AtomicBool;
-use varve_live::sampled::{Event, Sampling, Seen, SeenSite, Source, command};
+use varve_live::sampled::{AccessSampling, Event, SampledMemory, SeenSite, Source, command};
 
 /// What was seen of a function's call.
-fn site(seen: &Seen, program: &Program, function: &str, callee: &str) -> SeenSite {
+fn site(seen: &SampledMemory, program: &Program, function: &str, callee: &str) -> SeenSite {
     let offset = program.frame(function, callee).offset;
     let is_it = |s: &&SeenSite| s.stack.first().is_some_and(|place| place.offset == offset);
     let mut sum = SeenSite::default();
@@ -32,7 +32,7 @@ fn sites_of_threads_mappings_and_children_have_their_bytes() {
         return;
     };
     let stop = AtomicBool::new(false);
-    let sampling = Sampling {
+    let sampling = AccessSampling {
         rate: 20.0,
         time: None,
         stop: &stop,
@@ -79,7 +79,7 @@ fn a_program_that_is_asked_to_stop_is_seen_all_the_same() {
     let Some(program) = Program::new("sampled", &["-fno-optimize-sibling-calls"]) else {
         return;
     };
-    let sampling = Sampling {
+    let sampling = AccessSampling {
         rate: 100.0,
         time: None,
         stop: &AtomicBool::new(true),
@@ -97,7 +97,7 @@ fn sampled_addresses_are_those_of_sites_threads_mappings_variables_and_children(
         return;
     };
     let stop = AtomicBool::new(false);
-    let sampling = Sampling {
+    let sampling = AccessSampling {
         rate: 50.0,
         time: None,
         stop: &stop,

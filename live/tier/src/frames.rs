@@ -214,7 +214,7 @@ impl PagePolicy {
 mod tests {
     use super::*;
     use crate::pages::{live_spec, wants};
-    use varve_live::tier::{Decide, Page, Remap};
+    use varve_live::tier::{Page, Remap, TierPolicy};
 
     fn spans() -> Spans {
         Spans::parse("Node 0, zone Normal\n spanned 64\n start_pfn: 0\n", 4096).unwrap()

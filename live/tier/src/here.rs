@@ -1,6 +1,6 @@
 //! Machines that a user names: those of files, and the one that this runs on.
 
-use varve_live::probe::Traffic;
+use varve_live::probe::StreamTraffic;
 use varve_live::{Probe, ProbeOptions, probe};
 use varve_machine::load::{ProbedCache, ProbedMachine, ProbedMemory, changes};
 use varve_machine::{LoadError, Machine};
@@ -18,7 +18,7 @@ pub fn machine(name: &str) -> Result<Machine, LoadError> {
 }
 
 /// Most bandwidth that a probe saw between a processor's node and a memory's.
-fn gbps(p: &Probe, cpu: u32, memory: u32, traffic: Traffic) -> Option<f64> {
+fn gbps(p: &Probe, cpu: u32, memory: u32, traffic: StreamTraffic) -> Option<f64> {
     p.bandwidth
         .iter()
         .filter(|b| (b.cpu_node, b.memory_node, b.traffic) == (cpu, memory, traffic))
@@ -63,8 +63,8 @@ pub fn machine_of_probe(p: &Probe) -> Machine {
         bytes,
         // What firmware or a few common machines say, where nothing could be measured.
         read_ns: chase(p, near, id, None).unwrap_or(100.0),
-        read_gbps: gbps(p, near, id, Traffic::Read).unwrap_or(10.0),
-        write_gbps: gbps(p, near, id, Traffic::Write),
+        read_gbps: gbps(p, near, id, StreamTraffic::Read).unwrap_or(10.0),
+        write_gbps: gbps(p, near, id, StreamTraffic::Write),
     };
     let l1 = cache(1, 0).unwrap_or(ProbedCache {
         bytes: 32 << 10,

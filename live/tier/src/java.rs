@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use std::time::Duration;
-use varve_live::java::{Decide, Interval, Moved, Placing};
+use varve_live::java::{GenerationMove, GenerationPolicy, Interval, Placing};
 use varve_pima::{Pima, PimaSettings, Room, Tier};
 use varve_run::Phase;
 use varve_run::jvm::{By, Sampled};
@@ -73,7 +73,7 @@ impl Sampler {
     }
 }
 
-impl Decide for Sampler {
+impl GenerationPolicy for Sampler {
     fn interval(&mut self, interval: &Interval) -> Option<bool> {
         // What is in fast memory already needs no more of it.
         let need = match self.pima.memory() {
@@ -99,7 +99,7 @@ impl Decide for Sampler {
         self.pima.forget(now);
     }
 
-    fn moved(&mut self, moved: &Moved) {
+    fn moved(&mut self, moved: &GenerationMove) {
         self.pima.moved(moved.now, moved.bytes);
         self.moves.push(LiveMove {
             at_s: moved.now.as_secs_f64(),
@@ -137,7 +137,7 @@ mod tests {
             if let Some(to) = sampler.interval(&interval) {
                 fast = to;
                 let (bytes, took) = (4 << 20, Duration::from_millis(2));
-                sampler.moved(&Moved {
+                sampler.moved(&GenerationMove {
                     now,
                     fast,
                     bytes,

@@ -7,7 +7,7 @@
 use crate::dimms::Dimms;
 use crate::seen::TierEye;
 use varve_access::{Fault, Move, Pager, Sample, Source};
-use varve_live::tier::{Decide, FrameState, Page, Remap, Room};
+use varve_live::tier::{FrameState, Page, Remap, Room, TierPolicy};
 use varve_pages::policies::{Live, Observed, TraySettings, entry};
 use varve_pages::trays::Colour;
 use varve_pages::{Conflicts, NodeFrames, Placement, Topology};
@@ -173,7 +173,7 @@ impl PagePolicy {
     }
 }
 
-impl Decide for PagePolicy {
+impl TierPolicy for PagePolicy {
     fn found(&mut self, page: Page, frame: Option<u32>, hot: bool) -> Option<u32> {
         let fault = Fault {
             vpn: page.key(),

@@ -7,7 +7,8 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 use varve_live::tier::{
-    Allowance, Limits, Memory, Nodes, Observer, OnNodes, Outcome, Refusal, Room, Steering, Use,
+    Allowance, Memory, MoveLimits, MoveOutcome, Nodes, Observer, OnNodes, Refusal, Room, Steering,
+    Use,
 };
 use varve_tier::pages::{PagePolicy, live_spec};
 use varve_tier::seen::TierEye;
@@ -61,7 +62,7 @@ impl Memory for Table {
         Ok(pages.iter().map(|p| world.pages.get(p).copied()).collect())
     }
 
-    fn move_to(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<Outcome>> {
+    fn move_to(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<MoveOutcome>> {
         let mut world = self.0.borrow_mut();
         fail(world.move_fails)?;
         let one = |page: &u64| {
@@ -76,7 +77,7 @@ impl Memory for Table {
                 let interval = world.interval;
                 world.moves.push((interval, *page, node));
             }
-            Outcome {
+            MoveOutcome {
                 bytes: if refused.is_none() { PAGE } else { 0 },
                 left: if refused.is_none() { 0 } else { PAGE },
                 refused,
@@ -137,7 +138,7 @@ fn policy(spec: &str, fast_pages: u64) -> PagePolicy {
 }
 
 fn steered(world: &Shared, decide: PagePolicy, fast_pages: u64, hold: u64) -> OfNodes {
-    let limits = Limits {
+    let limits = MoveLimits {
         page_bytes: PAGE,
         hold,
     };

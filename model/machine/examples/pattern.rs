@@ -18,14 +18,14 @@
 
 use std::collections::BTreeMap;
 use varve_machine::Machine;
-use varve_machine::calibrate::{Bench, How, Memory, Order, Pattern};
+use varve_machine::calibrate::{Bench, How, MeasuredMemory, Order, Pattern};
 
 /// One program with all its numbers chosen.
 #[derive(Clone, Debug)]
 struct Case {
     text: String,
     pattern: Pattern,
-    memory: Memory,
+    memory: MeasuredMemory,
     prefetch: bool,
     cold: bool,
 }
@@ -69,7 +69,7 @@ fn print_all(machine: &str, words: &[String]) -> Result<(), String> {
             return Err("name a program, such as 4xread:remote-pm".into());
         }
         let mut bench = Bench::new(&machine).window(us * 1000);
-        if row.iter().any(|c| c.memory == Memory::PmDimm) {
+        if row.iter().any(|c| c.memory == MeasuredMemory::PmDimm) {
             bench = bench.one_dimm();
         }
         if row.iter().any(|c| c.prefetch) {
@@ -135,11 +135,11 @@ fn case(text: &str, machine: &Machine) -> Result<Case, String> {
         "{text}: write THREADSxHOW:MEMORY, such as 4xread:remote-pm"
     ))?;
     let id = parts.next().unwrap_or_default();
-    let memory = Memory::of(machine)
+    let memory = MeasuredMemory::of(machine)
         .into_iter()
         .find(|m| m.id() == id)
         .ok_or_else(|| {
-            let all: Vec<&str> = Memory::of(machine).iter().map(|m| m.id()).collect();
+            let all: Vec<&str> = MeasuredMemory::of(machine).iter().map(|m| m.id()).collect();
             format!(
                 "{text}: no memory {id:?}; {} has {}",
                 machine.name,

@@ -11,7 +11,7 @@ mod series;
 
 pub use cpu::CpuEnergy;
 pub use dram::DramEnergy;
-pub use series::{Span, between, series};
+pub use series::{EnergySpan, between, series};
 
 use crate::describe::{Machine, Pm};
 use crate::load::NodeKind;

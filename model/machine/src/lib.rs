@@ -9,4 +9,4 @@ pub mod model;
 pub mod rules;
 
 pub use describe::{Machine, Mode};
-pub use load::{LoadError, Node, NodeKind, Problem, Summary};
+pub use load::{LoadError, MachineSummary, NodeKind, NumaNode, Problem};

@@ -14,10 +14,10 @@ mod summary;
 
 pub use changed::{changed, split as changes};
 pub use fields::{FIELDS, Field, FieldType, OPTIONAL_SECTIONS};
-pub use nodes::{Node, NodeKind};
+pub use nodes::{NodeKind, NumaNode};
 pub use probed::{ProbedCache, ProbedMachine, ProbedMemory};
 pub use problem::{LoadError, Problem};
-pub use summary::{Level, Summary, Tier};
+pub use summary::{CacheLevelSummary, MachineSummary, Tier};
 
 use serde::Deserialize;
 use std::path::{Path, PathBuf};

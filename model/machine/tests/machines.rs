@@ -6,7 +6,7 @@ use std::path::Path;
 use varve_machine::load::{
     FIELDS, LoadError, ProbedCache, ProbedMachine, ProbedMemory, builtin, file_text, names,
 };
-use varve_machine::{Machine, Mode, Node, NodeKind};
+use varve_machine::{Machine, Mode, NodeKind, NumaNode};
 use varve_spec::Bytes;
 
 const GIB: u64 = 1 << 30;
@@ -90,7 +90,7 @@ fn the_machine_of_paper_d_differs_from_its_flat_twin_in_the_cache_only() {
 
 #[test]
 fn nodes_are_numbered_dram_first_and_memory_mode_has_one_for_each_socket() {
-    let node = |kind, socket, gib, cached| Node {
+    let node = |kind, socket, gib, cached| NumaNode {
         kind,
         socket,
         bytes: Bytes(gib * GIB),

@@ -1,6 +1,6 @@
 //! The page frames of a machine, as plain numbers.
 
-use varve_machine::{Machine, Node, NodeKind};
+use varve_machine::{Machine, NodeKind, NumaNode};
 
 use crate::bins::MAX_LEVELS;
 
@@ -228,7 +228,7 @@ impl Topology {
     }
 }
 
-fn kind(node: &Node) -> &'static str {
+fn kind(node: &NumaNode) -> &'static str {
     match node.kind {
         NodeKind::Dram => "DRAM of a socket",
         NodeKind::Pm => "PM of a socket",

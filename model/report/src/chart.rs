@@ -85,7 +85,7 @@ pub struct HeatRow {
 
 /// Something that lasts, in a lane of a Gantt chart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Span {
+pub struct GanttSpan {
     /// The lane: an index into the lanes.
     pub lane: usize,
     /// The span's own name, written in it where it fits.
@@ -123,7 +123,7 @@ pub enum Data {
     #[allow(missing_docs)]
     Gantt {
         lanes: Vec<String>,
-        spans: Vec<Span>,
+        spans: Vec<GanttSpan>,
     },
 }
 
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn parts_that_do_not_fit_are_named() {
-        let span = |lane, start, end| Span {
+        let span = |lane, start, end| GanttSpan {
             lane,
             name: "s".into(),
             kind: "k".into(),

@@ -34,7 +34,7 @@ mod term;
 mod value;
 
 pub use axis::{Axis, Scale};
-pub use chart::{Bars, Chart, Data, HeatRow, Level, Series, Span};
+pub use chart::{Bars, Chart, Data, GanttSpan, HeatRow, Level, Series};
 pub use file::{Error, write_atomically};
 pub use origin::{Origin, RunReport};
 pub use run_table::{Better, Column, Row, RunTable};

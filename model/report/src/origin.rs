@@ -1,6 +1,6 @@
 //! Where a result comes from, and a comparison of runs that carries it.
 
-use crate::pictures::Beside;
+use crate::pictures::CompanionFile;
 use crate::study::pretty;
 use crate::{Chart, Error, RunTable, file};
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub struct RunReport {
     pub charts: Vec<Chart>,
     /// Pictures in files of their own, which stand in the same folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pictures: Vec<Beside>,
+    pub pictures: Vec<CompanionFile>,
     /// All measurements of each run, in the order of the table's rows: objects of one shape.
     #[serde(default)]
     pub runs: Vec<serde_json::Value>,

@@ -101,8 +101,8 @@ const FILLS: [char; 4] = ['█', '▒', '▓', '░'];
 /// A Gantt chart, a row for each lane; at most 80 columns wide. `None` where the chart shows something else.
 ///
 /// ```
-/// use varve_report::{Axis, Chart, Data, Look, Span, fmt::Format, plot};
-/// let span = |lane, kind: &str, start, end| Span { lane, name: "a".into(), kind: kind.into(), start, end };
+/// use varve_report::{Axis, Chart, Data, GanttSpan, Look, fmt::Format, plot};
+/// let span = |lane, kind: &str, start, end| GanttSpan { lane, name: "a".into(), kind: kind.into(), start, end };
 /// let spans = vec![span(0, "fast", 0.0, 2e9), span(1, "slow", 1e9, 4e9)];
 /// let data = Data::Gantt { lanes: vec!["a".into(), "b".into()], spans };
 /// let (x, y) = (Axis::new("time", "", Format::DurationNs), Axis::new("program", "", Format::Number));

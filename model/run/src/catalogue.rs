@@ -20,7 +20,7 @@ pub struct Entry<By: 'static> {
     /// The plan that this one is another name of; `all` leaves it out.
     pub alias: Option<&'static str>,
     /// How a program runs under it on this machine, or why it runs on a model alone.
-    pub live: Live,
+    pub live: LiveSupport,
     /// Makes its placement rule from its parameters.
     pub make: Make<By>,
 }
@@ -30,7 +30,7 @@ pub type Make<By> = fn(&Values) -> Result<By, varve_spec::Error>;
 
 /// How a plan is followed on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Live {
+pub enum LiveSupport {
     /// On a model and on this machine, by these words of `varve`.
     By(&'static str),
     /// On this machine alone, by these words of `varve`; why not on a model.
@@ -49,7 +49,7 @@ impl<By> Entry<By> {
             params: &[],
             advised: true,
             alias: None,
-            live: Live::No("no way is known"),
+            live: LiveSupport::No("no way is known"),
             make,
         }
     }
@@ -79,7 +79,7 @@ pub struct Chosen<By> {
     /// Whether it may be advised.
     pub advised: bool,
     /// How it is followed on this machine.
-    pub live: Live,
+    pub live: LiveSupport,
     /// Its placement rule.
     pub by: By,
 }
@@ -198,10 +198,10 @@ pub fn usual_policies() -> impl Iterator<Item = &'static policies::Entry> {
 }
 
 /// How a page policy places programs on this machine.
-pub fn of_policy(policy: &policies::Entry) -> Live {
+pub fn of_policy(policy: &policies::Entry) -> LiveSupport {
     match policy.live {
-        policies::Live::Cache => Live::By("run --live"),
-        policies::Live::Nodes | policies::Live::Frames => Live::By("tier"),
-        policies::Live::No(why) => Live::No(why),
+        policies::Live::Cache => LiveSupport::By("run --live"),
+        policies::Live::Nodes | policies::Live::Frames => LiveSupport::By("tier"),
+        policies::Live::No(why) => LiveSupport::No(why),
     }
 }

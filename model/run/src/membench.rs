@@ -27,7 +27,7 @@ pub struct MemBench {
 
 /// Where MemBench's hot objects are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum HotPlacement {
     /// Among the cold ones, all on all DIMMs in turn: the default.
     Mixed,
     /// On this number of hot DIMMs, apart from the cold ones.
@@ -41,15 +41,15 @@ impl MemBench {
     ///
     /// # Errors
     /// A scale that the workload cannot have.
-    pub fn spec(&self, place: Place, delay_ns: u64, remote: u32) -> Result<RunSpec, Error> {
+    pub fn spec(&self, place: HotPlacement, delay_ns: u64, remote: u32) -> Result<RunSpec, Error> {
         let writes = match delay_ns {
             0 => self.writes,
             delay => self.writes.min(self.most_ns / delay).max(8),
         };
         let objects = match place {
-            Place::Mixed => "organize=false".to_string(),
-            Place::Hot(_) => "organize".to_string(),
-            Place::OneDimm => "organize,hot=2.5GB,cold=0,shuffle=false".to_string(),
+            HotPlacement::Mixed => "organize=false".to_string(),
+            HotPlacement::Hot(_) => "organize".to_string(),
+            HotPlacement::OneDimm => "organize,hot=2.5GB,cold=0,shuffle=false".to_string(),
         };
         let line = format!(
             "membench:threads={THREADS},{objects},delay={delay_ns}ns,writes={writes},remote={remote},scale={},seed={}",
@@ -58,9 +58,9 @@ impl MemBench {
         let regions = registry::build(&line)?.regions();
         let named = |wanted: &str| ranges(&regions, |name| name.contains(wanted));
         let (hot, dimms) = match place {
-            Place::Mixed => (ranges(&regions, |_| true), 0),
-            Place::Hot(dimms) => (named("hot"), dimms),
-            Place::OneDimm => (ranges(&regions, |_| true), 1),
+            HotPlacement::Mixed => (ranges(&regions, |_| true), 0),
+            HotPlacement::Hot(dimms) => (named("hot"), dimms),
+            HotPlacement::OneDimm => (ranges(&regions, |_| true), 1),
         };
         let remote = match named("remote") {
             none if none.is_empty() => "0+0".into(),

@@ -39,7 +39,7 @@ const TOUCH: &str = "touch";
 
 /// One workload: its name, parameters and constructor.
 #[derive(Clone, Copy)]
-pub struct Entry {
+pub struct WorkloadEntry {
     /// The name in a specification, such as `gups`.
     pub name: &'static str,
     /// One line: its work, and the real program that it stands for.
@@ -50,7 +50,7 @@ pub struct Entry {
     pub build: fn(&Values) -> Result<Box<dyn Program>, Error>,
 }
 
-impl Entry {
+impl WorkloadEntry {
     /// Reads its parameters, `key=value,...`.
     ///
     /// # Errors

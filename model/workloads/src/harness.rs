@@ -9,7 +9,7 @@ use varve_access::random::{Rng, mix};
 
 /// In what order the harness calls threads that are free to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum CallOrder {
     /// Each in turn.
     RoundRobin,
     /// Thread 0 as far as it gets, then thread 1, and so on.
@@ -68,7 +68,7 @@ const NS_PER_OP: u64 = 10;
 /// When the program breaks a rule: an access outside its regions or across a region's end, a request that ends
 /// without a beginning, threads that end while others wait at a barrier for a different number, ops after a barrier in the same call, a call that appends
 /// nothing and does not end the thread, or more than `limit` ops.
-pub fn run(program: &mut dyn Program, order: Order, limit: u64) -> Tally {
+pub fn run(program: &mut dyn Program, order: CallOrder, limit: u64) -> Tally {
     let tally = start(program, order, limit.saturating_add(1));
     let total: u64 = tally.ops.values().sum();
     assert!(
@@ -82,7 +82,7 @@ pub fn run(program: &mut dyn Program, order: Order, limit: u64) -> Tally {
 ///
 /// # Panics
 /// As [`run`], without a limit.
-pub fn start(program: &mut dyn Program, order: Order, ops: u64) -> Tally {
+pub fn start(program: &mut dyn Program, order: CallOrder, ops: u64) -> Tally {
     let mut runner = Runner::new(program, order);
     let mut tally = Tally {
         phase: vec![0; program.threads()],
@@ -105,7 +105,7 @@ pub fn start(program: &mut dyn Program, order: Order, ops: u64) -> Tally {
 ///
 /// # Panics
 /// As [`run`], without a limit.
-pub fn each(program: &mut dyn Program, order: Order, mut each: impl FnMut(usize, &Op)) {
+pub fn each(program: &mut dyn Program, order: CallOrder, mut each: impl FnMut(usize, &Op)) {
     let mut runner = Runner::new(program, order);
     while let Some((thread, ops)) = runner.next(program) {
         for op in ops {
@@ -138,7 +138,7 @@ impl Tally {
 }
 
 struct Runner {
-    order: Order,
+    order: CallOrder,
     rng: Rng,
     regions: Vec<(u64, u64)>,
     states: Vec<State>,
@@ -158,7 +158,7 @@ enum State {
 }
 
 impl Runner {
-    fn new(program: &dyn Program, order: Order) -> Runner {
+    fn new(program: &dyn Program, order: CallOrder) -> Runner {
         let threads = program.threads();
         let mut regions: Vec<(u64, u64)> = program
             .regions()
@@ -166,7 +166,7 @@ impl Runner {
             .map(|region| (region.base, region.base + region.bytes))
             .collect();
         regions.sort_unstable();
-        let seed = if let Order::Random(seed) = order {
+        let seed = if let CallOrder::Random(seed) = order {
             seed
         } else {
             0
@@ -251,9 +251,9 @@ impl Runner {
         }
         let threads = self.states.len();
         let start = match self.order {
-            Order::RoundRobin => self.turn + 1,
-            Order::OneByOne => self.turn,
-            Order::Random(_) => self.rng.below(threads as u64) as usize,
+            CallOrder::RoundRobin => self.turn + 1,
+            CallOrder::OneByOne => self.turn,
+            CallOrder::Random(_) => self.rng.below(threads as u64) as usize,
         };
         let free = (0..threads).map(|step| (start + step) % threads);
         self.turn = free
@@ -297,9 +297,13 @@ impl Runner {
 /// When it does not, or breaks a rule as in [`run`].
 pub fn assert_order_does_not_matter(make: impl Fn() -> Box<dyn Program>, limit: u64) -> Tally {
     let mut program = make();
-    let tally = run(&mut *program, Order::RoundRobin, limit);
+    let tally = run(&mut *program, CallOrder::RoundRobin, limit);
     let answers = program.answers();
-    for order in [Order::OneByOne, Order::Random(1), Order::Random(2)] {
+    for order in [
+        CallOrder::OneByOne,
+        CallOrder::Random(1),
+        CallOrder::Random(2),
+    ] {
         let mut again = make();
         assert_eq!(
             run(&mut *again, order, limit),

@@ -32,4 +32,4 @@ pub mod steady;
 pub mod streams;
 pub mod tpcc;
 
-pub use registry::{Entry, build, list};
+pub use registry::{WorkloadEntry, build, list};

@@ -77,7 +77,7 @@ pub struct Work {
 }
 
 /// A kernel made of stages.
-pub trait Kernel: Send {
+pub trait StagedKernel: Send {
     /// Short name.
     fn name(&self) -> String;
 
@@ -101,7 +101,7 @@ pub trait Kernel: Send {
 /// A call may append this many ops, and a step more: a bound, so that buffers do not creep up.
 const MOST_OPS: usize = 512;
 
-/// Runs a [`Kernel`] on `threads` threads.
+/// Runs a [`StagedKernel`] on `threads` threads.
 pub struct Loops<K> {
     /// The kernel; public so that tests can check its data.
     pub kernel: K,
@@ -125,7 +125,7 @@ struct Thread {
     arrived: bool,
 }
 
-impl<K: Kernel> Loops<K> {
+impl<K: StagedKernel> Loops<K> {
     /// A program of `threads` threads that first does `init`, if any, and then the stages of `kernel`.
     pub fn new(kernel: K, init: Option<FirstTouch>, threads: usize) -> Loops<K> {
         let thread = Thread {
@@ -199,7 +199,7 @@ impl<K: Kernel> Loops<K> {
     }
 }
 
-impl<K: Kernel> Program for Loops<K> {
+impl<K: StagedKernel> Program for Loops<K> {
     fn name(&self) -> String {
         self.kernel.name()
     }
@@ -286,7 +286,7 @@ pub fn run(out: &mut Vec<Op>, kind: Kind, addr: u64, bytes: u64, per_line: u32) 
 
 /// Runs a program to its end without reading its accesses, threads in turn; returns the number of ops.
 #[cfg(test)]
-pub fn drain<K: Kernel>(program: &mut Loops<K>) -> u64 {
+pub fn drain<K: StagedKernel>(program: &mut Loops<K>) -> u64 {
     let (mut ops, mut out) = (0, Vec::with_capacity(MOST_OPS));
     let mut ended = vec![false; program.threads.len()];
     while ended.contains(&false) {
@@ -307,7 +307,7 @@ pub fn drain<K: Kernel>(program: &mut Loops<K>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{self, Order};
+    use crate::harness::{self, CallOrder};
 
     /// Counts to `rounds`; some thread does each item of a stage once.
     struct Count {
@@ -317,7 +317,7 @@ mod tests {
         by_zero: u64,
     }
 
-    impl Kernel for Count {
+    impl StagedKernel for Count {
         fn name(&self) -> String {
             "count".into()
         }
@@ -348,7 +348,7 @@ mod tests {
         }
     }
 
-    fn counted(share: Share, order: Order, threads: usize) -> (Count, harness::Tally) {
+    fn counted(share: Share, order: CallOrder, threads: usize) -> (Count, harness::Tally) {
         let count = Count {
             rounds: 5,
             share,
@@ -363,7 +363,11 @@ mod tests {
     #[test]
     fn every_item_is_done_once_per_stage_however_it_is_shared() {
         for share in [Share::Static, Share::Serial, Share::Dynamic(7)] {
-            for order in [Order::RoundRobin, Order::OneByOne, Order::Random(3)] {
+            for order in [
+                CallOrder::RoundRobin,
+                CallOrder::OneByOne,
+                CallOrder::Random(3),
+            ] {
                 let (count, tally) = counted(share, order, 4);
                 assert!(count.seen.iter().all(|&n| n == 5), "{share:?} {order:?}");
                 assert_eq!(tally.of(Kind::Barrier), 5 * 4);

@@ -3,11 +3,11 @@
 use varve_access::Program;
 
 use crate::entry::KIND;
-pub use crate::entry::{COMMON, Entry, THREADS};
+pub use crate::entry::{COMMON, THREADS, WorkloadEntry};
 pub use varve_spec::{Error, Param, Values, Want};
 
 /// Every workload, in the order of the documentation.
-pub fn list() -> Vec<Entry> {
+pub fn list() -> Vec<WorkloadEntry> {
     let modules = [
         crate::gups::ENTRIES,
         crate::kv::ENTRIES,
@@ -26,7 +26,7 @@ pub fn list() -> Vec<Entry> {
 ///
 /// # Errors
 /// An unknown name, or the first parameter that is unknown, repeated or unreadable.
-pub fn parse(line: &str) -> Result<(Entry, Values), Error> {
+pub fn parse(line: &str) -> Result<(WorkloadEntry, Values), Error> {
     let list = list();
     let entry = *varve_spec::find(KIND, line, &list, |entry| entry.name)?;
     let values = entry.values(varve_spec::split(line).1)?;
@@ -62,7 +62,7 @@ const PASSES: &str = "passes";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{self, Order};
+    use crate::harness::{self, CallOrder};
 
     #[test]
     fn every_default_reads_and_names_are_unique() {
@@ -88,7 +88,7 @@ mod tests {
                 let mut program = build(&line).unwrap();
                 assert_eq!(program.threads(), 3, "{line}");
                 assert!(!program.regions().is_empty(), "{line}");
-                harness::start(&mut *program, Order::Random(1), 200_000)
+                harness::start(&mut *program, CallOrder::Random(1), 200_000)
             };
             let tally = run();
             assert!(

@@ -8,7 +8,7 @@ use crate::limit::Limit;
 use varve_spec::{Error, Values};
 
 /// The steps of such a program.
-pub trait Kernel: Send {
+pub trait SteadyKernel: Send {
     /// Name of the program.
     const NAME: &'static str;
 
@@ -41,7 +41,7 @@ pub struct Steady<K> {
     limit: Limit,
 }
 
-impl<K: Kernel> Steady<K> {
+impl<K: SteadyKernel> Steady<K> {
     /// A program whose memory is `layout`, of which `arrays` are touched at first.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl<K: Kernel> Steady<K> {
     }
 }
 
-impl<K: Kernel> Program for Steady<K> {
+impl<K: SteadyKernel> Program for Steady<K> {
     fn name(&self) -> String {
         K::NAME.into()
     }

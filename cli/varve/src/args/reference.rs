@@ -1,7 +1,7 @@
 //! The part of docs/reference.md that is made from the command line's definitions.
 
 use super::Args;
-use super::run::job::Kind;
+use super::run::job::RunKind;
 use super::run::{Request, help};
 use clap::{Arg, Args as _, Command, CommandFactory};
 use std::fmt::Write as _;
@@ -81,7 +81,7 @@ fn list<'a>(out: &mut String, args: impl Iterator<Item = &'a Arg>) {
 }
 
 /// A kind of run in a word or two.
-fn short(kind: Kind) -> String {
+fn short(kind: RunKind) -> String {
     let name = format!("{kind:?}");
     let mut short = String::new();
     for (i, c) in name.char_indices() {
@@ -104,7 +104,7 @@ fn of_run(out: &mut String) {
     }
     let _ = writeln!(out, "## Options of `varve run`\n");
     let _ = writeln!(out, "What is run decides which options a run takes:\n");
-    for &kind in Kind::ALL {
+    for &kind in RunKind::ALL {
         let _ = writeln!(out, "- {}: {}", short(kind), kind.who());
     }
     for heading in headings {
@@ -114,7 +114,7 @@ fn of_run(out: &mut String) {
             if arg.get_id() == "help" {
                 continue;
             }
-            let takes = Kind::ALL
+            let takes = RunKind::ALL
                 .iter()
                 .copied()
                 .filter(|kind| kind.takes().contains(arg.get_id()));

@@ -5,7 +5,7 @@ use crate::ui::{self, Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
 use varve_machine::calibrate::{
-    Curve, Effort, Measurement, Point, Row, Summary, measurements, published, summaries, table,
+    Curve, CurveErrors, Effort, Measurement, Point, Row, measurements, published, summaries, table,
 };
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
@@ -73,16 +73,16 @@ fn of(curve: &Curve, rows: &[Row]) -> RunTable {
 }
 
 /// The errors of each curve.
-pub fn errors(summaries: &[Summary]) -> Option<RunTable> {
+pub fn errors(summaries: &[CurveErrors]) -> Option<RunTable> {
     let points = Column::new("points", Format::Integer, Better::Neither);
     let missing = Column::new("not reached", Format::Integer, Better::Neither);
     let mut cells = vec![
-        Cell::new(points, |s: &Summary| s.points as f64),
-        Cell::new(percent("median"), |s: &Summary| s.median_percent),
-        Cell::new(percent("worst"), |s: &Summary| s.worst_percent),
+        Cell::new(points, |s: &CurveErrors| s.points as f64),
+        Cell::new(percent("median"), |s: &CurveErrors| s.median_percent),
+        Cell::new(percent("worst"), |s: &CurveErrors| s.worst_percent),
     ];
     if summaries.iter().any(|s| s.missing > 0) {
-        cells.push(Cell::new(missing, |s: &Summary| s.missing as f64));
+        cells.push(Cell::new(missing, |s: &CurveErrors| s.missing as f64));
     }
     let title = "Errors, inputs left out".to_string();
     (!summaries.is_empty())

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use varve_live::curves::{Effort, LiveCurve, LivePoint, Plan, measure};
 use varve_live::{ProbeOptions, probe};
-use varve_machine::calibrate::{self, Point, Published, Room, Row, planned, summaries, table};
+use varve_machine::calibrate::{self, Point, PublishedCurve, Room, Row, planned, summaries, table};
 use varve_report::{RunTable, fmt};
 use varve_run::VERSION;
 use varve_tier::machine_of_probe;
@@ -105,7 +105,7 @@ fn on_the_model(plan: &Plan, full: bool) -> calibrate::Plan {
 }
 
 /// Measured figures take the place of published ones.
-fn as_published(measured: &[LiveCurve], plan: &Plan) -> Vec<Published> {
+fn as_published(measured: &[LiveCurve], plan: &Plan) -> Vec<PublishedCurve> {
     let most = plan.threads.last().map_or(0.0, |n| *n as f64);
     let mut out = Vec::new();
     for curve in measured {
@@ -129,7 +129,7 @@ fn as_published(measured: &[LiveCurve], plan: &Plan) -> Vec<Published> {
                 })
                 .collect();
             if !points.is_empty() {
-                out.push(Published {
+                out.push(PublishedCurve {
                     curve: curve.id.clone(),
                     source: format!("measured here, median of {} runs", plan.runs),
                     is_input: input,

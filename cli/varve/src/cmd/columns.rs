@@ -150,10 +150,10 @@ pub fn stall_chart<R: Compared>(rows_are: &str, results: &[&R]) -> Chart {
 }
 
 /// Pauses of a kind, of a result, and how many collections that are.
-pub type Kind<R> = (&'static str, fn(&R) -> (u64, Pauses));
+pub type PauseKind<R> = (&'static str, fn(&R) -> (u64, Pauses));
 
 /// Pauses for collections, kind by kind.
-pub fn pauses<R: Compared>(results: &[&R], kinds: &[Kind<R>]) -> RunTable {
+pub fn pauses<R: Compared>(results: &[&R], kinds: &[PauseKind<R>]) -> RunTable {
     let mut table = RunTable::new("Pauses for collections", "plan");
     for (kind, _) in kinds {
         table.columns.extend([

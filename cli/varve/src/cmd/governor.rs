@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use varve_machine::energy::Energy;
 use varve_report::fmt;
-use varve_run::membench::{MemBench, Place, bandwidth_model};
+use varve_run::membench::{HotPlacement, MemBench, bandwidth_model};
 use varve_run::{Keep, RunResult, compare};
 
 /// Delays between two writes of a thread, ns, from the heaviest load to light ones.
@@ -27,9 +27,13 @@ pub fn governor(name: &str, quick: bool, json: bool) -> Done {
     let few = bench.dimms() - 1;
     let mut specs = Vec::new();
     for &delay in &delays {
-        specs.push(bench.spec(Place::Hot(0), delay, 0).map_err(wrong)?);
+        specs.push(bench.spec(HotPlacement::Hot(0), delay, 0).map_err(wrong)?);
         for dimms in 1..=few {
-            specs.push(bench.spec(Place::Hot(dimms), delay, 0).map_err(wrong)?);
+            specs.push(
+                bench
+                    .spec(HotPlacement::Hot(dimms), delay, 0)
+                    .map_err(wrong)?,
+            );
         }
     }
     let stop = ui::stop_flag();

@@ -1,11 +1,13 @@
 //! `varve profile -o app.sites -- java ...`: where a Java program on a stock virtual machine makes objects, and which survive.
 
-use super::profiles::{self, Sampled};
+use super::profiles::{self, SampledTarget};
 use crate::args::ProfileArgs;
 use crate::args::run::jvm;
 use crate::ui::{self, Done, Failure, failed, stop_flag, wrong};
 use std::path::Path;
-use varve_live::java::sites::{self, JavaError, JavaSite, JavaSites, Sampling, Seen};
+use varve_live::java::sites::{
+    self, AllocationSampling, JavaError, JavaSite, JavaSites, SeenMachines,
+};
 use varve_report::fmt;
 use varve_sites::Counts;
 use varve_sites::java::{Ages, Frame, Heap, Pair, Profile, Site, names};
@@ -36,13 +38,13 @@ pub fn is_meant(a: &ProfileArgs) -> Result<bool, Failure> {
 pub fn profile(a: &ProfileArgs) -> Done {
     let before = profiles::before(a)?;
     let stop = stop_flag();
-    let sampling = Sampling {
+    let sampling = AllocationSampling {
         interval_bytes: a.java.interval.map_or(INTERVAL, |bytes| bytes.0),
         time: a.live.time,
         stop: &stop,
     };
     let seen = match profiles::sampled(a, "varve profile")? {
-        Sampled::Process(process) => {
+        SampledTarget::Process(process) => {
             sites::can_attach(process).map_err(wrong)?;
             let until = match a.live.time {
                 Some(_) => "",
@@ -51,7 +53,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
             eprintln!("varve: sampling the allocations of process {process}{until}");
             sites::attach(process, &sampling).map_err(refused)?
         }
-        Sampled::Command(command) => sites::command(command, &sampling).map_err(refused)?,
+        SampledTarget::Command(command) => sites::command(command, &sampling).map_err(refused)?,
     };
     let Some((machine, others)) = seen.machines.split_first() else {
         return Err(failed(JavaError::NoReport));
@@ -75,7 +77,7 @@ fn refused(e: JavaError) -> Failure {
 }
 
 /// What should be known before anybody believes the profile.
-fn notes(seen: &Seen, machine: &JavaSites, others: &[JavaSites]) -> Vec<String> {
+fn notes(seen: &SeenMachines, machine: &JavaSites, others: &[JavaSites]) -> Vec<String> {
     let mut notes = seen.notes.clone();
     if !others.is_empty() {
         let bytes: u64 = others.iter().map(|other| other.allocated_bytes).sum();

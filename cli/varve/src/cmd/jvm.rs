@@ -4,13 +4,13 @@ use super::compared::{self, Sheet, origin};
 use super::native::of_replay;
 use super::runs::{self, Outcomes};
 use super::{budgets, columns, jvm_table, native_replay, pictures};
-use crate::args::run::job::{ModelledJava, Work};
+use crate::args::run::job::{ModelledJava, RunSubject};
 use crate::args::run::model::Windows;
 use crate::ui::{self, Done, wrong};
 use varve_run::Comparison;
 use varve_run::request::{BASE, JavaRequest, NATIVE_MACHINE, recorded};
 
-pub fn run(work: &Work, a: &ModelledJava) -> Done {
+pub fn run(work: &RunSubject, a: &ModelledJava) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
@@ -27,8 +27,8 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     let trace = native_replay::trace(work, options)?;
     // The trace of a command is gone when this is read.
     let shown = match work {
-        Work::Named(_) => None,
-        Work::Command(words) => Some(native_replay::shown(words)),
+        RunSubject::Named(_) => None,
+        RunSubject::Command(words) => Some(native_replay::shown(words)),
     };
     let recorded = recorded(&trace.path, shown.as_deref()).map_err(|e| of_replay(&e))?;
     let mut runs = request.runs(recorded).map_err(|e| of_replay(&e))?;

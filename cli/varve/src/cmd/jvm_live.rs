@@ -12,7 +12,7 @@ use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
 use varve_pages::policies;
 use varve_run::Phase;
-use varve_run::catalogue::{Live, of_policy};
+use varve_run::catalogue::{LiveSupport, of_policy};
 use varve_run::jvm::{By, PLANS};
 use varve_tier::java::{Sampler, placing};
 
@@ -65,12 +65,12 @@ pub fn run(command: &[OsString], a: &LiveJava) -> Done {
 fn elsewhere(named: &str, command: &[OsString]) -> Failure {
     let command = native_replay::shown(command);
     let policy = policies::entry(named).ok();
-    let live = policy.map_or(Live::No("it is no page policy"), of_policy);
+    let live = policy.map_or(LiveSupport::No("it is no page policy"), of_policy);
     wrong(match live {
-        Live::By(words) => format!(
+        LiveSupport::By(words) => format!(
             "--plan {named}: moves pages, which `varve {words}` does on this machine: write `varve {words} --policy {named} -- {command}`"
         ),
-        Live::Only(_, why) | Live::No(why) => format!(
+        LiveSupport::Only(_, why) | LiveSupport::No(why) => format!(
             "--plan {named}: not on this machine: {why}; take kg-n, slow-scan, pima, interleave, slow or dram"
         ),
     })

@@ -1,6 +1,6 @@
 //! Results of plans for Java virtual machines as tables and charts.
 
-use super::columns::{self, Cell, Kind};
+use super::columns::{self, Cell, PauseKind};
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable};
 use varve_run::jvm::JavaResult;
@@ -32,7 +32,7 @@ pub fn title(name: &str, base: &JavaResult) -> String {
 
 /// Pauses, and what each part of the memory does with all of it in DRAM.
 pub fn details(base: &JavaResult, results: &[&JavaResult]) -> Vec<RunTable> {
-    let kinds: [Kind<JavaResult>; 3] = [
+    let kinds: [PauseKind<JavaResult>; 3] = [
         ("minor", |r| (r.minor.count, r.minor)),
         ("full", |r| (r.full.count, r.full)),
         ("other", |r| (r.other.count, r.other)),

@@ -5,7 +5,7 @@ use crate::ui::{Done, print, wrong};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use varve_observed::registry::{self, Kind};
-use varve_run::catalogue::Live;
+use varve_run::catalogue::LiveSupport;
 use varve_spec::{Param, all_params};
 use varve_workloads::registry::COMMON;
 
@@ -21,7 +21,7 @@ struct Item {
     observes: Vec<&'static str>,
     period: Option<&'static str>,
     /// Of policies and plans, by which command they are for this machine, or why they are not.
-    live: Option<Live>,
+    live: Option<LiveSupport>,
 }
 
 pub fn policies(a: &ListArgs) -> Done {
@@ -29,8 +29,8 @@ pub fn policies(a: &ListArgs) -> Done {
         let about = format!("{} ({})", p.about, p.source);
         Item {
             about: match (p.live, a.name.is_some()) {
-                (Live::By(how), _) => format!("{about}; live: {how}"),
-                (Live::No(why), true) => format!("{about}; not live: {why}"),
+                (LiveSupport::By(how), _) => format!("{about}; live: {how}"),
+                (LiveSupport::No(why), true) => format!("{about}; not live: {why}"),
                 _ => about,
             },
             name: p.name,
@@ -121,8 +121,10 @@ fn list(a: &ListArgs, what: &'static str, items: Vec<Item>) -> Done {
                 }
                 match i.live {
                     None => {}
-                    Some(Live::By(how) | Live::Only(how, _)) => all["live"] = json!(how),
-                    Some(Live::No(why)) => all["not_live"] = json!(why),
+                    Some(LiveSupport::By(how) | LiveSupport::Only(how, _)) => {
+                        all["live"] = json!(how)
+                    }
+                    Some(LiveSupport::No(why)) => all["not_live"] = json!(why),
                 }
                 all
             })

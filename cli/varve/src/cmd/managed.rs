@@ -1,12 +1,12 @@
 //! `varve run module.wasm --machine M --plan P`: a managed program on a modelled machine, once under each heap plan.
 
 use super::compared::{self, Sheet, origin};
-use super::runs::{Outcomes, Runs};
+use super::runs::{Outcomes, RunProgress};
 use super::timeout::Timeout;
 use super::{
     budgets, columns, memory_full, phases, pictures, plan_table, plans, sandbox, tray_table, wasm,
 };
-use crate::args::run::job::{ModelledObjects, Program};
+use crate::args::run::job::{ModelledObjects, WasmProgram};
 use crate::args::run::region::Medium;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use std::io::{IsTerminal, Read, Write};
@@ -19,7 +19,7 @@ use varve_run::{Comparison, Error, answer};
 use varve_spec::Bytes;
 use varve_tier::machine;
 
-pub fn run(program: &Program, a: &ModelledObjects) -> Done {
+pub fn run(program: &WasmProgram, a: &ModelledObjects) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
@@ -52,7 +52,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     plans::check_log(objects.pima_log.is_some(), &asked.asked)?;
     let log = objects.pima_log.as_deref();
     let log = log.map(phases::Log::open).transpose()?;
-    let runs = Runs::new(asked.names(), a.model.jobs, None);
+    let runs = RunProgress::new(asked.names(), a.model.jobs, None);
     let said = Mutex::new(false);
     let ended = |_: usize, _: &PlanResult, end: Option<&End>| {
         // The program's own output once: of whichever run ends first. One that shows its times prints others each time.

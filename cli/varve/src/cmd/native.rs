@@ -5,7 +5,7 @@ use super::compared::{self, Sheet, origin};
 use super::native_replay::{self, name, profile, trace};
 use super::runs::{self, Outcomes};
 use super::{budgets, columns, files, native_table, pictures, tray_table};
-use crate::args::run::job::{ModelledNative, Work};
+use crate::args::run::job::{ModelledNative, RunSubject};
 use crate::ui::{self, Done, Failure, failed, wrong};
 use varve_report::pictures::Flame;
 use varve_run::objects::ObjectResult;
@@ -15,7 +15,7 @@ use varve_run::{Compared, Comparison, Error, has_one_memory};
 /// The plan with all in slow memory.
 const SLOW: &str = "slow";
 
-pub fn run(work: &Work, a: &ModelledNative) -> Done {
+pub fn run(work: &RunSubject, a: &ModelledNative) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }

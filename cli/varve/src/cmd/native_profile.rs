@@ -4,7 +4,7 @@ use super::native::of_replay;
 use super::native_replay::{shown, trace};
 use super::runs::{self, Outcomes};
 use super::{files, profiles};
-use crate::args::run::job::Work;
+use crate::args::run::job::RunSubject;
 use crate::args::{ProfileArgs, ProfileFrom};
 use crate::ui::{self, Done, Failure, wrong};
 use std::fs::File;
@@ -21,7 +21,7 @@ use varve_symbols::import::{AddressMap, damon, heaptrack, perf_script};
 use varve_trace::TraceReader;
 use varve_trace::host::{Extent, RecorderOptions};
 
-pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
+pub fn profile(work: &RunSubject, a: &ProfileArgs) -> Done {
     let machine =
         varve_tier::machine(a.machine.as_deref().unwrap_or(NATIVE_MACHINE)).map_err(wrong)?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
@@ -145,7 +145,7 @@ fn address_map(file: &str, given: Option<&Path>) -> Result<Option<(AddressMap, S
 }
 
 /// What was counted, and what to do with it.
-fn say(a: &ProfileArgs, work: &Work, profile: &Profile) {
+fn say(a: &ProfileArgs, work: &RunSubject, profile: &Profile) {
     let sum = |of: fn(&Counts) -> u64| {
         let all = profile.sites.iter().map(|s| of(&s.counts));
         all.fold(0u64, u64::saturating_add) as f64
@@ -160,8 +160,8 @@ fn say(a: &ProfileArgs, work: &Work, profile: &Profile) {
     );
     let file = ui::quoted(&file);
     let again = match work {
-        Work::Named(path) => ui::quoted(path),
-        Work::Command(words) => format!("-- {}", shown(words)),
+        RunSubject::Named(path) => ui::quoted(path),
+        RunSubject::Command(words) => format!("-- {}", shown(words)),
     };
     eprintln!(
         "varve: `varve sites {file} --fast 25%` shows them, `varve run --sites {file} --fast 25% {again}` uses them"

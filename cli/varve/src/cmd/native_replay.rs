@@ -1,7 +1,7 @@
 //! What all replays of recorded programs share: what is named on the command line, and what is recorded for them.
 
 use super::{files, pages};
-use crate::args::run::job::Work;
+use crate::args::run::job::RunSubject;
 use crate::args::run::model::{Marked, Windows};
 use crate::ui::{self, Failure, wrong};
 use std::ffi::OsString;
@@ -15,10 +15,10 @@ use varve_trace::End;
 use varve_trace::host::{Extent, RecorderOptions};
 
 /// What is run, for a title.
-pub fn name(work: &Work) -> String {
+pub fn name(work: &RunSubject) -> String {
     match work {
-        Work::Named(path) => varve_run::Work::Trace(path.into()).name(),
-        Work::Command(words) => shown(words),
+        RunSubject::Named(path) => varve_run::Work::Trace(path.into()).name(),
+        RunSubject::Command(words) => shown(words),
     }
 }
 
@@ -54,9 +54,9 @@ pub struct Recorded {
 }
 
 /// The trace to replay; a command is recorded.
-pub fn trace(work: &Work, options: RecorderOptions) -> Result<Recorded, Failure> {
+pub fn trace(work: &RunSubject, options: RecorderOptions) -> Result<Recorded, Failure> {
     match work {
-        Work::Named(path) => {
+        RunSubject::Named(path) => {
             let option = match options.extent {
                 _ if options.marked => "--marked",
                 Extent::Whole => "",
@@ -76,7 +76,7 @@ pub fn trace(work: &Work, options: RecorderOptions) -> Result<Recorded, Failure>
                 _kept: None,
             })
         }
-        Work::Command(words) => {
+        RunSubject::Command(words) => {
             let (kept, end) = pages::record(words, options)?;
             Ok(Recorded {
                 path: kept.to_path_buf(),

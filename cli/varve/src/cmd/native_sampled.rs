@@ -1,12 +1,12 @@
 //! `varve profile --live -o service.sites -- ./service`: what each allocation site is worth, from samples of what the program
 //! does with its memory on this machine.
 
-use super::profiles::{self, Sampled};
+use super::profiles::{self, SampledTarget};
 use crate::args::ProfileArgs;
 use crate::ui::{self, Done, failed, stop_flag, wrong};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use varve_live::sampled::{self, Sampling, Seen, SeenRange, SeenSite, Source};
+use varve_live::sampled::{self, AccessSampling, SampledMemory, SeenRange, SeenSite, Source};
 use varve_report::fmt;
 use varve_run::objects::Groups;
 use varve_sites::Counts;
@@ -47,7 +47,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     let stop = stop_flag();
     let rate = a.live.rate.unwrap_or(RATE);
     let events = sampled::hardware();
-    let sampling = Sampling {
+    let sampling = AccessSampling {
         rate,
         time: a.live.time,
         stop: &stop,
@@ -63,12 +63,12 @@ pub fn profile(a: &ProfileArgs) -> Done {
         }
     };
     let seen = match profiles::sampled(a, "varve profile --live")? {
-        Sampled::Process(process) => {
+        SampledTarget::Process(process) => {
             sampled::can_attach(process).map_err(wrong)?;
             say_how();
             sampled::attach(process, &sampling).map_err(wrong)?
         }
-        Sampled::Command(command) => {
+        SampledTarget::Command(command) => {
             sampled::can_run(command).map_err(wrong)?;
             say_how();
             sampled::command(command, &sampling).map_err(wrong)?
@@ -90,7 +90,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
 }
 
 /// What could not be seen, a sentence each.
-fn blind(seen: &Seen, attached: bool) -> Vec<String> {
+fn blind(seen: &SampledMemory, attached: bool) -> Vec<String> {
     let mut lines = seen.notes.clone();
     if !seen.has_objects {
         let how = match attached {
@@ -111,7 +111,7 @@ fn blind(seen: &Seen, attached: bool) -> Vec<String> {
     lines
 }
 
-fn profile_of(seen: &Seen, blind: Vec<String>) -> Profile {
+fn profile_of(seen: &SampledMemory, blind: Vec<String>) -> Profile {
     let mut binaries = Binaries::default();
     let mut stacks: BTreeMap<Key, Counts> = BTreeMap::new();
     for site in &seen.sites {
@@ -296,7 +296,7 @@ impl Binaries {
     }
 }
 
-fn say(a: &ProfileArgs, seen: &Seen, profile: &Profile) {
+fn say(a: &ProfileArgs, seen: &SampledMemory, profile: &Profile) {
     let sum =
         |of: fn(&Counts) -> u64| profile.sites.iter().map(|s| of(&s.counts)).sum::<u64>() as f64;
     let file = a.output.display().to_string();

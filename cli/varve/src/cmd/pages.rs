@@ -2,7 +2,7 @@
 
 use super::compared::{self, origin};
 use super::memory_full::{self, said};
-use super::runs::{Outcomes, Runs};
+use super::runs::{Outcomes, RunProgress};
 use super::{columns, files, pictures, table};
 use crate::args::run::job::{self, ModelledPages};
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
@@ -17,7 +17,7 @@ use varve_tier::machine;
 use varve_trace::host::{Extent, RecordError, Recorder, RecorderOptions};
 use varve_trace::{End, TraceError};
 
-pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
+pub fn run(work: &job::RunSubject, a: &ModelledPages) -> Done {
     let (model, pages) = (&a.model, &a.pages);
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
@@ -32,11 +32,11 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     // Before a command runs, which may take long.
     varve_run::check_policies(&pages.policy, &machine).map_err(wrong)?;
     let (name, work, end, _kept) = match work {
-        job::Work::Named(text) => {
+        job::RunSubject::Named(text) => {
             let work = Work::parse(text).map_err(|e| not_work(text, &e))?;
             (work.name(), work, None, None)
         }
-        job::Work::Command(words) => {
+        job::RunSubject::Command(words) => {
             let shown = words.iter().map(|w| w.to_string_lossy().into_owned());
             let work = Work::Command(shown.collect());
             let options = RecorderOptions {
@@ -58,7 +58,7 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     let request = request(a, machine, work)?;
     let (mut spec, accesses) = request.base().map_err(wrong)?;
     let mut runs = request.runs(&spec).map_err(wrong)?;
-    let progress = Runs::new(runs.names(), model.jobs, accesses);
+    let progress = RunProgress::new(runs.names(), model.jobs, accesses);
     let until = spec.until_ns();
     let answers = answer(&mut runs, |specs, from| {
         progress.make(specs, from, until, &|_, _, _| {})

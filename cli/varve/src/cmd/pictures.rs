@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use varve_report::pictures::{
-    By, Cell, Counter, Flame, HeatMap, Lane, Meaning, Pictures, Range, Span, Stack, Timeline,
-    TimelineRun,
+    By, Cell, Counter, Flame, HeatMap, Lane, Meaning, Pictures, Range, Stack, Timeline,
+    TimelineRun, TimelineSpan,
 };
 use varve_run::{Compared, Heat, RateKind, Seen, Wait};
 
@@ -113,7 +113,7 @@ fn timeline((name, seen): &Run) -> TimelineRun {
     let lanes = seen.lanes.iter().map(|lane| Lane {
         name: lane.name.clone(),
         spans: (lane.spans.iter())
-            .map(|span| Span {
+            .map(|span| TimelineSpan {
                 name: span.name.clone(),
                 begin_ns: span.begin_ns,
                 end_ns: span.end_ns,

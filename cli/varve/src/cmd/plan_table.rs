@@ -1,6 +1,6 @@
 //! Results of heap plans as tables and charts.
 
-use super::columns::{self, Cell, Kind};
+use super::columns::{self, Cell, PauseKind};
 use varve_observed::{GcStack, ManagedSpec, PlanResult, Turnaround};
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
@@ -40,7 +40,8 @@ pub fn details(base: &PlanResult, results: &[&PlanResult]) -> Vec<RunTable> {
         true => (r.minor.count + r.observer.count, r.observer),
         false => (r.minor.count + r.observer.count, r.minor),
     };
-    let kinds: [Kind<PlanResult>; 2] = [("minor", young), ("full", |r| (r.full.count, r.full))];
+    let kinds: [PauseKind<PlanResult>; 2] =
+        [("minor", young), ("full", |r| (r.full.count, r.full))];
     all.push(columns::pauses(results, &kinds));
     all.push(stalls(base, results));
     all.extend(slowdown_stack(results));

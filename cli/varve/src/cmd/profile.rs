@@ -3,7 +3,7 @@
 use super::timeout::Timeout;
 use super::{files, java_profile, native_profile, native_sampled, profiles, sandbox, wasm};
 use crate::args::ProfileArgs;
-use crate::args::run::job::Work;
+use crate::args::run::job::RunSubject;
 use crate::ui::{self, Done, wrong};
 use indicatif::ProgressBar;
 use std::io::{IsTerminal, Write};
@@ -41,9 +41,9 @@ pub fn profile(a: &ProfileArgs) -> Done {
                 "nothing to profile: name a WebAssembly program or a trace, or write `varve profile -o FILE.sites -- COMMAND`",
             ));
         }
-        None => Work::Command(a.command.clone()),
+        None => RunSubject::Command(a.command.clone()),
         Some(file) if files::is_wasm(file) => return managed(file, a),
-        Some(file) => Work::Named(file.clone()),
+        Some(file) => RunSubject::Named(file.clone()),
     };
     let usual = |given: bool, option: &str| match given {
         true => Err(wrong(format!(
@@ -55,7 +55,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     usual(a.heap_max.is_some(), "--heap-max")?;
     usual(a.nursery.is_some(), "--nursery")?;
     usual(a.tier.is_some(), "--tier")?;
-    if let (Work::Named(file), [word, ..]) = (&native, &a.command[..]) {
+    if let (RunSubject::Named(file), [word, ..]) = (&native, &a.command[..]) {
         return Err(wrong(format!(
             "{file} is no WebAssembly program, and takes no arguments: leave `-- {}` out; for a command leave `{file}` out",
             word.to_string_lossy()

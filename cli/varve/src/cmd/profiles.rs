@@ -45,7 +45,7 @@ pub fn keep<P: SitesFile + Clone>(
 }
 
 /// What is sampled while it runs.
-pub enum Sampled<'a> {
+pub enum SampledTarget<'a> {
     /// A process that runs already.
     Process(u32),
     /// A command.
@@ -53,10 +53,10 @@ pub enum Sampled<'a> {
 }
 
 /// What is to be sampled; `how` is the beginning of a command line that says so.
-pub fn sampled<'a>(a: &'a ProfileArgs, how: &str) -> Result<Sampled<'a>, Failure> {
+pub fn sampled<'a>(a: &'a ProfileArgs, how: &str) -> Result<SampledTarget<'a>, Failure> {
     match (a.live.pid, &a.command[..]) {
-        (Some(process), []) => Ok(Sampled::Process(process)),
-        (None, command @ [_, ..]) => Ok(Sampled::Command(command)),
+        (Some(process), []) => Ok(SampledTarget::Process(process)),
+        (None, command @ [_, ..]) => Ok(SampledTarget::Command(command)),
         (Some(_), _) => Err(wrong(
             "--pid samples a process that runs: leave the command out",
         )),

@@ -13,7 +13,7 @@ use varve_run::{Compared, Comparison, Ended, Error, Keep, Of, Spec, answer, comp
 use varve_trace::End;
 
 /// Runs with their names, and how far they are.
-pub struct Runs {
+pub struct RunProgress {
     names: Vec<String>,
     jobs: usize,
     /// On the terminal.
@@ -22,11 +22,11 @@ pub struct Runs {
     so_far: Mutex<SoFar>,
 }
 
-impl Runs {
+impl RunProgress {
     /// Runs of such names, so many at a time. Of a recorded program it is known how many accesses each makes.
-    pub fn new(names: Vec<String>, jobs: usize, accesses: Option<u64>) -> Runs {
+    pub fn new(names: Vec<String>, jobs: usize, accesses: Option<u64>) -> RunProgress {
         let done = ui::WorkDone::default();
-        Runs {
+        RunProgress {
             jobs,
             bar: ui::bar_of(names.len() as u64, "runs", done.clone()),
             done,
@@ -97,7 +97,7 @@ pub fn all<C: Comparison>(
     jobs: usize,
     accesses: Option<u64>,
 ) -> Result<Vec<Result<Of<C>, Error>>, Error> {
-    let runs = Runs::new(comparison.names(), jobs, accesses);
+    let runs = RunProgress::new(comparison.names(), jobs, accesses);
     let made = answer(comparison, |specs, from| {
         runs.make(specs, from, None, &|_, _, _| {})
     });

@@ -1,6 +1,6 @@
 //! `varve top`: a screen of memory use by tier and process, and of migration rates.
 
-use super::top_lines::{Kind, Line, lines};
+use super::top_lines::{Line, LineKind, lines};
 use crate::args::top::TopArgs;
 use crate::ui::{Done, failed, interrupted, print, stopped, wrong};
 use ratatui::Frame;
@@ -13,7 +13,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use varve_live::top::{Rates, Snapshot};
+use varve_live::top::{Rates, TopSnapshot};
 
 /// Columns of what is printed.
 const COLUMNS: usize = 80;
@@ -24,7 +24,7 @@ const SLICE: Duration = Duration::from_millis(200);
 struct Looks {
     processes: usize,
     at: Instant,
-    now: Snapshot,
+    now: TopSnapshot,
     rates: Option<Rates>,
 }
 
@@ -33,13 +33,13 @@ impl Looks {
         Looks {
             processes,
             at: Instant::now(),
-            now: Snapshot::read(Path::new("/"), processes),
+            now: TopSnapshot::read(Path::new("/"), processes),
             rates: None,
         }
     }
 
     fn again(&mut self) {
-        let now = Snapshot::read(Path::new("/"), self.processes);
+        let now = TopSnapshot::read(Path::new("/"), self.processes);
         let seconds = self.at.elapsed().as_secs_f64();
         self.at = Instant::now();
         self.rates = Some(Rates::between(&self.now, &now, seconds));
@@ -98,7 +98,7 @@ fn screen(a: &TopArgs) -> Done {
 }
 
 /// Draws a look from a line on, and tells from which line on it can be drawn at most.
-type Draw<'a> = dyn FnMut((&Snapshot, Option<&Rates>), u16) -> io::Result<u16> + 'a;
+type Draw<'a> = dyn FnMut((&TopSnapshot, Option<&Rates>), u16) -> io::Result<u16> + 'a;
 
 /// Looks and draws until somebody leaves, which is true, or we are asked to end.
 fn watch(a: &TopArgs, looks: &mut Looks, draw: &mut Draw<'_>) -> io::Result<bool> {
@@ -134,15 +134,15 @@ fn watch(a: &TopArgs, looks: &mut Looks, draw: &mut Draw<'_>) -> io::Result<bool
     }
 }
 
-fn draw(frame: &mut Frame<'_>, now: &Snapshot, rates: Option<&Rates>, from: u16) -> u16 {
+fn draw(frame: &mut Frame<'_>, now: &TopSnapshot, rates: Option<&Rates>, from: u16) -> u16 {
     let area = frame.area();
     let all = lines(now, rates, area.width.into());
     let last = (all.len() as u16).saturating_sub(area.height);
     let row = |line: Line| {
         let style = match line.kind {
-            Kind::Title => Style::new().add_modifier(Modifier::BOLD),
-            Kind::Plain => Style::new(),
-            Kind::Note => Style::new().add_modifier(Modifier::DIM),
+            LineKind::Title => Style::new().add_modifier(Modifier::BOLD),
+            LineKind::Plain => Style::new(),
+            LineKind::Note => Style::new().add_modifier(Modifier::DIM),
         };
         Row::styled(line.text, style)
     };
@@ -186,7 +186,7 @@ mod tests {
         let first = terminal.backend().buffer().cell((0, 0)).unwrap();
         assert_eq!(
             first.modifier.contains(Modifier::BOLD),
-            all[all.len() - 12].kind == Kind::Title
+            all[all.len() - 12].kind == LineKind::Title
         );
         // A screen that has room for all has nothing to scroll; one of no size is no reason to panic.
         for (width, height, scrolls) in [(120, 200, false), (10, 3, true), (1, 1, true)] {

@@ -2,12 +2,12 @@
 
 use super::list::hang;
 use varve_live::tier::{HeatOf, Part, TierState};
-use varve_live::top::{COUNTERS, NodeNow, ProcessNow, Rates, Snapshot, Where};
+use varve_live::top::{COUNTERS, NodeNow, ProcessNow, Rates, TopSnapshot, Where};
 use varve_report::fmt;
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LineKind {
     Title,
     Plain,
     Note,
@@ -16,7 +16,7 @@ pub enum Kind {
 /// A line of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    pub kind: Kind,
+    pub kind: LineKind,
     pub text: String,
 }
 
@@ -28,7 +28,7 @@ const RAMP: &[u8] = b" .:-=+*#%@";
 const PAGE: f64 = 4096.0;
 
 /// All of it.
-pub fn lines(now: &Snapshot, rates: Option<&Rates>, width: usize) -> Vec<Line> {
+pub fn lines(now: &TopSnapshot, rates: Option<&Rates>, width: usize) -> Vec<Line> {
     let mut all = Vec::new();
     memory(now, rates, &mut all);
     traffic(rates, &mut all);
@@ -40,7 +40,7 @@ pub fn lines(now: &Snapshot, rates: Option<&Rates>, width: usize) -> Vec<Line> {
     if !now.notes.is_empty() {
         section("NOT SEEN, OR TO KNOW", &mut all);
         for note in &now.notes {
-            wrapped(Kind::Note, 2, note, &mut all);
+            wrapped(LineKind::Note, 2, note, &mut all);
         }
     }
     for line in &mut all {
@@ -56,18 +56,18 @@ pub fn lines(now: &Snapshot, rates: Option<&Rates>, width: usize) -> Vec<Line> {
     all
 }
 
-fn put(kind: Kind, text: String, all: &mut Vec<Line>) {
+fn put(kind: LineKind, text: String, all: &mut Vec<Line>) {
     all.push(Line { kind, text });
 }
 
 fn section(title: &str, all: &mut Vec<Line>) {
     if !all.is_empty() {
-        put(Kind::Plain, String::new(), all);
+        put(LineKind::Plain, String::new(), all);
     }
-    put(Kind::Title, title.into(), all);
+    put(LineKind::Title, title.into(), all);
 }
 
-fn wrapped(kind: Kind, indent: usize, text: &str, all: &mut Vec<Line>) {
+fn wrapped(kind: LineKind, indent: usize, text: &str, all: &mut Vec<Line>) {
     for line in hang("", indent, text).lines() {
         put(kind, line.into(), all);
     }
@@ -77,7 +77,7 @@ fn size(bytes: u64) -> String {
     fmt::bytes(bytes as f64)
 }
 
-fn memory(now: &Snapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
+fn memory(now: &TopSnapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
     let head = ["used", "of", "programs", "files", "kernel", "given/s"];
     let head: String = head.iter().map(|word| format!("{word:>11}")).collect();
     section(&format!("MEMORY      {head}"), all);
@@ -93,7 +93,7 @@ fn memory(now: &Snapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
         ];
         let columns: String = columns.iter().map(|text| format!("{text:>11}")).collect();
         put(
-            Kind::Plain,
+            LineKind::Plain,
             format!("node {:<3}{:<4}{columns}", node.id, kind(node)),
             all,
         );
@@ -115,14 +115,14 @@ fn traffic(rates: Option<&Rates>, all: &mut Vec<Line>) {
     section("TRAFFIC TO MEMORY", all);
     for (part, bytes) in &rates.traffic {
         put(
-            Kind::Plain,
+            LineKind::Plain,
             format!("{part:<12}{:>8.2} GB/s", bytes / 1e9),
             all,
         );
     }
 }
 
-fn moves(now: &Snapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
+fn moves(now: &TopSnapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
     section(
         &format!("{:<46}{:>12}{:>16}", "MOVES", "a second", "since the start"),
         all,
@@ -139,7 +139,7 @@ fn moves(now: &Snapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
         };
         let rate = rate.map_or(fmt::NONE.into(), |rate| shown(*rate));
         put(
-            Kind::Plain,
+            LineKind::Plain,
             format!("{about:<46}{rate:>12}{:>16}", shown(count as f64)),
             all,
         );
@@ -147,7 +147,7 @@ fn moves(now: &Snapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
 }
 
 /// Columns of the table of processes: their heading, and which nodes they are of.
-fn columns(now: &Snapshot) -> Vec<(String, Vec<u32>)> {
+fn columns(now: &TopSnapshot) -> Vec<(String, Vec<u32>)> {
     let there = || now.nodes.iter().filter(|node| node.total > 0);
     if there().count() <= NODES {
         return there()
@@ -169,7 +169,7 @@ fn columns(now: &Snapshot) -> Vec<(String, Vec<u32>)> {
         .collect()
 }
 
-fn processes(now: &Snapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
+fn processes(now: &TopSnapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
     let columns = columns(now);
     let mut head = format!("{:>8} {:<15}{:>10}", "PROCESS", "", "memory");
     columns
@@ -194,11 +194,11 @@ fn processes(now: &Snapshot, rates: Option<&Rates>, all: &mut Vec<Line>) {
         if let Some(pauses) = paused(process, rates) {
             row.push_str(&format!("  {pauses}"));
         }
-        put(Kind::Plain, row, all);
+        put(LineKind::Plain, row, all);
     }
     if now.more > 0 {
         put(
-            Kind::Note,
+            LineKind::Note,
             format!("{:>8} and {} smaller ones", "", now.more),
             all,
         );
@@ -237,16 +237,16 @@ fn tiering(tier: &TierState, width: usize, all: &mut Vec<Line>) {
             tier.seconds
         )
     };
-    wrapped(Kind::Plain, 2, &exchanges.unwrap_or_else(of_nodes), all);
+    wrapped(LineKind::Plain, 2, &exchanges.unwrap_or_else(of_nodes), all);
     let has_nodes = tier.exchanged.is_none();
     tier.processes
         .iter()
         .for_each(|process| heat(process, has_nodes, width, all));
     if tier.decisions.is_empty() {
-        put(Kind::Note, "  nothing was moved yet".into(), all);
+        put(LineKind::Note, "  nothing was moved yet".into(), all);
     }
     for decision in tier.decisions.iter().rev() {
-        wrapped(Kind::Plain, 2, decision, all);
+        wrapped(LineKind::Plain, 2, decision, all);
     }
 }
 
@@ -256,7 +256,7 @@ fn heat(process: &HeatOf, has_nodes: bool, width: usize, all: &mut Vec<Line>) {
         return;
     };
     put(
-        Kind::Plain,
+        LineKind::Plain,
         format!(
             "  {} ({}), seen by {}: {:#x} to {:#x}",
             process.name, process.pid, process.observed_by, first.from, last.to
@@ -275,13 +275,13 @@ fn heat(process: &HeatOf, has_nodes: bool, width: usize, all: &mut Vec<Line>) {
         parts.map(shade).collect()
     };
     put(
-        Kind::Plain,
+        LineKind::Plain,
         format!("    hot  |{}|", strip(&|part| part.hot)),
         all,
     );
     if has_nodes {
         put(
-            Kind::Plain,
+            LineKind::Plain,
             format!("    fast |{}|", strip(&|part| part.fast)),
             all,
         );
@@ -293,7 +293,7 @@ pub mod tests {
     use super::*;
 
     /// A server with two kinds of memory, twice.
-    pub fn two_looks() -> (Snapshot, Rates) {
+    pub fn two_looks() -> (TopSnapshot, Rates) {
         let node = |id, fast, allocated| NodeNow {
             id,
             fast: Some(fast),
@@ -323,7 +323,7 @@ pub mod tests {
                 Where::Nodes([(0, 30 << 30), (1, 10 << 30)].into()),
             )
         };
-        let before = Snapshot {
+        let before = TopSnapshot {
             nodes: vec![node(0, true, 1000), node(1, false, 0)],
             processes: vec![java.clone(), process(9, "sshd", Where::Hidden)],
             more: 31,

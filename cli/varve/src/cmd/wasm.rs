@@ -5,7 +5,7 @@ use super::timeout::Timeout;
 use super::{nodes, phases, sandbox};
 use crate::args::Sandbox;
 use crate::args::run::engine as args;
-use crate::args::run::job::{LiveObjects, Plain, Program};
+use crate::args::run::job::{LiveObjects, Plain, WasmProgram};
 use crate::args::run::objects::Objects;
 use crate::args::run::region::{Medium, Region};
 use crate::ui::{Done, Failure, failed, wrong};
@@ -68,7 +68,7 @@ fn code_cache(
 }
 
 /// Runs a program on this machine; its objects are placed if somebody says where.
-pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done {
+pub fn run(program: &WasmProgram, a: &Plain, objects: Option<&LiveObjects>) -> Done {
     let file = &program.file[..];
     let mut config = settings(&a.engine, &a.region, &a.medium)?;
     let managed = managed(program, &a.engine, &a.sandbox)?;
@@ -215,7 +215,11 @@ pub fn name(file: &str) -> &str {
 }
 
 /// A program as a run asks for it.
-pub fn managed(p: &Program, engine: &args::Engine, a: &Sandbox) -> Result<ManagedProgram, Failure> {
+pub fn managed(
+    p: &WasmProgram,
+    engine: &args::Engine,
+    a: &Sandbox,
+) -> Result<ManagedProgram, Failure> {
     program(&p.file, engine.invoke.as_deref(), &p.arguments, a)
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Between two pieces nothing is known to be done, so that a rate by the clock would fall and the time that is left grow without
 /// end. Here the rate is that of the last time that something was done, and the time since is taken off.
 #[derive(Clone, Default)]
-pub struct Done(Arc<Mutex<Known>>);
+pub struct WorkDone(Arc<Mutex<Known>>);
 
 /// What is known to be done.
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct Known {
     pieces: u64,
 }
 
-impl Done {
+impl WorkDone {
     /// So much is done, from 0 to 1, `after` the beginning. Less than before says nothing.
     pub fn note(&self, share: f64, after: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,11 +65,11 @@ fn words(left: Option<Duration>) -> String {
 
 /// A bar over `len` pieces of work.
 pub fn bar(len: u64, what: &str) -> ProgressBar {
-    bar_of(len, what, Done::default())
+    bar_of(len, what, WorkDone::default())
 }
 
 /// A bar over `len` pieces of work of which parts are known to be done, too.
-pub fn bar_of(len: u64, what: &str, done: Done) -> ProgressBar {
+pub fn bar_of(len: u64, what: &str, done: WorkDone) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::stderr_with_hz(8));
     let style = ProgressStyle::with_template(
         "{prefix} [{bar:16}] {pos}/{len}  {elapsed} (left {left})  {wide_msg}",
@@ -88,7 +88,7 @@ pub fn bar_of(len: u64, what: &str, done: Done) -> ProgressBar {
 
 /// Lines about a bar that no terminal shows, as in a log: one a minute.
 pub struct Lines {
-    done: Done,
+    done: WorkDone,
     begun: Instant,
     told: Mutex<Instant>,
 }
@@ -99,7 +99,7 @@ impl Lines {
     pub fn begin() -> Lines {
         let begun = Instant::now();
         Lines {
-            done: Done::default(),
+            done: WorkDone::default(),
             begun,
             told: Mutex::new(begun),
         }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_time_that_is_left_does_not_grow_while_nothing_is_reported() {
-        let done = Done::default();
+        let done = WorkDone::default();
         assert_eq!(done.left(S(30)), None);
         done.note(0.5, S(60));
         assert_eq!(done.left(S(60)), Some(S(60)));
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn work_that_turns_out_to_be_more_takes_longer() {
-        let done = Done::default();
+        let done = WorkDone::default();
         done.count(60, 60, S(30));
         assert_eq!(done.left(S(30)), Some(S(0)));
         done.count(60, 120, S(30));
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn work_that_goes_on_evenly_is_told_exactly() {
-        let done = Done::default();
+        let done = WorkDone::default();
         for s in 1..100 {
             done.note(s as f64 / 100.0, S(s));
             let left = done.left(S(s)).unwrap().as_secs_f64();

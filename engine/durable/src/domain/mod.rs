@@ -12,7 +12,7 @@ mod simulated;
 pub use crate::arch::Instruction;
 pub use file::FileSync;
 pub use lines::CacheLines;
-pub use modelled::{Modelled, Step};
+pub use modelled::{MediumStep, Modelled};
 pub use pool::Pool;
 pub use simulated::{Crash, Simulated};
 

@@ -6,7 +6,7 @@ use std::io;
 
 /// The operations of a region on its medium, in order. Addresses are those of this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum MediumStep {
     /// Address and length of bytes that are the medium's from now on.
     Grown(u64, u64),
     /// Address and length of bytes that were stored to.
@@ -22,12 +22,12 @@ pub enum Step {
 pub struct Modelled {
     base: u64,
     bytes: u64,
-    tell: Box<dyn FnMut(Step) + Send>,
+    tell: Box<dyn FnMut(MediumStep) + Send>,
 }
 
 impl Modelled {
     /// For a region whose first byte is at `base`.
-    pub fn new(base: u64, tell: impl FnMut(Step) + Send + 'static) -> Modelled {
+    pub fn new(base: u64, tell: impl FnMut(MediumStep) + Send + 'static) -> Modelled {
         Modelled {
             base,
             bytes: 0,
@@ -43,7 +43,10 @@ impl Domain for Modelled {
 
     fn grown(&mut self, bytes: u64) {
         if bytes > self.bytes {
-            (self.tell)(Step::Grown(self.base + self.bytes, bytes - self.bytes));
+            (self.tell)(MediumStep::Grown(
+                self.base + self.bytes,
+                bytes - self.bytes,
+            ));
             self.bytes = bytes;
         }
     }
@@ -51,15 +54,15 @@ impl Domain for Modelled {
     fn write_back(&mut self, address: *const u8, bytes: u64) {
         // A region writes back what it has just stored, and stores nothing else: so the stores are known here.
         let at = address.addr() as u64;
-        (self.tell)(Step::Stored(at, bytes));
+        (self.tell)(MediumStep::Stored(at, bytes));
         let first = at - at % CACHE_LINE;
         for line in (first..at + bytes).step_by(CACHE_LINE as usize) {
-            (self.tell)(Step::WrittenBack(line));
+            (self.tell)(MediumStep::WrittenBack(line));
         }
     }
 
     fn fence(&mut self, why: Fence) -> io::Result<()> {
-        (self.tell)(Step::Fenced(why));
+        (self.tell)(MediumStep::Fenced(why));
         Ok(())
     }
 }
@@ -84,12 +87,12 @@ mod tests {
         assert_eq!(
             told.iter().collect::<Vec<_>>(),
             [
-                Step::Grown(base, 4096),
-                Step::Grown(base + 4096, 4096),
-                Step::Stored(base + 60, 8),
-                Step::WrittenBack(base),
-                Step::WrittenBack(base + 64),
-                Step::Fenced(Fence::Stored),
+                MediumStep::Grown(base, 4096),
+                MediumStep::Grown(base + 4096, 4096),
+                MediumStep::Stored(base + 60, 8),
+                MediumStep::WrittenBack(base),
+                MediumStep::WrittenBack(base + 64),
+                MediumStep::Fenced(Fence::Stored),
             ]
         );
     }

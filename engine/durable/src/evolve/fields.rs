@@ -4,7 +4,7 @@
 //! that declares it and by its name there: classes may declare fields that their superclasses have too.
 
 use super::names::{Names, without_number};
-use super::{Convert, Step};
+use super::{Convert, FieldConversion};
 use crate::types::{Field, Kind, Storage, Tables};
 
 /// A field, with the class that declares it.
@@ -137,7 +137,7 @@ pub(super) fn map_fields(
     new: &Tables,
     to: u32,
     names: &Names,
-) -> Result<Vec<Step>, String> {
+) -> Result<Vec<FieldConversion>, String> {
     let (mut before, mut now) = (declared(old, ty), declared(new, to));
     pair(&mut before, &mut now, names);
     let name = old.name(ty);
@@ -164,7 +164,7 @@ pub(super) fn map_fields(
                 kind(&n.field.storage)
             ));
         };
-        steps.push(Step {
+        steps.push(FieldConversion {
             from: o.field.offset,
             to: n.field.offset,
             convert,

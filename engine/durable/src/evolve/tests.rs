@@ -68,7 +68,7 @@ fn pairs(old: &Tables, new: &Tables) -> Vec<(String, String)> {
         let field = fields::of(tables, ty).iter().find(|f| f.offset == at);
         field.expect("a step is of a field").name.clone()
     };
-    let pair = |s: &Step| (name(old, ty, s.from), name(new, to.to, s.to));
+    let pair = |s: &FieldConversion| (name(old, ty, s.from), name(new, to.to, s.to));
     to.steps.iter().map(pair).collect()
 }
 

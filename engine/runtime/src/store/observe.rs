@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use varve_access::{Kind, Op};
-use varve_durable::domain::Step;
+use varve_durable::domain::MediumStep;
 use varve_durable::layout::CACHE_LINE;
 use varve_heap::{Backing, Kind as GcKind, ObjectAlign, Observer, Stage, Tier, layout};
 
@@ -314,12 +314,12 @@ impl Recording {
     }
 
     /// Records a durable region's operations on its medium, which is memory of the slow tier: the persistent one.
-    pub fn medium(&self, step: Step) {
+    pub fn medium(&self, step: MediumStep) {
         match step {
-            Step::Grown(address, bytes) => self.bind(address, bytes, Tier::SLOW),
-            Step::Stored(address, bytes) => self.record(Kind::Write, address, bytes),
-            Step::WrittenBack(line) => self.record(Kind::Flush, line, CACHE_LINE),
-            Step::Fenced(_) => self.push(&mut self.rest(), Kind::Fence, 0, 0),
+            MediumStep::Grown(address, bytes) => self.bind(address, bytes, Tier::SLOW),
+            MediumStep::Stored(address, bytes) => self.record(Kind::Write, address, bytes),
+            MediumStep::WrittenBack(line) => self.record(Kind::Flush, line, CACHE_LINE),
+            MediumStep::Fenced(_) => self.push(&mut self.rest(), Kind::Fence, 0, 0),
         }
     }
 

@@ -4,7 +4,7 @@ use super::{Setup, claim, traffic};
 use crate::plan::{Plan, Results};
 use varve_report::fmt::Format;
 use varve_report::{Axis, Chart, Data, Scale, Series, StudyResult};
-use varve_run::membench::Place;
+use varve_run::membench::HotPlacement;
 use varve_run::{Error, RunResult};
 
 /// Delays, ns.
@@ -26,7 +26,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
         // Four objects share a line: as many writes as that takes.
         let mut bench = setup.bench.clone();
         bench.writes *= 4;
-        let mut spec = bench.spec(Place::OneDimm, delay, 0)?;
+        let mut spec = bench.spec(HotPlacement::OneDimm, delay, 0)?;
         spec.point_ns = 0;
         plan.run(format!("one DIMM, {delay} ns"), spec);
     }

@@ -4,7 +4,7 @@ use super::{Setup, all_watts, claim, traffic, watts};
 use crate::plan::{Plan, Results};
 use varve_report::fmt::Format;
 use varve_report::{Axis, Chart, Data, Series, StudyResult};
-use varve_run::membench::Place;
+use varve_run::membench::HotPlacement;
 use varve_run::{Error, RunResult};
 
 fn percents(setup: &Setup) -> Vec<u32> {
@@ -14,18 +14,18 @@ fn percents(setup: &Setup) -> Vec<u32> {
     }
 }
 
-fn name(place: Place, remote: u32) -> String {
+fn name(place: HotPlacement, remote: u32) -> String {
     format!("{place:?}, {remote} % remote")
 }
 
-const ORGANIZED: Place = Place::Hot(1);
+const ORGANIZED: HotPlacement = HotPlacement::Hot(1);
 
 pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
     if !setup.options.wants("B8") {
         return Ok(());
     }
     for remote in percents(setup) {
-        for place in [Place::Mixed, ORGANIZED] {
+        for place in [HotPlacement::Mixed, ORGANIZED] {
             plan.run(name(place, remote), setup.bench.spec(place, 0, remote)?);
         }
     }
@@ -36,11 +36,11 @@ pub fn claims(setup: &Setup, all: &Results, out: &mut StudyResult) {
     if !setup.options.wants("B8") {
         return;
     }
-    let runs = |place: Place| -> Vec<(u32, &RunResult)> {
+    let runs = |place: HotPlacement| -> Vec<(u32, &RunResult)> {
         let get = |p: u32| Some((p, all.get(&name(place, p))?));
         percents(setup).into_iter().filter_map(get).collect()
     };
-    let best = |place: Place| {
+    let best = |place: HotPlacement| {
         let fastest =
             |a: &(u32, &RunResult), b: &(u32, &RunResult)| a.1.seconds.total_cmp(&b.1.seconds);
         runs(place)
@@ -49,14 +49,18 @@ pub fn claims(setup: &Setup, all: &Results, out: &mut StudyResult) {
             .map(|r| f64::from(r.0))
     };
     let at = |remote: u32, f: &dyn Fn(&RunResult, &RunResult) -> f64| {
-        all.of_two(&name(Place::Mixed, remote), &name(ORGANIZED, remote), f)
+        all.of_two(
+            &name(HotPlacement::Mixed, remote),
+            &name(ORGANIZED, remote),
+            f,
+        )
     };
     out.claims.extend([
         claim(
             "B8",
             "best part of hot data remote, default",
             5.0,
-            best(Place::Mixed),
+            best(HotPlacement::Mixed),
             "%",
             "of the parts tried",
         ),
@@ -106,7 +110,7 @@ pub fn claims(setup: &Setup, all: &Results, out: &mut StudyResult) {
     if runs(ORGANIZED).is_empty() {
         return;
     }
-    let line = |what: &str, place: Place, f: &dyn Fn(&RunResult) -> f64| {
+    let line = |what: &str, place: HotPlacement, f: &dyn Fn(&RunResult) -> f64| {
         let runs = runs(place);
         let x = runs.iter().map(|r| f64::from(r.0)).collect();
         Series::new(what, x, runs.iter().map(|r| f(r.1)).collect())
@@ -125,8 +129,8 @@ pub fn claims(setup: &Setup, all: &Results, out: &mut StudyResult) {
         remote(),
         Axis::new("bandwidth", "", Format::BytesPerSecond).between(0.0, None),
         Data::Lines(vec![
-            line("default, local", Place::Mixed, &|r| of_socket(r, 0)),
-            line("default, remote", Place::Mixed, &|r| of_socket(r, 1)),
+            line("default, local", HotPlacement::Mixed, &|r| of_socket(r, 0)),
+            line("default, remote", HotPlacement::Mixed, &|r| of_socket(r, 1)),
             line("organized, local", ORGANIZED, &|r| of_socket(r, 0)),
             line("organized, remote", ORGANIZED, &|r| of_socket(r, 1)),
         ]),
@@ -134,7 +138,7 @@ pub fn claims(setup: &Setup, all: &Results, out: &mut StudyResult) {
     let ratio = |f: &dyn Fn(&RunResult) -> f64| {
         let both = percents(setup).into_iter().filter_map(|p| {
             let (d, o) = (
-                all.get(&name(Place::Mixed, p))?,
+                all.get(&name(HotPlacement::Mixed, p))?,
                 all.get(&name(ORGANIZED, p))?,
             );
             Some((f64::from(p), f(o) / f(d)))

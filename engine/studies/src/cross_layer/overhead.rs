@@ -6,7 +6,7 @@ use crate::plan::{Plan, Results};
 use varve_observed::ManagedProgram;
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, Kind, RunTable, StudyResult};
-use varve_run::membench::Place;
+use varve_run::membench::HotPlacement;
 use varve_run::{Error, RunResult};
 use varve_runtime::host::{Console, Input, Output};
 use varve_runtime::{Config, Engine, Module, Store};
@@ -20,7 +20,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
         let mut bench = setup.bench.clone();
         (bench.scale, bench.writes) = (1, if setup.tiny() { 300 } else { 20_000 });
         bench.most_ns = 20_000 * bench.writes;
-        let mut spec = bench.spec(Place::Hot(1), 20_000, 0)?;
+        let mut spec = bench.spec(HotPlacement::Hot(1), 20_000, 0)?;
         spec.policy = format!(
             "{},model=0.001/0.001/0.001,undo=0,sample=1ms,tick=1ms",
             spec.policy

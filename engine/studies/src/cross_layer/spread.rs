@@ -5,7 +5,7 @@ use crate::plan::{Plan, Results};
 use varve_pages::governor::BandwidthModel;
 use varve_report::fmt::Format;
 use varve_report::{Axis, Chart, Claim, Data, Series, StudyResult, Value};
-use varve_run::membench::{Place, bandwidth_model};
+use varve_run::membench::{HotPlacement, bandwidth_model};
 use varve_run::{Error, RunResult};
 
 /// Delays, ns.
@@ -19,9 +19,9 @@ fn delays(setup: &Setup) -> Vec<u64> {
     }
 }
 
-fn name(place: Place, delay: u64) -> String {
+fn name(place: HotPlacement, delay: u64) -> String {
     match place {
-        Place::Hot(dimms) => format!("{dimms} hot DIMMs, {delay} ns"),
+        HotPlacement::Hot(dimms) => format!("{dimms} hot DIMMs, {delay} ns"),
         _ => format!("default, {delay} ns"),
     }
 }
@@ -35,8 +35,8 @@ pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
         return Ok(());
     }
     for delay in delays(setup) {
-        let spread = (0..setup.bench.dimms()).map(Place::Hot);
-        for place in [Place::Mixed].into_iter().chain(spread) {
+        let spread = (0..setup.bench.dimms()).map(HotPlacement::Hot);
+        for place in [HotPlacement::Mixed].into_iter().chain(spread) {
             plan.run(name(place, delay), setup.bench.spec(place, delay, 0)?);
         }
     }
@@ -48,7 +48,7 @@ pub fn model(setup: &Setup, all: &Results) -> Option<BandwidthModel> {
     let loads: Vec<(&RunResult, Vec<&RunResult>)> = delays(setup)
         .into_iter()
         .filter_map(|delay| {
-            let get = |dimms| all.get(&name(Place::Hot(dimms), delay));
+            let get = |dimms| all.get(&name(HotPlacement::Hot(dimms), delay));
             let few: Vec<&RunResult> = (1..setup.bench.dimms()).filter_map(get).collect();
             Some((get(0)?, few))
         })
@@ -59,8 +59,8 @@ pub fn model(setup: &Setup, all: &Results) -> Option<BandwidthModel> {
 /// Runs of default and organized at a delay.
 fn pair(all: &Results, delay: u64) -> Option<(&RunResult, &RunResult)> {
     Some((
-        all.get(&name(Place::Mixed, delay))?,
-        all.get(&name(Place::Hot(1), delay))?,
+        all.get(&name(HotPlacement::Mixed, delay))?,
+        all.get(&name(HotPlacement::Hot(1), delay))?,
     ))
 }
 
@@ -156,8 +156,8 @@ fn charts(
     };
     let hot = |dimms: usize| {
         line(&format!("{dimms} hot DIMMs"), &|d| {
-            let hot = all.get(&name(Place::Hot(dimms), d))?;
-            Some(speed(all.get(&name(Place::Mixed, d))?, hot))
+            let hot = all.get(&name(HotPlacement::Hot(dimms), d))?;
+            Some(speed(all.get(&name(HotPlacement::Mixed, d))?, hot))
         })
     };
     out.charts.push(Chart::new(
@@ -167,15 +167,15 @@ fn charts(
         Axis::new("performance", "x default", Format::Number).between(0.0, None),
         Data::Lines((1..setup.bench.dimms()).map(hot).collect()),
     ));
-    let gbps = |place: Place| move |d: u64| all.get(&name(place, d)).map(traffic);
+    let gbps = |place: HotPlacement| move |d: u64| all.get(&name(place, d)).map(traffic);
     out.charts.push(Chart::new(
         "membench-bandwidth",
         "MemBench: bandwidth (figure 4a)",
         delay(),
         Axis::new("bandwidth", "", Format::BytesPerSecond).between(0.0, None),
         Data::Lines(vec![
-            line("default", &gbps(Place::Mixed)),
-            line("hot on one DIMM", &gbps(Place::Hot(1))),
+            line("default", &gbps(HotPlacement::Mixed)),
+            line("hot on one DIMM", &gbps(HotPlacement::Hot(1))),
         ]),
     ));
     let energy = |sockets_watts: fn(&RunResult, usize) -> f64| {

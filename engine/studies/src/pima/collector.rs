@@ -1,6 +1,6 @@
 //! The effect of slow memory on programs and their collectors: A10, A11, A15.
 
-use super::{Ask, Entry, Results, claim};
+use super::{Ask, PimaProgram, Results, claim};
 use crate::StudyOptions;
 use varve_observed::{GcStack, PlanResult};
 use varve_report::fmt::Format;
@@ -195,7 +195,7 @@ fn lost(r: &PlanResult, share: fn(&varve_run::StallShares) -> f64) -> f64 {
 }
 
 fn stalls(all: &Results, out: &mut StudyResult) {
-    let ratio = |e: Option<&Entry>, share: fn(&varve_run::StallShares) -> f64| {
+    let ratio = |e: Option<&PimaProgram>, share: fn(&varve_run::StallShares) -> f64| {
         let e = e?;
         let (slow, dram) = (
             lost(all.most(e, "slow")?, share),

@@ -1,6 +1,6 @@
 //! Collectors for hybrid memory: A13.
 
-use super::{Ask, Entry, Results, claim};
+use super::{Ask, PimaProgram, Results, claim};
 use crate::StudyOptions;
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Series, StudyResult, Value};
@@ -29,7 +29,7 @@ pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
     }
     let sensitive = all.sensitive();
     // Time that a plan saves beside another one, percent.
-    let saved = |programs: &[&Entry], plan: &str, than: &str| {
+    let saved = |programs: &[&PimaProgram], plan: &str, than: &str| {
         let ratio = all.ratio(programs, (plan, than), |r| r.seconds);
         ratio.map(|r| 100.0 * (1.0 - r))
     };
@@ -38,7 +38,7 @@ pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
             Some(100.0 * all.most(e, plan)?.dram_share())
         })
     };
-    let page_rank: Vec<&Entry> = all.named("PR").into_iter().collect();
+    let page_rank: Vec<&PimaProgram> = all.named("PR").into_iter().collect();
     let best = sensitive
         .iter()
         .filter_map(|e| saved(&[*e], "kg-w", "kg-n"))
@@ -123,12 +123,12 @@ pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
 }
 
 /// Figure 7.
-fn by_program(all: &Results, sensitive: &[&'static Entry], out: &mut StudyResult) {
+fn by_program(all: &Results, sensitive: &[&'static PimaProgram], out: &mut StudyResult) {
     if sensitive.is_empty() {
         return;
     }
     let bar = |(plan, name): (&str, &str)| {
-        let of = |e: &&Entry| Some(all.most(e, plan)?.seconds / all.most(e, "slow")?.seconds);
+        let of = |e: &&PimaProgram| Some(all.most(e, plan)?.seconds / all.most(e, "slow")?.seconds);
         Bars::new(
             name,
             sensitive
@@ -152,7 +152,7 @@ fn by_program(all: &Results, sensitive: &[&'static Entry], out: &mut StudyResult
 }
 
 /// Figure 5b, and the numbers behind it.
-fn frontier(all: &Results, sensitive: &[&'static Entry], out: &mut StudyResult) {
+fn frontier(all: &Results, sensitive: &[&'static PimaProgram], out: &mut StudyResult) {
     let most = all.suite.most();
     let mut table = RunTable::new(
         format!("Plans on {most} cores, mean of sensitive programs"),

@@ -16,7 +16,7 @@ mod table1;
 use crate::claim;
 use crate::managed::{ManagedPlan, ManagedResults};
 use crate::{StudyOptions, Watch};
-use suite::{Entry, Suite, key};
+use suite::{PimaProgram, PimaSuite, key};
 use varve_observed::PlanResult;
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, RunTable, StudyResult, Value};
@@ -40,7 +40,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
 
 /// The half of our own heap.
 fn own(options: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), Error> {
-    let mut suite = Suite::new(options, watch)?;
+    let mut suite = PimaSuite::new(options, watch)?;
     suite.slower = pace::find(&suite, options, watch)?;
     let mut plan = ManagedPlan::default();
     let mut ask = Ask {
@@ -68,7 +68,7 @@ fn own(options: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<()
     Ok(())
 }
 
-fn about(suite: &Suite) -> Vec<String> {
+fn about(suite: &PimaSuite) -> Vec<String> {
     let graphs = suite.programs.iter().filter(|e| e.graph).count();
     vec![
         format!(
@@ -91,25 +91,25 @@ fn about(suite: &Suite) -> Vec<String> {
 
 /// Asks for runs.
 struct Ask<'a> {
-    suite: &'a Suite,
+    suite: &'a PimaSuite,
     plan: &'a mut ManagedPlan,
 }
 
 impl Ask<'_> {
-    fn run(&mut self, entry: &Entry, plan: &str, cores: u32, numa: Numa) {
+    fn run(&mut self, entry: &PimaProgram, plan: &str, cores: u32, numa: Numa) {
         let name = key(entry.name, plan, cores, numa);
         let suite = self.suite;
         self.plan.run(name, suite.spec(entry, plan, cores, numa));
     }
 
     /// One that is long enough for plans that sample.
-    fn long(&mut self, entry: &Entry, plan: &str, cores: u32, numa: Numa) {
+    fn long(&mut self, entry: &PimaProgram, plan: &str, cores: u32, numa: Numa) {
         let spec = self.suite.long(entry, plan, cores, numa);
         self.plan.run(long_key(entry, plan, cores, numa), spec);
     }
 
     /// The same with every instance run, which says how alike they fare.
-    fn every(&mut self, entry: &Entry, plan: &str, cores: u32) {
+    fn every(&mut self, entry: &PimaProgram, plan: &str, cores: u32) {
         let mut spec = self.suite.spec(entry, plan, cores, Numa::Local);
         spec.every = true;
         self.plan.run(every_key(entry, plan, cores), spec);
@@ -123,66 +123,70 @@ impl Ask<'_> {
     }
 }
 
-fn long_key(entry: &Entry, plan: &str, cores: u32, numa: Numa) -> String {
+fn long_key(entry: &PimaProgram, plan: &str, cores: u32, numa: Numa) -> String {
     format!("{}/long", key(entry.name, plan, cores, numa))
 }
 
-fn every_key(entry: &Entry, plan: &str, cores: u32) -> String {
+fn every_key(entry: &PimaProgram, plan: &str, cores: u32) -> String {
     format!("{}/every", key(entry.name, plan, cores, Numa::Local))
 }
 
 /// Looks runs up.
 struct Results<'a> {
-    suite: &'a Suite,
+    suite: &'a PimaSuite,
     all: &'a ManagedResults,
 }
 
 impl Results<'_> {
-    fn get(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> Option<&PlanResult> {
+    fn get(&self, entry: &PimaProgram, plan: &str, cores: u32, numa: Numa) -> Option<&PlanResult> {
         self.all.get(&key(entry.name, plan, cores, numa))
     }
 
     /// A long run.
-    fn long(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> Option<&PlanResult> {
+    fn long(&self, entry: &PimaProgram, plan: &str, cores: u32, numa: Numa) -> Option<&PlanResult> {
         self.all.get(&long_key(entry, plan, cores, numa))
     }
 
     /// With every instance run.
-    fn every(&self, entry: &Entry, plan: &str, cores: u32) -> Option<&PlanResult> {
+    fn every(&self, entry: &PimaProgram, plan: &str, cores: u32) -> Option<&PlanResult> {
         self.all.get(&every_key(entry, plan, cores))
     }
 
     /// On the most cores, near the memory.
-    fn most(&self, entry: &Entry, plan: &str) -> Option<&PlanResult> {
+    fn most(&self, entry: &PimaProgram, plan: &str) -> Option<&PlanResult> {
         self.get(entry, plan, self.suite.most(), Numa::Local)
     }
 
     /// How long a plan takes beside all in DRAM with the same load (MNTT).
-    fn slowdown(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> Option<f64> {
+    fn slowdown(&self, entry: &PimaProgram, plan: &str, cores: u32, numa: Numa) -> Option<f64> {
         let base = self.get(entry, "dram", cores, numa)?;
         Some(self.get(entry, plan, cores, numa)?.turnaround(base).mntt)
     }
 
     /// Programs that slow memory slows by 20 % on the most cores.
-    fn sensitive(&self) -> Vec<&'static Entry> {
-        let is = |e: &&Entry| {
+    fn sensitive(&self) -> Vec<&'static PimaProgram> {
+        let is = |e: &&PimaProgram| {
             self.slowdown(e, "slow", self.suite.most(), Numa::Local)
                 .is_some_and(|s| s >= 1.2)
         };
         self.suite.programs.iter().copied().filter(is).collect()
     }
 
-    fn graphs(&self) -> Vec<&'static Entry> {
+    fn graphs(&self) -> Vec<&'static PimaProgram> {
         let all = self.suite.programs.iter().copied();
         all.filter(|e| e.graph).collect()
     }
 
-    fn named(&self, name: &str) -> Option<&'static Entry> {
+    fn named(&self, name: &str) -> Option<&'static PimaProgram> {
         self.suite.named(name)
     }
 
     /// The mean over programs of what `of` says; `None` if it says nothing of any.
-    fn mean(&self, programs: &[&Entry], of: impl Fn(&Entry) -> Option<f64>) -> Option<f64> {
+    fn mean(
+        &self,
+        programs: &[&PimaProgram],
+        of: impl Fn(&PimaProgram) -> Option<f64>,
+    ) -> Option<f64> {
         let all: Vec<f64> = programs.iter().filter_map(|e| of(e)).collect();
         (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
     }
@@ -190,7 +194,7 @@ impl Results<'_> {
     /// The same for two plans' quotient on the most cores.
     fn ratio(
         &self,
-        programs: &[&Entry],
+        programs: &[&PimaProgram],
         (over, under): (&str, &str),
         of: impl Fn(&PlanResult) -> f64,
     ) -> Option<f64> {

@@ -5,7 +5,7 @@
 //! therefore gets a weight such that all instances allocate at the published rate, with all memory in DRAM on the most cores. The
 //! rate is an input. The rate in slow memory is the result.
 
-use super::suite::{Entry, Suite};
+use super::suite::{PimaProgram, PimaSuite};
 use super::table1;
 use crate::managed::ManagedPlan;
 use crate::{Effort, StudyOptions, Watch};
@@ -22,7 +22,7 @@ const MOST: f64 = 1000.0;
 
 /// A program on its way to the published rate.
 struct Search {
-    entry: &'static Entry,
+    entry: &'static PimaProgram,
     /// The published rate, B/s.
     wanted: f64,
     /// The factor that was tried last, and the seconds of its run.
@@ -33,7 +33,7 @@ struct Search {
 }
 
 impl Search {
-    fn new(entry: &'static Entry) -> Option<Search> {
+    fn new(entry: &'static PimaProgram) -> Option<Search> {
         Some(Search {
             entry,
             wanted: 1e9 * table1::of(entry.stands_for)?.allocated,
@@ -71,7 +71,7 @@ impl Search {
 /// # Errors
 /// The user ends it, or another process makes the runs and has not yet.
 pub fn find(
-    suite: &Suite,
+    suite: &PimaSuite,
     options: &StudyOptions,
     watch: Watch,
 ) -> Result<Vec<(&'static str, f64)>, Error> {

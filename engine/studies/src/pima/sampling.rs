@@ -1,6 +1,6 @@
 //! PIMA and hints on graph programs: A16.
 
-use super::{Ask, Entry, Results, claim};
+use super::{Ask, PimaProgram, Results, claim};
 use crate::StudyOptions;
 use varve_report::fmt::Format;
 use varve_report::{
@@ -39,7 +39,7 @@ pub fn plan(o: &StudyOptions, ask: &mut Ask) {
         return;
     }
     let most = ask.suite.most();
-    let graphs: Vec<&Entry> = ask
+    let graphs: Vec<&PimaProgram> = ask
         .suite
         .programs
         .iter()
@@ -77,7 +77,7 @@ pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
 }
 
 /// How long a plan takes beside all in DRAM, from the first interval on: the graph is made before, of which no plan knows.
-fn slowdown(all: &Results, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> Option<f64> {
+fn slowdown(all: &Results, entry: &PimaProgram, plan: &str, cores: u32, numa: Numa) -> Option<f64> {
     let time = |plan| all.long(entry, plan, cores, numa)?.interval_seconds;
     Some(time(plan)? / time("dram")?)
 }
@@ -92,7 +92,7 @@ struct Decided {
 }
 
 /// The decisions of all runs of a program with `cores` instances.
-fn decisions(all: &Results, entry: &Entry, cores: u32) -> Vec<Decided> {
+fn decisions(all: &Results, entry: &PimaProgram, cores: u32) -> Vec<Decided> {
     let Some(actual) = slowdown(all, entry, "kg-n", cores, Numa::Local) else {
         return Vec::new();
     };
@@ -209,15 +209,15 @@ fn accuracy(all: &Results, out: &mut StudyResult) {
 
 fn cost(all: &Results, out: &mut StudyResult) {
     let (graphs, cores) = (all.graphs(), all.suite.most());
-    let of = |e: &Entry, plan: &str| all.long(e, plan, cores, Numa::Local);
-    let beside = |programs: &[&Entry], a: &str, b: &str| {
-        let time = |e: &Entry, plan| of(e, plan)?.interval_seconds;
+    let of = |e: &PimaProgram, plan: &str| all.long(e, plan, cores, Numa::Local);
+    let beside = |programs: &[&PimaProgram], a: &str, b: &str| {
+        let time = |e: &PimaProgram, plan| of(e, plan)?.interval_seconds;
         let mean = all.mean(programs, |e| Some(time(e, a)? / time(e, b)?));
         mean.map(|r| 100.0 * (r - 1.0))
     };
     let faster = |a: &str, b: &str| beside(&graphs, a, b).map(|x| -x);
     let dram = |plan: &str| all.mean(&graphs, |e| Some(100.0 * of(e, plan)?.dram_share()));
-    let page_rank: Vec<&Entry> = all.named("PR").into_iter().collect();
+    let page_rank: Vec<&PimaProgram> = all.named("PR").into_iter().collect();
     let short = "from the first interval on, of a hundred; the paper's runs are minutes";
     for (what, published, ours, note) in [
         (
@@ -343,7 +343,7 @@ fn switching(all: &Results, out: &mut StudyResult) {
 /// How long PIMA takes by how long it stays with a choice.
 fn hold_offs(all: &Results, out: &mut StudyResult) {
     let (graphs, most) = (all.graphs(), all.suite.most());
-    let over = |e: &Entry, plan: &str| slowdown(all, e, plan, most, Numa::Local);
+    let over = |e: &PimaProgram, plan: &str| slowdown(all, e, plan, most, Numa::Local);
     let times = HOLD_OFFS.map(|(plan, _)| all.mean(&graphs, |e| over(e, plan)));
     let best = times.iter().flatten().copied().reduce(f64::min);
     let longest = times[HOLD_OFFS.len() - 1]
@@ -372,13 +372,13 @@ fn hold_offs(all: &Results, out: &mut StudyResult) {
 /// With memory and threads on both sockets (figure 10b).
 fn automatic(all: &Results, out: &mut StudyResult) {
     let (graphs, most) = (all.graphs(), all.suite.most());
-    let page_rank: Vec<&Entry> = all.named("PR").into_iter().collect();
-    let beside = |programs: &[&Entry], numa: Numa, a: &str, b: &str| {
-        let time = |e: &Entry, plan| all.long(e, plan, most, numa)?.interval_seconds;
+    let page_rank: Vec<&PimaProgram> = all.named("PR").into_iter().collect();
+    let beside = |programs: &[&PimaProgram], numa: Numa, a: &str, b: &str| {
+        let time = |e: &PimaProgram, plan| all.long(e, plan, most, numa)?.interval_seconds;
         let mean = all.mean(programs, |e| Some(time(e, a)? / time(e, b)?));
         mean.map(|r| 100.0 * (r - 1.0))
     };
-    let auto = |programs: &[&Entry], a, b| beside(programs, Numa::Auto, a, b);
+    let auto = |programs: &[&PimaProgram], a, b| beside(programs, Numa::Auto, a, b);
     for (what, published, ours) in [
         (
             "auto, PIMA over DRAM-only: added time",

@@ -64,7 +64,7 @@ const OWN_RATE: &str =
     "with all memory in DRAM, programs allocate at the rates of table 1: see docs/pima-study.md";
 
 fn cores(all: &Results, out: &mut StudyResult) {
-    let slow = |e: &super::Entry, cores| all.slowdown(e, "slow", cores, Numa::Local);
+    let slow = |e: &super::PimaProgram, cores| all.slowdown(e, "slow", cores, Numa::Local);
     let sensitive = all.sensitive();
     for (cores, published) in [(4, 1.05), (8, 1.07)] {
         if all.suite.cores.contains(&cores) {
@@ -140,15 +140,16 @@ fn alike(all: &Results, out: &mut StudyResult) {
 
 fn distance(all: &Results, out: &mut StudyResult) {
     let most = all.suite.most();
-    let over_auto = |e: &super::Entry, plan: &str, numa: Numa| {
+    let over_auto = |e: &super::PimaProgram, plan: &str, numa: Numa| {
         let (a, b) = (
             all.get(e, plan, most, numa)?,
             all.get(e, plan, most, Numa::Auto)?,
         );
         Some(a.seconds / b.seconds)
     };
-    let beside_auto =
-        |e: &super::Entry, plan: &str| Some(100.0 * (over_auto(e, plan, Numa::Remote)? - 1.0));
+    let beside_auto = |e: &super::PimaProgram, plan: &str| {
+        Some(100.0 * (over_auto(e, plan, Numa::Remote)? - 1.0))
+    };
     let note = "beside automatic balancing, which leaves half the pages remote here: an assumption";
     out.claims.push(claim(
         "A12",

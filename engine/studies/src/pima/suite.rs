@@ -11,7 +11,7 @@ use varve_runtime::Config;
 use varve_sites::Profile;
 
 /// A program with its input, and another input that its site profile is made on.
-pub struct Entry {
+pub struct PimaProgram {
     /// Its name here.
     pub name: &'static str,
     /// Its module.
@@ -41,8 +41,8 @@ const fn entry(
     training: &'static str,
     stands_for: &'static str,
     quick: bool,
-) -> Entry {
-    Entry {
+) -> PimaProgram {
+    PimaProgram {
         name,
         module,
         input,
@@ -61,8 +61,8 @@ const fn graph(
     long: [&'static str; 2],
     training: &'static str,
     quick: bool,
-) -> Entry {
-    Entry {
+) -> PimaProgram {
+    PimaProgram {
         name,
         module: module!("graph"),
         input,
@@ -91,7 +91,7 @@ const fn several_threads(name: &str) -> bool {
     )
 }
 
-const ALL: [Entry; 16] = [
+const ALL: [PimaProgram; 16] = [
     graph(
         "PR",
         [
@@ -245,9 +245,9 @@ const ALL: [Entry; 16] = [
 ];
 
 /// The common settings of this study's runs.
-pub struct Suite {
+pub struct PimaSuite {
     /// The programs.
-    pub programs: Vec<&'static Entry>,
+    pub programs: Vec<&'static PimaProgram>,
     /// The numbers of cores, each with an instance, ascending.
     pub cores: Vec<u32>,
     machine: Machine,
@@ -258,17 +258,17 @@ pub struct Suite {
     pub slower: Vec<(&'static str, f64)>,
 }
 
-impl Suite {
+impl PimaSuite {
     /// Profiles every program on its training input.
-    pub fn new(options: &StudyOptions, watch: Watch) -> Result<Suite, Error> {
+    pub fn new(options: &StudyOptions, watch: Watch) -> Result<PimaSuite, Error> {
         let quick = options.effort != Effort::Full;
-        let programs: Vec<&Entry> = ALL.iter().filter(|e| e.quick || !quick).collect();
+        let programs: Vec<&PimaProgram> = ALL.iter().filter(|e| e.quick || !quick).collect();
         let (size, cores) = match options.effort {
             Effort::Tiny => (0, vec![8, 32]),
             Effort::Quick => (1, vec![8, 32]),
             Effort::Full => (2, vec![4, 8, 16, 32]),
         };
-        let mut suite = Suite {
+        let mut suite = PimaSuite {
             programs,
             cores,
             machine: options.machine("optane-6242")?,
@@ -277,7 +277,7 @@ impl Suite {
             profiles: Vec::new(),
             slower: Vec::new(),
         };
-        let training = |entry: &&Entry| Profiled {
+        let training = |entry: &&PimaProgram| Profiled {
             name: entry.name,
             program: program(
                 entry,
@@ -296,14 +296,14 @@ impl Suite {
     }
 
     /// How often an instruction of a program counts, so that it allocates as fast as what it stands for.
-    pub fn slower(&self, entry: &Entry) -> f64 {
+    pub fn slower(&self, entry: &PimaProgram) -> f64 {
         let known = self.slower.iter().find(|w| w.0 == entry.name);
         known.map_or(1.0, |w| w.1)
     }
 
     /// The paper's nursery, 4 MB, of which an instance has what one thread has there. Graphs have half of the paper's 32 MB, and
     /// smaller versions of the study smaller ones still, since inputs are smaller and collections have to happen.
-    fn config(&self, entry: &Entry) -> Config {
+    fn config(&self, entry: &PimaProgram) -> Config {
         let whole: u64 = match (self.size, entry.graph) {
             (0, _) => (256 << 10) * entry.threads,
             (1, true) => 8 << 20,
@@ -320,12 +320,12 @@ impl Suite {
     }
 
     /// A program by its name, if this version of the study has it.
-    pub fn named(&self, name: &str) -> Option<&'static Entry> {
+    pub fn named(&self, name: &str) -> Option<&'static PimaProgram> {
         self.programs.iter().copied().find(|e| e.name == name)
     }
 
     /// A profile's nursery is smaller, as its input is: without survivors, a profile has no hot site.
-    fn training(&self, entry: &Entry) -> Config {
+    fn training(&self, entry: &PimaProgram) -> Config {
         let config = self.config(entry);
         let nursery = (config.nursery / 16).max(64 << 10);
         Config {
@@ -349,7 +349,7 @@ impl Suite {
 
     /// A run of a program that is long enough for plans that sample: 104 intervals in the full version, 64 where threads are spread,
     /// whose runs take several times as long to compute.
-    pub fn long(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> ManagedSpec {
+    pub fn long(&self, entry: &PimaProgram, plan: &str, cores: u32, numa: Numa) -> ManagedSpec {
         let mut spec = self.spec(entry, plan, cores, numa);
         // Times are from the first one on.
         spec.config.intervals = true;
@@ -361,7 +361,7 @@ impl Suite {
     }
 
     /// A run of a program.
-    pub fn spec(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> ManagedSpec {
+    pub fn spec(&self, entry: &PimaProgram, plan: &str, cores: u32, numa: Numa) -> ManagedSpec {
         let profile = self.profiles.iter().find(|p| p.0 == entry.name);
         let mut spec = ManagedSpec::new(
             self.machine.clone(),
@@ -379,7 +379,7 @@ impl Suite {
 }
 
 /// Graphs are in a file, as the paper's are: reads and writes go through the system's cache of files.
-fn program(entry: &Entry, arguments: &str) -> ManagedProgram {
+fn program(entry: &PimaProgram, arguments: &str) -> ManagedProgram {
     let program = ManagedProgram::new(entry.module.0, entry.module.1);
     let words = arguments.split(' ');
     if !entry.graph {

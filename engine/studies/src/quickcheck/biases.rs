@@ -1,7 +1,7 @@
 //! C8: how checks turn out, and how they were biased: the paper's tables 1 and 4, on its kernels and its stores under YCSB.
 
 use super::Study;
-use super::programs::Entry;
+use super::programs::QuickProgram;
 use super::scratch::Scratch;
 use super::stores::{self, filled};
 use super::turns::mean;
@@ -39,11 +39,15 @@ struct Counted {
 }
 
 /// How many runs it takes.
-pub fn runs(kernels: &[&Entry]) -> usize {
+pub fn runs(kernels: &[&QuickProgram]) -> usize {
     kernels.len() + stores::COUNT
 }
 
-pub fn biases(study: &mut Study, kernels: &[&Entry], out: &mut StudyResult) -> Result<(), Error> {
+pub fn biases(
+    study: &mut Study,
+    kernels: &[&QuickProgram],
+    out: &mut StudyResult,
+) -> Result<(), Error> {
     let mut all = BTreeMap::new();
     for (kind, name, _) in stores::STORES {
         study.begin(format!("{name} counted"))?;

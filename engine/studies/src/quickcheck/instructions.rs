@@ -1,7 +1,7 @@
 //! C7 and C9 in retired instructions, where they can be counted: beside the times, and free of what else the machine does.
 
 use super::counted::Count;
-use super::programs::Entry;
+use super::programs::QuickProgram;
 use super::stores;
 use super::turns::mean;
 use super::work::{RECORDS, Work};
@@ -18,13 +18,13 @@ fn counts(study: &Study) -> bool {
 }
 
 /// Pieces of work for programs that keep nothing.
-pub fn runs_volatile(study: &Study, programs: &[&Entry]) -> usize {
+pub fn runs_volatile(study: &Study, programs: &[&QuickProgram]) -> usize {
     let counted = programs.iter().filter(|e| e.counted.is_some());
     if counts(study) { counted.count() } else { 0 }
 }
 
 /// Pieces of work for those that do.
-pub fn runs_durable(study: &Study, kernels: &[&Entry]) -> usize {
+pub fn runs_durable(study: &Study, kernels: &[&QuickProgram]) -> usize {
     match counts(study) {
         true => kernels.len() + stores::COUNT * RECORDS.len(),
         false => 0,
@@ -81,7 +81,7 @@ fn count(study: &mut Study, all: &[Work]) -> Result<Vec<Vec<Count>>, Error> {
 
 pub fn volatile(
     study: &mut Study,
-    programs: &[&Entry],
+    programs: &[&QuickProgram],
     out: &mut StudyResult,
 ) -> Result<(), Error> {
     if cannot(study, out) {
@@ -93,7 +93,7 @@ pub fn volatile(
     table
         .columns
         .extend(names.map(|n| Column::new(n, Format::Percent, Better::Lower)));
-    let (programs, without): (Vec<&Entry>, Vec<&Entry>) =
+    let (programs, without): (Vec<&QuickProgram>, Vec<&QuickProgram>) =
         programs.iter().partition(|e| e.counted.is_some());
     let all: Vec<Work> = programs.iter().map(|e| Work::Volatile(e.name)).collect();
     let mut over: [Vec<f64>; KINDS.len()] = Default::default();
@@ -148,7 +148,11 @@ fn pairs(counts: &[Count]) -> impl Iterator<Item = (Count, Count)> {
     unbiased.iter().copied().zip(quick.iter().copied())
 }
 
-pub fn durable(study: &mut Study, kernels: &[&Entry], out: &mut StudyResult) -> Result<(), Error> {
+pub fn durable(
+    study: &mut Study,
+    kernels: &[&QuickProgram],
+    out: &mut StudyResult,
+) -> Result<(), Error> {
     if cannot(study, out) {
         return Ok(());
     }

@@ -18,7 +18,7 @@ mod work;
 
 use crate::{Effort, StudyOptions, StudyProgress, Watch};
 use counted::Counter;
-use programs::{DURABLE, Entry, VOLATILE};
+use programs::{DURABLE, QuickProgram, VOLATILE};
 use scratch::Scratch;
 use turns::{Turns, mean};
 use varve_observed::{HostRun, ManagedProgram};
@@ -139,7 +139,7 @@ impl Study<'_> {
         [2, 6, 8][self.size()]
     }
 
-    fn chosen<'e>(&self, all: &'e [Entry]) -> Vec<&'e Entry> {
+    fn chosen<'e>(&self, all: &'e [QuickProgram]) -> Vec<&'e QuickProgram> {
         let coarse = self.options.effort == Effort::Quick;
         all.iter().filter(|e| e.quick || !coarse).collect()
     }
@@ -159,7 +159,7 @@ impl Study<'_> {
     }
 
     /// A program that does its work in `rounds` rounds.
-    fn program(&self, entry: &Entry, rounds: usize) -> ManagedProgram {
+    fn program(&self, entry: &QuickProgram, rounds: usize) -> ManagedProgram {
         let rounds = rounds.to_string();
         let words = entry.input[self.size()]
             .split(' ')
@@ -168,7 +168,12 @@ impl Study<'_> {
     }
 
     /// Runs a program. One that fails is reported, and left out.
-    fn run(&mut self, entry: &Entry, what: &str, config: Config) -> Result<Option<HostRun>, Error> {
+    fn run(
+        &mut self,
+        entry: &QuickProgram,
+        what: &str,
+        config: Config,
+    ) -> Result<Option<HostRun>, Error> {
         self.begin(format!("{} {what}", entry.name))?;
         let program = ManagedProgram {
             processor_time: true,
@@ -209,7 +214,7 @@ fn best_of(err: &[u8]) -> Option<f64> {
 /// Runs all programs with all configurations, in turns: as many, or until the means over the first one are known well enough.
 fn times(
     study: &mut Study,
-    programs: &[&Entry],
+    programs: &[&QuickProgram],
     turns: usize,
     kinds: &[(&'static str, &dyn Fn() -> Config)],
 ) -> Result<Turns, Error> {
@@ -234,7 +239,7 @@ fn times(
 
 fn overheads(
     study: &mut Study,
-    programs: &[&Entry],
+    programs: &[&QuickProgram],
     turns: usize,
     out: &mut StudyResult,
 ) -> Result<(), Error> {
@@ -254,7 +259,7 @@ fn overheads(
     );
     kinds.push((AGAIN, &clean));
     let times = times(study, programs, turns, &kinds)?;
-    let over = |entry: &Entry, kind| times.over(entry.name, kind, "Clean");
+    let over = |entry: &QuickProgram, kind| times.over(entry.name, kind, "Clean");
     let mut table = RunTable::new("Time over Clean", "program");
     table.columns = vec![Column::new("Clean", Format::Number, Better::Lower)];
     let names = KINDS.iter().map(|k| k.1).chain([AGAIN]);
@@ -297,7 +302,7 @@ fn overheads(
 
 fn kernels(
     study: &mut Study,
-    programs: &[&Entry],
+    programs: &[&QuickProgram],
     turns: usize,
     out: &mut StudyResult,
 ) -> Result<(), Error> {

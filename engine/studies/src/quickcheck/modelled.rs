@@ -1,7 +1,7 @@
 //! C9 on a model of the paper's machine: durable objects are in Optane, and write-backs and fences cost what they cost there. Times are the
 //! machine's, the same in every run, so that there are no turns.
 
-use super::programs::Entry;
+use super::programs::QuickProgram;
 use super::scratch::Scratch;
 use super::stores::{self, KINDS, STORES, Size};
 use super::turns::mean;
@@ -26,7 +26,7 @@ const MACHINE: &str = "optane-dc-48";
 const ROUNDS: usize = 4;
 
 /// How many runs it takes.
-pub fn runs(kernels: &[&Entry]) -> usize {
+pub fn runs(kernels: &[&QuickProgram]) -> usize {
     2 * (kernels.len() + STORES.len())
 }
 
@@ -48,7 +48,11 @@ fn size(study: &Study) -> Size {
 /// Times of one kind of checks: in the round before the last, and in the last.
 type Times = [f64; 2];
 
-pub fn modelled(study: &mut Study, kernels: &[&Entry], out: &mut StudyResult) -> Result<(), Error> {
+pub fn modelled(
+    study: &mut Study,
+    kernels: &[&QuickProgram],
+    out: &mut StudyResult,
+) -> Result<(), Error> {
     let machine = study.options.machine(MACHINE)?;
     let size = size(study);
     let mut table = RunTable::new(
@@ -128,7 +132,7 @@ fn claim(out: &mut StudyResult, name: &str, published: f64, less: &[f64]) {
 /// ns of a kernel's best later round.
 fn kernel(
     study: &mut Study,
-    entry: &Entry,
+    entry: &QuickProgram,
     machine: &Machine,
     checks: Checks,
 ) -> Result<Option<f64>, Error> {

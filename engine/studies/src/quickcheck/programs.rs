@@ -1,7 +1,7 @@
 //! The programs: our managed suite for programs that keep nothing, kernels for those that do.
 
 /// A program with its arguments, which make it do its work several times over and say how long each took.
-pub struct Entry {
+pub struct QuickProgram {
     /// Its name here.
     pub name: &'static str,
     /// Its module's name and bytes.
@@ -30,8 +30,8 @@ const fn entry(
     input: [&'static str; 3],
     counted: Option<&'static str>,
     quick: bool,
-) -> Entry {
-    Entry {
+) -> QuickProgram {
+    QuickProgram {
         name,
         module,
         input,
@@ -41,7 +41,7 @@ const fn entry(
 }
 
 /// Programs without durable objects.
-pub const VOLATILE: [Entry; 9] = [
+pub const VOLATILE: [QuickProgram; 9] = [
     entry(
         "trees",
         module!("trees"),
@@ -108,7 +108,7 @@ pub const VOLATILE: [Entry; 9] = [
 ];
 
 /// Programs whose data survive: the paper's kernels. The key-value stores under YCSB go here too.
-pub const DURABLE: [Entry; 5] = [
+pub const DURABLE: [QuickProgram; 5] = [
     entry(
         "MArray",
         module!("durable"),

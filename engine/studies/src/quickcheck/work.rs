@@ -2,7 +2,7 @@
 
 use super::KINDS;
 use super::mark::mark;
-use super::programs::{DURABLE, Entry, VOLATILE};
+use super::programs::{DURABLE, QuickProgram, VOLATILE};
 use super::scratch::Scratch;
 use super::stores::{self, Size};
 use varve_observed::ManagedProgram;
@@ -44,7 +44,7 @@ impl Work {
     }
 
     fn of(word: &str) -> Option<Work> {
-        let named = |all: &'static [Entry]| all.iter().map(|e| e.name).find(|n| *n == word);
+        let named = |all: &'static [QuickProgram]| all.iter().map(|e| e.name).find(|n| *n == word);
         let store = || {
             let (kind, records) = word.split_once(':')?;
             Some(Work::Store(kind.parse().ok()?, records.parse().ok()?))
@@ -116,7 +116,7 @@ fn kept(scratch: &Scratch, checks: Checks) -> Config {
 }
 
 /// A program's rounds, of which it says one line each.
-fn rounds(all: &[Entry], name: &str, config: Config) -> Result<(), String> {
+fn rounds(all: &[QuickProgram], name: &str, config: Config) -> Result<(), String> {
     let entry = all.iter().find(|e| e.name == name).expect("it is one");
     let (warm, counted) = ROUNDS;
     let all = (warm + counted).to_string();

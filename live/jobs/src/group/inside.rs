@@ -5,7 +5,7 @@ use super::{Live, Modelled};
 use crate::inside::{Inside, Told};
 use crate::kinds::Memory;
 use std::path::{Path, PathBuf};
-use varve_run::catalogue::Live as PlanLive;
+use varve_run::catalogue::LiveSupport;
 use varve_run::jvm;
 use varve_run::objects::{USUAL, site_plan};
 
@@ -88,7 +88,7 @@ fn wrong(told: Told, plan: &str) -> Option<(String, &'static str)> {
                 Err(e) => return Some((e.to_string(), remedy)),
             };
             let what = match found.by {
-                _ if matches!(found.live, PlanLive::Only(..)) => {
+                _ if matches!(found.live, LiveSupport::Only(..)) => {
                     "takes whatever fast memory it finds, which the group's plan gives away"
                 }
                 jvm::By::Pages(_) => "goes by page, and no generation is told apart",

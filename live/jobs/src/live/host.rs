@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use varve_live::nodes::Kinds;
 use varve_live::probe::{Topology, allowed_cpus};
-use varve_live::traffic::Traffic;
+use varve_live::traffic::TrafficMeter;
 
 /// Nodes and processors of this machine.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct LiveHost {
     /// What this machine cannot do, in lines.
     pub notes: Vec<String>,
     /// Who counts the bytes that programs read and write, or why nobody does.
-    pub traffic: Result<Arc<Traffic>, String>,
+    pub traffic: Result<Arc<TrafficMeter>, String>,
     /// Control groups of what is started.
     pub(super) groups: Arc<Groups>,
 }
@@ -62,7 +62,7 @@ impl LiveHost {
             // Processors of the fast nodes, as a socket's; all if those have none.
             cpus: if near.is_empty() { allowed } else { near },
             notes,
-            traffic: Traffic::at(Path::new("/")).map(Arc::new),
+            traffic: TrafficMeter::at(Path::new("/")).map(Arc::new),
             groups: Groups::new().into(),
         })
     }
@@ -94,8 +94,8 @@ impl LiveHost {
         };
         match self.traffic.as_deref() {
             Err(_) => false,
-            Ok(Traffic::Groups(_)) => true,
-            Ok(Traffic::Machine(_)) => Memory::ALL
+            Ok(TrafficMeter::Groups(_)) => true,
+            Ok(TrafficMeter::Machine(_)) => Memory::ALL
                 .into_iter()
                 .filter(|m| memory.is_none_or(|one| one == *m))
                 .all(own),

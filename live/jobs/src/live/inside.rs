@@ -35,9 +35,9 @@ pub type Wrong = (&'static str, String, String);
 /// A program that will be placed, or is. It is to live until the program has ended.
 pub enum Prepared {
     /// Its objects by site.
-    Sites(Box<objects::Prepared>, Box<SiteMap>),
+    Sites(Box<objects::PreparedObjects>, Box<SiteMap>),
     /// Its generations.
-    Generations(java::Prepared),
+    Generations(java::PreparedJava),
     /// Its objects by whoever runs it, who writes here.
     Heap(PathBuf),
 }
@@ -63,7 +63,7 @@ pub fn prepare(
             let plan = plan.map_err(|e| failed(e.to_string()))?;
             let placing = varve_tier::java::placing(&plan.by)
                 .ok_or_else(|| failed(format!("{} is not there on a machine", inside.plan)))?;
-            let prepared = java::Prepared::new(command, placing, kinds);
+            let prepared = java::PreparedJava::new(command, placing, kinds);
             prepared
                 .map(Prepared::Generations)
                 .map_err(|e| failed(e.to_string()))
@@ -78,7 +78,7 @@ pub fn prepare(
                 Some(part.takes),
                 kinds.clone(),
             );
-            let prepared = objects::Prepared::new(command, &map, &[]);
+            let prepared = objects::PreparedObjects::new(command, &map, &[]);
             let prepared = prepared.map_err(|e| failed(e.to_string()))?;
             Ok(Prepared::Sites(prepared.into(), map.into()))
         }
@@ -232,7 +232,7 @@ impl Prepared {
 }
 
 fn sites(
-    prepared: objects::Prepared,
+    prepared: objects::PreparedObjects,
     map: &SiteMap,
     inside: &Inside,
     status: ExitStatus,

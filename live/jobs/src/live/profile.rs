@@ -9,13 +9,13 @@ use super::inside::InPart;
 use super::start::{self, Launch, Started};
 use super::{LiveOptions, sys, words};
 use crate::class::WRITES;
-use crate::demand::{Demand, Part, Point};
+use crate::demand::{Demand, PartialDemand, Point};
 use crate::error::Error;
 use crate::group::Group;
 use crate::inside::Told;
 use crate::kinds::Memory;
 use std::time::{Duration, Instant};
-use varve_live::traffic::{Meter, Moved, Traffic};
+use varve_live::traffic::{Meter, TrafficBytes, TrafficMeter};
 use varve_run::request::SHARE;
 
 const LOOK: Duration = Duration::from_millis(2);
@@ -108,7 +108,7 @@ pub fn profile(
             .or((inside.told == Told::Sites).then_some(share));
         let takes = demand.bytes;
         let (curve, bytes) = measure(None, Some(InPart { fast, takes }))?;
-        demand.part = Some(Part {
+        demand.part = Some(PartialDemand {
             fast_bytes: inside.fast.unwrap_or(bytes.fast),
             curve,
         });
@@ -140,8 +140,8 @@ pub fn profile(
 }
 
 /// GB/s that others move while the program does not run yet, where they count too.
-fn others(traffic: &Traffic) -> Option<f64> {
-    let Traffic::Machine(_) = traffic else {
+fn others(traffic: &TrafficMeter) -> Option<f64> {
+    let TrafficMeter::Machine(_) = traffic else {
         return None;
     };
     let (meter, _) = traffic.begin().ok()?;
@@ -151,12 +151,12 @@ fn others(traffic: &Traffic) -> Option<f64> {
 }
 
 /// A point of a curve, with bytes a second as they were counted.
-fn point(threads: u32, seconds: f64, moved: Option<Moved>) -> Point {
+fn point(threads: u32, seconds: f64, moved: Option<TrafficBytes>) -> Point {
     let gbps = |bytes: f64| Some(bytes / seconds / 1e9);
     let (read_gbps, write_gbps, total_gbps) = match moved {
         None => (None, None, None),
-        Some(Moved::Sum(bytes)) => (None, None, gbps(bytes)),
-        Some(Moved::Apart { read, written }) => (gbps(read), gbps(written), None),
+        Some(TrafficBytes::Sum(bytes)) => (None, None, gbps(bytes)),
+        Some(TrafficBytes::Apart { read, written }) => (gbps(read), gbps(written), None),
     };
     Point {
         threads,
@@ -266,7 +266,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
     use varve_live::traffic::resctrl::{MOUNT, Resctrl};
-    use varve_live::traffic::{Controllers, Counter, Counts, Reader, Reading};
+    use varve_live::traffic::{Controllers, Counter, Reader, Reading, TransferDirection};
 
     /// A program that counts its own bytes, in folders that pretend to be the processor's.
     #[test]
@@ -294,7 +294,7 @@ mod tests {
         let group = crate::group::parse(&group, "g.toml").unwrap();
         let mut host = LiveHost::new(None).unwrap();
         host.kinds = None;
-        host.traffic = Ok(Traffic::Groups(Resctrl::at(root.path()).unwrap()).into());
+        host.traffic = Ok(TrafficMeter::Groups(Resctrl::at(root.path()).unwrap()).into());
         let options = LiveOptions {
             logs: root.path().join("logs"),
             scale: 1,
@@ -332,7 +332,7 @@ mod tests {
         .unwrap();
         let open = move |counter: &Counter| -> Result<Reader, String> {
             let (at, counted) = (
-                usize::from(counter.counts == Counts::Writes),
+                usize::from(counter.counts == TransferDirection::Writes),
                 counted.clone(),
             );
             Ok(Box::new(move || {
@@ -346,7 +346,7 @@ mod tests {
             }))
         };
         let controllers = Controllers::with(root.path(), &open).unwrap();
-        host.traffic = Ok(Traffic::Machine(controllers).into());
+        host.traffic = Ok(TrafficMeter::Machine(controllers).into());
         let demand = profile(&group, 0, &host, &options, &mut |_| true).unwrap();
         let point = demand.point(Memory::Fast, 1).unwrap();
         let gb = |gbps: Option<f64>| gbps.unwrap() * point.seconds;

@@ -5,7 +5,7 @@
 use super::head::Head;
 use super::rooms::IsFast;
 use super::{ModelSpec, inside};
-use crate::demand::{Demand, Part, Point};
+use crate::demand::{Demand, PartialDemand, Point};
 use crate::error::Error;
 use crate::group::{Group, Modelled, Program as Entry};
 use crate::inside::Told;
@@ -126,7 +126,7 @@ fn part(
     spec: &ModelSpec,
     bytes: u64,
     watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<Option<Part>, Error> {
+) -> Result<Option<PartialDemand>, Error> {
     let Some(inside) = inside::of(group, i) else {
         return Ok(None);
     };
@@ -145,7 +145,7 @@ fn part(
     if measured.failure.is_some() {
         return Ok(None);
     }
-    Ok(Some(Part {
+    Ok(Some(PartialDemand {
         fast_bytes: inside.fast.unwrap_or(measured.fast_bytes),
         curve: vec![measured.point(1.0)],
     }))

@@ -10,7 +10,7 @@ use crate::group::Group;
 use crate::kinds::Memory;
 use crate::policy::order::{Dispatcher, Item};
 use crate::policy::part;
-use crate::policy::place::{self, Arrival, Capacity, Eviction, Part, mostly};
+use crate::policy::place::{self, Arrival, Capacity, Eviction, PartialSlowdown, mostly};
 use crate::policy::threads::{self, Want};
 use serde::{Deserialize, Serialize};
 
@@ -282,10 +282,10 @@ fn place_all(
 }
 
 /// What a program is in part, if its own memory is placed; a part that is all of it is none.
-fn part_of(group: &Group, demands: &[Demand], i: usize) -> Option<Part> {
+fn part_of(group: &Group, demands: &[Demand], i: usize) -> Option<PartialSlowdown> {
     let (program, demand) = (&group.programs[i], &demands[i]);
     program.inside.as_ref()?;
-    let part = Part {
+    let part = PartialSlowdown {
         fast_bytes: demand.part.as_ref()?.fast_bytes,
         slowdown: demand.slowdown_in_part(program.threads),
     };

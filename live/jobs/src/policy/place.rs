@@ -29,12 +29,12 @@ pub struct Arrival {
     /// The memory that its user insists on.
     pub pinned: Option<Memory>,
     /// Fast memory in part, where its own memory can be placed.
-    pub part: Option<Part>,
+    pub part: Option<PartialSlowdown>,
 }
 
 /// What a program is with a part of its memory in fast memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Part {
+pub struct PartialSlowdown {
     /// Fast memory that this takes, bytes.
     pub fast_bytes: u64,
     /// Time with it over time all in fast memory, where it is known.

@@ -1,7 +1,7 @@
 //! The curves of a plan, one after the other.
 
-use super::pattern::{How, Order, Pattern, Rate, together};
-use super::{LiveCurve, LivePoint, Place, Plan};
+use super::pattern::{BlockOrder, How, Pattern, Rate, together};
+use super::{LiveCurve, LivePoint, MeasuredNode, Plan};
 use crate::probe::measure::median;
 use crate::probe::memory::{LINE, Memory, STEP, link_in_order, link_randomly};
 
@@ -66,7 +66,7 @@ impl Plan {
 #[derive(Clone, Copy)]
 enum Shows {
     Idle,
-    Chase(Order),
+    Chase(BlockOrder),
     Threads(How),
     Sizes(How),
     Mix,
@@ -74,14 +74,17 @@ enum Shows {
 }
 
 /// The curves of one memory with their ids.
-fn curves(plan: &Plan, place: &Place) -> Vec<(String, Shows)> {
+fn curves(plan: &Plan, place: &MeasuredNode) -> Vec<(String, Shows)> {
     let id = place.id;
     let mut all = vec![
         ("idle-latency".to_string(), Shows::Idle),
-        (format!("chase/{id}/random"), Shows::Chase(Order::Random)),
+        (
+            format!("chase/{id}/random"),
+            Shows::Chase(BlockOrder::Random),
+        ),
         (
             format!("chase/{id}/sequential"),
-            Shows::Chase(Order::Sequential),
+            Shows::Chase(BlockOrder::Sequential),
         ),
     ];
     // As on the model, bandwidths of remote memory are left to its loaded latency.
@@ -121,7 +124,7 @@ fn joined(curves: Vec<LiveCurve>) -> Vec<LiveCurve> {
 /// Memory of one place.
 struct Bench<'a> {
     plan: &'a Plan,
-    place: &'a Place,
+    place: &'a MeasuredNode,
     words: &'a mut [u64],
 }
 
@@ -138,13 +141,18 @@ impl Bench<'_> {
             }
             Shows::Threads(how) => {
                 let counts = plan.threads.iter();
-                let gbps = |&n| point(n as f64, self.bandwidth(how, Order::Sequential, n, BLOCK));
+                let gbps = |&n| {
+                    point(
+                        n as f64,
+                        self.bandwidth(how, BlockOrder::Sequential, n, BLOCK),
+                    )
+                };
                 ("threads", "GB/s", counts.map(gbps).collect())
             }
             Shows::Sizes(how) => {
                 let sizes = plan.sizes.iter();
                 let gbps = |&s: &u64| {
-                    let runs = self.bandwidth(how, Order::Random, all, s as usize / 8);
+                    let runs = self.bandwidth(how, BlockOrder::Random, all, s as usize / 8);
                     point(s as f64, runs)
                 };
                 ("access size, B", "GB/s", sizes.map(gbps).collect())
@@ -152,7 +160,7 @@ impl Bench<'_> {
             Shows::Mix => {
                 let shares = plan.shares.iter();
                 let gbps = |&s: &u8| {
-                    let runs = self.bandwidth(How::Mix(s), Order::Sequential, all, BLOCK);
+                    let runs = self.bandwidth(How::Mix(s), BlockOrder::Sequential, all, BLOCK);
                     point(f64::from(s), runs)
                 };
                 ("reads, %", "GB/s", shares.map(gbps).collect())
@@ -179,7 +187,7 @@ impl Bench<'_> {
         (0..self.plan.runs).map(one).collect()
     }
 
-    fn bandwidth(&mut self, how: How, order: Order, threads: usize, block: usize) -> Vec<f64> {
+    fn bandwidth(&mut self, how: How, order: BlockOrder, threads: usize, block: usize) -> Vec<f64> {
         let pattern = Pattern {
             how,
             order,
@@ -194,7 +202,7 @@ impl Bench<'_> {
     fn latency(&mut self, how: How, words: usize) -> Vec<f64> {
         let pattern = Pattern {
             how,
-            order: Order::Sequential,
+            order: BlockOrder::Sequential,
             block: STEP,
             pace: 0,
         };
@@ -202,10 +210,10 @@ impl Bench<'_> {
         runs.iter().map(|run| run[0].ns_per_line()).collect()
     }
 
-    fn chase(&mut self, order: Order, bytes: usize) -> Vec<f64> {
+    fn chase(&mut self, order: BlockOrder, bytes: usize) -> Vec<f64> {
         match order {
-            Order::Sequential => link_in_order(self.words, bytes / LINE),
-            Order::Random => link_randomly(self.words, bytes / LINE),
+            BlockOrder::Sequential => link_in_order(self.words, bytes / LINE),
+            BlockOrder::Random => link_randomly(self.words, bytes / LINE),
         }
         self.latency(How::Chase, bytes / 8)
     }
@@ -214,8 +222,11 @@ impl Bench<'_> {
     fn idle(&mut self) -> Vec<LivePoint> {
         let bytes = self.words.len() * 8;
         let mut found = vec![
-            ("read, sequential", self.chase(Order::Sequential, bytes)),
-            ("read, random", self.chase(Order::Random, bytes)),
+            (
+                "read, sequential",
+                self.chase(BlockOrder::Sequential, bytes),
+            ),
+            ("read, random", self.chase(BlockOrder::Random, bytes)),
         ];
         if self.plan.can(How::NtStore) {
             found.push(("write (ntstore)", self.latency(How::NtStore, bytes / 8)));
@@ -239,13 +250,13 @@ impl Bench<'_> {
         for &pace in &plan.paces {
             let chase = Pattern {
                 how: How::Chase,
-                order: Order::Random,
+                order: BlockOrder::Random,
                 block: STEP,
                 pace: 0,
             };
             let load = Pattern {
                 how: How::Read,
-                order: Order::Sequential,
+                order: BlockOrder::Sequential,
                 block: BLOCK,
                 pace,
             };

@@ -10,7 +10,7 @@ mod plan;
 
 pub use measure::measure;
 pub use pair::{PairMode, side_by_side};
-pub use plan::{Effort, Place, Plan};
+pub use plan::{Effort, MeasuredNode, Plan};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Two programs beside each other, each in its memory: what one does to the other's bandwidth.
 
-use super::pattern::{How, Order, Pattern, Rate, together};
+use super::pattern::{BlockOrder, How, Pattern, Rate, together};
 use crate::arch::can_stream;
 use crate::probe::memory::{Memory, STEP};
 use std::time::Duration;
@@ -50,9 +50,9 @@ pub fn side_by_side(
         let pattern = Pattern {
             how: if m.writes { How::NtStore } else { How::Read },
             order: if m.random {
-                Order::Random
+                BlockOrder::Random
             } else {
-                Order::Sequential
+                BlockOrder::Sequential
             },
             block: if m.random { STEP } else { 4 * STEP },
             pace: 0,

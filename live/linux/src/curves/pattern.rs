@@ -25,7 +25,7 @@ pub enum How {
 
 /// Which block is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum BlockOrder {
     /// The one behind.
     Sequential,
     /// Any one.
@@ -38,7 +38,7 @@ pub struct Pattern {
     /// What it does.
     pub how: How,
     /// In which order.
-    pub order: Order,
+    pub order: BlockOrder,
     /// Words of a block: whole lines.
     pub block: usize,
     /// Turns of an idle loop after each block.
@@ -207,8 +207,8 @@ impl Walk {
             How::Chase | How::Mix(_) => unreachable!("handled above"),
         }
         self.block = match self.pattern.order {
-            Order::Sequential => (self.block + 1) % self.blocks,
-            Order::Random => self.any_block(),
+            BlockOrder::Sequential => (self.block + 1) % self.blocks,
+            BlockOrder::Random => self.any_block(),
         };
     }
 }
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
     use crate::arch::{can_stream, can_write_back};
 
-    fn pattern(how: How, order: Order, block: usize) -> Pattern {
+    fn pattern(how: How, order: BlockOrder, block: usize) -> Pattern {
         let pace = 0;
         Pattern {
             how,
@@ -255,7 +255,11 @@ mod tests {
                 continue;
             }
             let mut words = vec![0; WORDS_AT_ONCE];
-            let mut walk = Walk::new(&pattern(how, Order::Sequential, 4 * STEP), WORDS_AT_ONCE, 3);
+            let mut walk = Walk::new(
+                &pattern(how, BlockOrder::Sequential, 4 * STEP),
+                WORDS_AT_ONCE,
+                3,
+            );
             assert_eq!(walk.some(&mut words), lines as u64);
             assert!(words.iter().all(|w| *w == 1), "{how:?}");
         }
@@ -269,7 +273,7 @@ mod tests {
         for share in [0, 1, 25, 50, 67, 100] {
             let mut words = vec![0; WORDS_AT_ONCE];
             let mut walk = Walk::new(
-                &pattern(How::Mix(share), Order::Sequential, STEP),
+                &pattern(How::Mix(share), BlockOrder::Sequential, STEP),
                 words.len(),
                 0,
             );
@@ -289,7 +293,7 @@ mod tests {
     #[test]
     fn random_blocks_stay_inside_and_meet_all() {
         let blocks = 64;
-        let p = pattern(How::Read, Order::Random, STEP);
+        let p = pattern(How::Read, BlockOrder::Random, STEP);
         let mut walk = Walk::new(&p, blocks * STEP, 1);
         let seen: std::collections::BTreeSet<usize> = (0..2000).map(|_| walk.any_block()).collect();
         assert_eq!(seen, (0..blocks).collect());
@@ -301,7 +305,7 @@ mod tests {
         let mut words = vec![0; lines * STEP];
         crate::probe::memory::link_in_order(&mut words, lines);
         let mut walk = Walk::new(
-            &pattern(How::Chase, Order::Sequential, STEP),
+            &pattern(How::Chase, BlockOrder::Sequential, STEP),
             words.len(),
             0,
         );
@@ -317,7 +321,7 @@ mod tests {
     fn threads_count_what_they_do() {
         let mut words = vec![0; 4 * WORDS_AT_ONCE];
         let (a, b) = words.split_at_mut(2 * WORDS_AT_ONCE);
-        let p = pattern(How::Read, Order::Sequential, 4 * STEP);
+        let p = pattern(How::Read, BlockOrder::Sequential, 4 * STEP);
         let rates = together(vec![(p, a, 0), (p, b, 0)], Duration::from_millis(4));
         assert_eq!(rates.len(), 2);
         for r in rates {

@@ -21,7 +21,7 @@ pub enum Effort {
 
 /// A memory, and the cores that it is measured from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct MeasuredNode {
     /// Name in ids of curves: `dram` for the first node with cores, `remote-dram` for the second, `cxl` for the first
     /// without.
     pub id: &'static str,
@@ -37,7 +37,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The memories.
-    pub places: Vec<Place>,
+    pub places: Vec<MeasuredNode>,
     /// Bytes that are measured in, of one memory at a time.
     pub bytes: u64,
     /// Bytes that a chase runs over.
@@ -176,7 +176,7 @@ impl Plan {
 }
 
 /// The memories that `machine here` is described with, seen from the first node that has cores.
-fn places(topology: &Topology) -> Vec<Place> {
+fn places(topology: &Topology) -> Vec<MeasuredNode> {
     let pairs = pairs(topology);
     let Some(near) = pairs.first().map(|p| p.cpu_node) else {
         return Vec::new();
@@ -192,7 +192,7 @@ fn places(topology: &Topology) -> Vec<Place> {
         ("remote-dram", "remote DRAM"),
         ("cxl", "CXL"),
     ];
-    let mut out: Vec<Place> = Vec::new();
+    let mut out: Vec<MeasuredNode> = Vec::new();
     for pair in pairs.iter().filter(|p| p.cpu_node == near) {
         let (id, words) = match (pair.memory_node == near, cpus_of(pair.memory_node)) {
             (true, _) => names[0],
@@ -200,7 +200,7 @@ fn places(topology: &Topology) -> Vec<Place> {
             (_, false) => names[2],
         };
         if out.iter().all(|p| p.id != id) {
-            out.push(Place {
+            out.push(MeasuredNode {
                 id,
                 words,
                 node: pair.memory_node,

@@ -3,7 +3,7 @@
 use super::{Check, Found, check, last_error, no, partly, yes};
 use crate::arch::{self, WriteBack};
 use crate::mapped::Mapped;
-use crate::nodes::policy::{Look, prefer};
+use crate::nodes::policy::{MisplacedPages, prefer};
 use crate::nodes::sys::move_to;
 use crate::nodes::{Kinds, NodeMemory, migrate};
 use crate::place::bins::{HUGE, PAGE};
@@ -220,7 +220,7 @@ fn mbind() -> Found {
     let Ok(pages) = Mapped::new(PAGE) else {
         return no("no memory to try with");
     };
-    match prefer(pages.start(), PAGE, &[0], Look::Away) {
+    match prefer(pages.start(), PAGE, &[0], MisplacedPages::Ignore) {
         Ok(()) => yes("a page of ours was bound to node 0"),
         Err(e) => no(e.to_string()),
     }

@@ -1,7 +1,7 @@
 //! Asks somebody, interval by interval, in which memory the old generation of a virtual machine is to be.
 //!
 //! ```text
-//! agent (decider.rs there)  --sums, by a socket-->  Talk  --intervals-->  Decide
+//! agent (decider.rs there)  --sums, by a socket-->  Talk  --intervals-->  GenerationPolicy
 //!       moves pages         <--nodes--------------        <--fast, slow--
 //! ```
 //!
@@ -13,15 +13,16 @@ use crate::nodes::Kinds;
 use std::time::Duration;
 
 /// Whoever decides where an old generation is. In the beginning it is in slow memory.
-pub trait Decide: Send {
-    /// An interval has ended. `Some` is whether the old generation is to be in fast memory now; [`Decide::moved`] says when it is.
+pub trait GenerationPolicy: Send {
+    /// An interval has ended. `Some` is whether the old generation is to be in fast memory now; [`GenerationPolicy::moved`] says when
+    /// it is.
     fn interval(&mut self, interval: &Interval) -> Option<bool>;
 
     /// What was measured so far was measured otherwise, and is not to be compared with what comes.
     fn forget(&mut self, now: Duration);
 
     /// The old generation was moved.
-    fn moved(&mut self, moved: &Moved);
+    fn moved(&mut self, moved: &GenerationMove);
 }
 
 /// A part of a program's work.
@@ -41,7 +42,7 @@ pub struct Interval {
 
 /// A move of the old generation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moved {
+pub struct GenerationMove {
     /// When it was done, since the command was started.
     pub now: Duration,
     /// Whether it went to fast memory.
@@ -82,7 +83,7 @@ pub(super) struct Talk<'k, D> {
     pub decided: Decided<D>,
 }
 
-impl<'k, D: Decide> Talk<'k, D> {
+impl<'k, D: GenerationPolicy> Talk<'k, D> {
     pub fn new(kinds: &'k Kinds, unit: u64, by: D) -> Talk<'k, D> {
         Talk {
             kinds,
@@ -117,7 +118,7 @@ impl<'k, D: Decide> Talk<'k, D> {
             }
             ("moved", &[bytes, nanos, elsewhere_bytes, pauses, reports]) => {
                 self.settled = Some((pauses, reports));
-                self.decided.by.moved(&Moved {
+                self.decided.by.moved(&GenerationMove {
                     now,
                     fast: self.to_fast,
                     bytes,
@@ -208,11 +209,11 @@ mod tests {
     struct Turns {
         fast: bool,
         heard: Vec<(bool, Duration)>,
-        told: Vec<Moved>,
+        told: Vec<GenerationMove>,
         forgot: u32,
     }
 
-    impl Decide for Turns {
+    impl GenerationPolicy for Turns {
         fn interval(&mut self, interval: &Interval) -> Option<bool> {
             self.heard.push((self.fast, interval.took));
             let turn = self.heard.len().is_multiple_of(2);
@@ -224,7 +225,7 @@ mod tests {
             self.forgot += 1;
         }
 
-        fn moved(&mut self, moved: &Moved) {
+        fn moved(&mut self, moved: &GenerationMove) {
             self.told.push(*moved);
         }
     }

@@ -18,7 +18,7 @@ mod run;
 mod serve;
 pub mod sites;
 
-pub use decide::{Decide, Decided, Interval, Moved};
+pub use decide::{Decided, GenerationMove, GenerationPolicy, Interval};
 pub use report::{JavaPart, JavaProcess, JavaReport};
-pub use run::{Job, Placing, Prepared, run};
+pub use run::{Job, Placing, PreparedJava, run};
 pub use serve::Deciding;

@@ -1,6 +1,6 @@
 //! Starts a program with the agent inside.
 
-use super::decide::{Decide, Decided};
+use super::decide::{Decided, GenerationPolicy};
 use super::report::{JavaProcess, JavaReport};
 use super::serve::{Deciding, meanwhile};
 use crate::error::LiveError;
@@ -48,7 +48,7 @@ pub struct Job<'j> {
 /// # Errors
 /// [`LiveError`]: the program is not found or cannot be started; it cannot be placed and must be. A program that fails is no error;
 /// see [`JavaReport::status`].
-pub fn run<D: Decide>(
+pub fn run<D: GenerationPolicy>(
     job: &Job<'_>,
     deciding: Option<Deciding<'_, D>>,
 ) -> Result<(JavaReport, Vec<Decided<D>>), LiveError> {
@@ -70,7 +70,7 @@ pub fn run<D: Decide>(
     }
     let (placing, kinds) = (job.placing, job.kinds);
     let decides = deciding.is_some();
-    let prepared = Prepared::with(&mut command, placing, kinds, job.must, decides)?;
+    let prepared = PreparedJava::with(&mut command, placing, kinds, job.must, decides)?;
     let run = || launch::run(command, Running::wait);
     let (ended, decided) = match deciding {
         Some(deciding) => {
@@ -94,12 +94,12 @@ pub fn run<D: Decide>(
 /// A command whose Java virtual machines will be placed, for whoever starts it and waits for it. It is to live until the program has
 /// ended: its files are removed with it.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedJava {
     folder: Folder,
     placing: Placing,
 }
 
-impl Prepared {
+impl PreparedJava {
     /// Adds to a command, which has its program already, what places its virtual machines, and the memory policy that they inherit.
     ///
     /// # Errors
@@ -109,22 +109,22 @@ impl Prepared {
         command: &mut Command,
         placing: Placing,
         kinds: &Kinds,
-    ) -> Result<Prepared, LiveError> {
+    ) -> Result<PreparedJava, LiveError> {
         placeable(command.get_program(), kinds)?;
-        Prepared::with(command, placing, kinds, false, false)
+        PreparedJava::with(command, placing, kinds, false, false)
     }
 
-    /// `must`: a machine that cannot be placed is not to run; `decides`: somebody answers at the [`Prepared::socket`].
+    /// `must`: a machine that cannot be placed is not to run; `decides`: somebody answers at the [`PreparedJava::socket`].
     fn with(
         command: &mut Command,
         placing: Placing,
         kinds: &Kinds,
         must: bool,
         decides: bool,
-    ) -> Result<Prepared, LiveError> {
+    ) -> Result<PreparedJava, LiveError> {
         let folder = Folder::new()?;
         let agent = folder.library(&library::AGENT)?;
-        let prepared = Prepared { folder, placing };
+        let prepared = PreparedJava { folder, placing };
         let report = prepared.folder.report();
         let mut options = options(&report, placing, kinds);
         if must {

@@ -1,6 +1,6 @@
 //! The socket at which agents ask, while the program runs.
 
-use super::decide::{Decide, Decided, Talk};
+use super::decide::{Decided, GenerationPolicy, Talk};
 use crate::nodes::Kinds;
 use crate::probe::sysfs::{bytes_of, meminfo};
 use std::io::{BufRead, BufReader, Write};
@@ -24,7 +24,7 @@ pub struct Deciding<'d, D> {
 ///
 /// # Errors
 /// There can be no socket of that path.
-pub(super) fn meanwhile<D: Decide, R>(
+pub(super) fn meanwhile<D: GenerationPolicy, R>(
     path: &Path,
     kinds: &Kinds,
     deciding: Deciding<'_, D>,
@@ -67,7 +67,11 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Talks with an agent until its machine ends.
-fn answer<'k, D: Decide>(stream: UnixStream, mut talk: Talk<'k, D>, begun: Instant) -> Talk<'k, D> {
+fn answer<'k, D: GenerationPolicy>(
+    stream: UnixStream,
+    mut talk: Talk<'k, D>,
+    begun: Instant,
+) -> Talk<'k, D> {
     let Ok(mut out) = stream.try_clone() else {
         return talk;
     };

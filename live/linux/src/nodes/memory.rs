@@ -8,7 +8,7 @@
 
 use super::error::NodeError;
 use super::kinds::Kinds;
-use super::policy::{Look, prefer};
+use super::policy::{MisplacedPages, prefer};
 use super::positions::{positions, whole_pages};
 use super::sys::{PAGE, move_to, populate};
 use crate::mapped::Mapped;
@@ -67,7 +67,8 @@ impl NodeMemory {
         if start == end {
             return Ok(());
         }
-        prefer(start, end - start, nodes, Look::Away).map_err(|e| refused("mbind", nodes, e))?;
+        prefer(start, end - start, nodes, MisplacedPages::Ignore)
+            .map_err(|e| refused("mbind", nodes, e))?;
         move_there(start, end - start, nodes)
     }
 
@@ -93,7 +94,8 @@ impl NodeMemory {
         kind: &'static str,
     ) -> Result<(), NodeError> {
         let (start, len) = (range.0 as usize, range.1 as usize);
-        prefer(start, len, nodes, Look::Away).map_err(|e| refused("mbind", nodes, e))?;
+        prefer(start, len, nodes, MisplacedPages::Ignore)
+            .map_err(|e| refused("mbind", nodes, e))?;
         let have = || match populate(start, len) {
             Err(e) if e.raw_os_error() == Some(libc::ENOMEM) => {
                 Err(full(nodes, kind, range.1, range.1))
@@ -119,7 +121,7 @@ impl NodeMemory {
 
 /// Whether all pages of a range that are in memory are on these nodes.
 fn is_there(start: usize, bytes: usize, nodes: &[u32]) -> Result<bool, NodeError> {
-    match prefer(start, bytes, nodes, Look::Strictly) {
+    match prefer(start, bytes, nodes, MisplacedPages::Refuse) {
         Ok(()) => Ok(true),
         Err(e) if e.raw_os_error() == Some(libc::EIO) => Ok(false),
         Err(e) => Err(refused("mbind", nodes, e)),

@@ -61,20 +61,25 @@ impl Policy {
     }
 }
 
-/// Where pages of a range are to come from from now on.
+/// What is done about pages of a range that are in memory already, on other nodes than those that it is to come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// Nothing is looked at.
-    Away,
-    /// Fails with EIO if a page that is in memory is on another node.
-    Strictly,
+pub enum MisplacedPages {
+    /// Nothing: nobody looks for them.
+    Ignore,
+    /// With one of them it fails, with EIO.
+    Refuse,
 }
 
 /// Has pages of a range come from these nodes, and from others only if these are full.
-pub fn prefer(address: usize, bytes: usize, nodes: &[u32], look: Look) -> io::Result<()> {
-    let flags = match look {
-        Look::Away => 0,
-        Look::Strictly => MPOL_MF_STRICT,
+pub fn prefer(
+    address: usize,
+    bytes: usize,
+    nodes: &[u32],
+    misplaced: MisplacedPages,
+) -> io::Result<()> {
+    let flags = match misplaced {
+        MisplacedPages::Ignore => 0,
+        MisplacedPages::Refuse => MPOL_MF_STRICT,
     };
     Policy::preferred(nodes).bind(address, bytes, flags)
 }

@@ -31,5 +31,5 @@ pub use modules::Modules;
 pub use report::{GroupReport, ObjectProcess, ObjectReport};
 pub(crate) use rules::Rules;
 pub(crate) use run::load;
-pub use run::{ObjectOptions, Prepared, Shares, run, why_not_placeable};
+pub use run::{ObjectOptions, PreparedObjects, Shares, run, why_not_placeable};
 pub use running::{Running, RunningProcess};

@@ -35,7 +35,7 @@ const SLOT: usize = 16;
 /// output are the caller's. Programs that it starts are placed too.
 ///
 /// # Errors
-/// [`LiveError`]: as [`Prepared::new`], and the program cannot be started. A program that fails is no error; see
+/// [`LiveError`]: as [`PreparedObjects::new`], and the program cannot be started. A program that fails is no error; see
 /// [`crate::Ran::status`].
 pub fn run(
     words: &[OsString],
@@ -43,7 +43,7 @@ pub fn run(
     options: &ObjectOptions,
 ) -> Result<ObjectReport, LiveError> {
     let mut command = launch::command(words)?;
-    let prepared = Prepared::new(&mut command, map, &options.modules)?;
+    let prepared = PreparedObjects::new(&mut command, map, &options.modules)?;
     let mut requests = options.on_request.map(|tell| (Requests::begin(), tell));
     let ended = launch::run(command, |program| {
         program.wait_and(|program| {
@@ -66,7 +66,7 @@ pub fn run(
 /// A command whose objects will be placed, for whoever starts it and waits for it. It is to live until the program has ended: its
 /// files are removed with it.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedObjects {
     folder: Folder,
     /// What each process has of the budget.
     share: File,
@@ -75,7 +75,7 @@ pub struct Prepared {
     kinds: Kinds,
 }
 
-impl Prepared {
+impl PreparedObjects {
     /// Adds to a command, which has its program already, what places its objects. `modules` are as in [`ObjectOptions::modules`].
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Prepared {
         command: &mut Command,
         map: &SiteMap,
         modules: &[PathBuf],
-    ) -> Result<Prepared, LiveError> {
+    ) -> Result<PreparedObjects, LiveError> {
         let file = launch::loadable(command.get_program(), why_not_placeable)?;
         NodeMemory::new(map.kinds.clone())?;
         let mut modules = Modules::new(&file, modules);
@@ -101,7 +101,7 @@ impl Prepared {
         command
             .env("VARVE_OBJECTS_REPORT", folder.report())
             .env("VARVE_OBJECTS_SHARE", &share_file);
-        Ok(Prepared {
+        Ok(PreparedObjects {
             folder,
             share,
             groups: compiled.groups,

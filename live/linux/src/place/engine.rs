@@ -7,11 +7,11 @@ use super::mover::Mover;
 use super::pagemap::Pagemap;
 use super::reserve::{Pool, Unit, page_bins, populate, unit_bins};
 use super::sys;
-use super::table::Table;
+use super::table::BinTable;
 
 /// Limits of a placement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct PlacementLimits {
     /// Candidates reserved beyond the pages wanted, at most, as a multiple of them.
     pub extra_factor: f64,
     /// Number of rounds in which they are reserved; a round that is not needed is not taken. With no round at
@@ -21,10 +21,10 @@ pub struct Limits {
     pub memory_percent: f64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
+impl Default for PlacementLimits {
+    fn default() -> PlacementLimits {
         // Random frames that fill a cache exactly leave e^-(1+extra) of its bins empty: 1.8 % at 3.
-        Limits {
+        PlacementLimits {
             extra_factor: 3.0,
             rounds: 6,
             memory_percent: 50.0,
@@ -50,7 +50,7 @@ pub enum Fill {
 
 /// What came of a placement. Bins are those of base pages, one entry per 4 KiB page.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct PlacementOutcome {
     /// Bin of every page as the kernel gave it first: what the program would have had. [`NO_BIN`] where the
     /// kernel gave no page of the wanted size.
     pub before: Vec<u32>,
@@ -65,9 +65,9 @@ pub struct Outcome {
     pub extra_bytes: u64,
 }
 
-impl Outcome {
+impl PlacementOutcome {
     /// Appends the outcome of the range that follows.
-    pub fn join(&mut self, next: Outcome) {
+    pub fn join(&mut self, next: PlacementOutcome) {
         self.before.extend(next.before);
         self.after.extend(next.after);
         self.moved += next.moved;
@@ -90,12 +90,12 @@ pub unsafe fn place(
     units: usize,
     unit: Unit,
     fill: Fill,
-    limits: &Limits,
-    table: &mut Table,
+    limits: &PlacementLimits,
+    table: &mut BinTable,
     pool: &mut Pool,
-) -> Result<Outcome, PlaceError> {
+) -> Result<PlacementOutcome, PlaceError> {
     if units == 0 {
-        return Ok(Outcome::default());
+        return Ok(PlacementOutcome::default());
     }
     let geometry = table.bins();
     let bytes = units * unit.bytes();
@@ -170,7 +170,7 @@ pub unsafe fn place(
     } else {
         0
     } as u64;
-    Ok(Outcome {
+    Ok(PlacementOutcome {
         before,
         after,
         moved,
@@ -180,7 +180,7 @@ pub unsafe fn place(
 }
 
 /// Bytes of candidates that the memory limit leaves for a range of `bytes`, with `held` in the pool already.
-fn allowed_extra(bytes: usize, held: usize, limits: &Limits) -> Result<usize, PlaceError> {
+fn allowed_extra(bytes: usize, held: usize, limits: &PlacementLimits) -> Result<usize, PlaceError> {
     let available = memory::available_bytes()
         .ok_or_else(|| PlaceError::NoMemory("cannot read MemAvailable in /proc/meminfo".into()))?;
     let available = available as usize + held;
@@ -225,7 +225,7 @@ fn per_page(of_units: &[u32], unit: Unit) -> Vec<u32> {
 
 /// Chooses `units` of the candidates. A huge bin is as loaded as its 512 bins together, in whole pages
 /// rounded up, so that a single base page already counts as one.
-fn select(bins: &[u32], units: usize, unit: Unit, table: &Table) -> Choice {
+fn select(bins: &[u32], units: usize, unit: Unit, table: &BinTable) -> Choice {
     match unit {
         Unit::Base => choose(bins, units, table.bins().sets, |b| table.load(b)),
         Unit::Huge => {
@@ -244,7 +244,7 @@ fn select(bins: &[u32], units: usize, unit: Unit, table: &Table) -> Choice {
 
 /// No more candidates are needed when every slot is filled and no kept page conflicts, or the fullest bin is
 /// no fuller than an even spread of all pages would make it.
-fn good_enough(pick: &Choice, units: usize, unit: Unit, table: &Table) -> bool {
+fn good_enough(pick: &Choice, units: usize, unit: Unit, table: &BinTable) -> bool {
     let sets = u64::from(table.bins().sets);
     let all = table.pages() + (units * unit.pages()) as u64;
     let even = all.div_ceil(sets).max(u64::from(table.bins().ways));

@@ -2,12 +2,12 @@
 
 use super::bins::{HUGE, PAGE, PAGES_PER_HUGE};
 use super::choose::NO_BIN;
-use super::engine::{Fill, Limits, Outcome, place};
+use super::engine::{Fill, PlacementLimits, PlacementOutcome, place};
 use super::error::PlaceError;
 use super::huge;
 use super::pagemap::Pagemap;
 use super::reserve::{Pools, Unit};
-use super::table::Table;
+use super::table::BinTable;
 
 /// Places `bytes` from `start` on. With [`Unit::Huge`] the part that 2 MiB pages can cover gets them; where
 /// the kernel has none left, and at both ends, base pages are placed.
@@ -23,10 +23,10 @@ pub unsafe fn place_range(
     bytes: usize,
     unit: Unit,
     fill: Fill,
-    limits: &Limits,
-    table: &mut Table,
+    limits: &PlacementLimits,
+    table: &mut BinTable,
     pools: &mut Pools,
-) -> Result<Outcome, PlaceError> {
+) -> Result<PlacementOutcome, PlaceError> {
     table.set_placing(true);
     // SAFETY: passed on.
     let result = unsafe { place_parts(start, bytes, unit, fill, limits, table, pools) };
@@ -41,10 +41,10 @@ unsafe fn place_parts(
     bytes: usize,
     unit: Unit,
     fill: Fill,
-    limits: &Limits,
-    table: &mut Table,
+    limits: &PlacementLimits,
+    table: &mut BinTable,
     pools: &mut Pools,
-) -> Result<Outcome, PlaceError> {
+) -> Result<PlacementOutcome, PlaceError> {
     let end = start + bytes;
     let middle = start.next_multiple_of(HUGE).min(end);
     let tail = (end / HUGE * HUGE).max(middle);
@@ -66,7 +66,7 @@ unsafe fn place_parts(
     }
 
     let mut whole = Whole {
-        outcome: Outcome::default(),
+        outcome: PlacementOutcome::default(),
         error: None,
     };
     // SAFETY: parts of the range of the contract, here and below.
@@ -117,20 +117,20 @@ unsafe fn place_parts(
 
 /// The parts of a range together. A part that could not be placed stays the kernel's.
 struct Whole {
-    outcome: Outcome,
+    outcome: PlacementOutcome,
     error: Option<PlaceError>,
 }
 
 impl Whole {
-    fn join(&mut self, start: usize, end: usize, part: Result<Outcome, PlaceError>) {
+    fn join(&mut self, start: usize, end: usize, part: Result<PlacementOutcome, PlaceError>) {
         match part {
             Ok(part) => self.outcome.join(part),
             Err(error) => {
                 let none = vec![NO_BIN; (end - start) / PAGE];
-                self.outcome.join(Outcome {
+                self.outcome.join(PlacementOutcome {
                     before: none.clone(),
                     after: none,
-                    ..Outcome::default()
+                    ..PlacementOutcome::default()
                 });
                 self.error = Some(error);
             }
@@ -143,13 +143,13 @@ impl Whole {
 /// # Safety
 /// As for [`place_range`].
 unsafe fn fill_in_base_pages(
-    mut part: Outcome,
+    mut part: PlacementOutcome,
     start: usize,
     fill: Fill,
-    limits: &Limits,
-    table: &mut Table,
+    limits: &PlacementLimits,
+    table: &mut BinTable,
     pools: &mut Pools,
-) -> Result<Outcome, PlaceError> {
+) -> Result<PlacementOutcome, PlaceError> {
     let really_huge = huge::frames(&Pagemap::own()?, start, part.after.len() / PAGES_PER_HUGE)?;
     part.huge = 0;
     for (i, frame) in really_huge.iter().enumerate() {

@@ -147,7 +147,7 @@ impl Drop for Counts {
 }
 
 /// The shared table, seen from one process.
-pub struct Table {
+pub struct BinTable {
     dir: PathBuf,
     bins: Bins,
     run: u64,
@@ -172,17 +172,17 @@ pub struct Member {
 /// Held while frames are chosen; released when dropped, or by the kernel when the process dies.
 pub struct TableLock(#[allow(dead_code)] File);
 
-impl Table {
+impl BinTable {
     /// Opens, or creates, the table of this cache below `base` (normally `/dev/shm`), and clears up after
     /// processes that died. `run` names the run that this process belongs to; 0 for none.
     ///
     /// # Errors
     /// [`PlaceError::Table`] naming the file when it cannot be made or belongs to another cache.
-    pub fn open(base: &Path, bins: Bins, run: u64) -> Result<Table, PlaceError> {
+    pub fn open(base: &Path, bins: Bins, run: u64) -> Result<BinTable, PlaceError> {
         let dir = base.join(name_of(bins));
         let lock = lock(&dir)?;
         let total = Counts::open(&dir.join("loads"), bins)?;
-        let mut table = Table {
+        let mut table = BinTable {
             dir,
             bins,
             run,
@@ -359,7 +359,7 @@ impl Table {
         members
     }
 
-    /// Lets process `pid`, which waits in [`Table::leaving`], go on.
+    /// Lets process `pid`, which waits in [`BinTable::leaving`], go on.
     pub fn dismiss(&self, pid: u32) {
         let prefix = format!("{pid}-");
         for name in process_files(&self.dir) {
@@ -383,7 +383,7 @@ impl Table {
         let names = fs::read_dir(base).into_iter().flatten().flatten();
         for name in names.filter_map(|entry| entry.file_name().into_string().ok()) {
             if let Some(bins) = bins_of(&name)
-                && let Ok(mut table) = Table::open(base, bins, 0)
+                && let Ok(mut table) = BinTable::open(base, bins, 0)
             {
                 table.tidy();
             }

@@ -25,7 +25,7 @@ pub struct Latency {
 /// What a stream does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Traffic {
+pub enum StreamTraffic {
     /// Loads alone.
     Read,
     /// Stores alone (the C library's fill); lines that the processor fetches first are not counted.
@@ -34,9 +34,13 @@ pub enum Traffic {
     Copy,
 }
 
-impl Traffic {
+impl StreamTraffic {
     /// All of them.
-    pub const ALL: [Traffic; 3] = [Traffic::Read, Traffic::Write, Traffic::Copy];
+    pub const ALL: [StreamTraffic; 3] = [
+        StreamTraffic::Read,
+        StreamTraffic::Write,
+        StreamTraffic::Copy,
+    ];
 }
 
 /// Bandwidth of sequential streams.
@@ -47,7 +51,7 @@ pub struct Bandwidth {
     /// Node of the memory.
     pub memory_node: u32,
     /// What the threads do.
-    pub traffic: Traffic,
+    pub traffic: StreamTraffic,
     /// Threads, each on a hardware thread of its own.
     pub threads: u32,
     /// Bytes that all threads together run over. Bandwidth is the cache's where this is less than the last-level cache.
@@ -167,10 +171,10 @@ fn streams(pair: &Pair, memory: &mut Memory, end: Instant, out: &mut Vec<Bandwid
         .take_while(|n| *n < most)
         .collect();
     counts.push(most);
-    let runs = (counts.len() * Traffic::ALL.len() * RUNS) as u32;
+    let runs = (counts.len() * StreamTraffic::ALL.len() * RUNS) as u32;
     let slice = end.saturating_duration_since(Instant::now()) / (runs + 1);
     for &threads in &counts {
-        for traffic in Traffic::ALL {
+        for traffic in StreamTraffic::ALL {
             let bytes = memory.bytes as u64;
             let gb_per_s = median(
                 (0..RUNS)
@@ -191,7 +195,13 @@ fn streams(pair: &Pair, memory: &mut Memory, end: Instant, out: &mut Vec<Bandwid
 }
 
 /// GB/s of `threads` threads, each over its own part of `words`, for about `time`.
-fn stream(pair: &Pair, words: &mut [u64], traffic: Traffic, threads: usize, time: Duration) -> f64 {
+fn stream(
+    pair: &Pair,
+    words: &mut [u64],
+    traffic: StreamTraffic,
+    threads: usize,
+    time: Duration,
+) -> f64 {
     let part = words.len() / threads;
     let ready = Barrier::new(threads + 1);
     let stop = AtomicBool::new(false);
@@ -224,7 +234,7 @@ fn stream(pair: &Pair, words: &mut [u64], traffic: Traffic, threads: usize, time
 }
 
 /// One pass over `part`, in pieces so that `stop` is seen in time; returns the bytes done.
-fn pass(part: &mut [u64], traffic: Traffic, stop: &AtomicBool) -> u64 {
+fn pass(part: &mut [u64], traffic: StreamTraffic, stop: &AtomicBool) -> u64 {
     // 1 MiB: small against any time slice, large enough that the C library streams past the caches.
     const PIECE: usize = (1 << 20) / 8;
     let half = part.len() / 2;
@@ -235,7 +245,7 @@ fn pass(part: &mut [u64], traffic: Traffic, stop: &AtomicBool) -> u64 {
         !stop.load(Ordering::Relaxed)
     };
     match traffic {
-        Traffic::Read => {
+        StreamTraffic::Read => {
             for piece in source.chunks(PIECE).chain(target.chunks(PIECE)) {
                 black_box(sum(piece));
                 if !go(piece.len()) {
@@ -243,7 +253,7 @@ fn pass(part: &mut [u64], traffic: Traffic, stop: &AtomicBool) -> u64 {
                 }
             }
         }
-        Traffic::Write => {
+        StreamTraffic::Write => {
             for piece in source.chunks_mut(PIECE).chain(target.chunks_mut(PIECE)) {
                 // SAFETY: any bytes are a valid u64.
                 unsafe {
@@ -257,7 +267,7 @@ fn pass(part: &mut [u64], traffic: Traffic, stop: &AtomicBool) -> u64 {
                 }
             }
         }
-        Traffic::Copy => {
+        StreamTraffic::Copy => {
             for (from, to) in source.chunks(PIECE).zip(target.chunks_mut(PIECE)) {
                 to[..from.len()].copy_from_slice(from);
                 if !go(2 * from.len()) {
@@ -288,7 +298,7 @@ mod tests {
     fn every_pass_counts_the_bytes_it_moves() {
         let mut words = vec![1u64; 1 << 18];
         let running = AtomicBool::new(false);
-        for traffic in Traffic::ALL {
+        for traffic in StreamTraffic::ALL {
             assert_eq!(pass(&mut words, traffic, &running), 2 << 20);
         }
         assert_eq!(sum(&[1; 64]), 64);

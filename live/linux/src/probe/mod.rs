@@ -11,7 +11,7 @@ mod topology;
 pub use cpus::{Cpus, allowed_cpus};
 pub use dimm::Dimm;
 pub use dimm_places::{DimmPlace, dimm_places};
-pub use measure::{Bandwidth, Latency, Traffic};
+pub use measure::{Bandwidth, Latency, StreamTraffic};
 pub use sysfs::bytes_of;
 pub use topology::{Attached, Cache, CxlDevice, DaxDevice, Node, Processor, SideCache, Topology};
 

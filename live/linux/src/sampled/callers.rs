@@ -11,7 +11,7 @@ const DEEPEST: usize = 64;
 
 /// A place in a file: its path, and the address as the linker numbers them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct FileAddress {
     /// The file; empty if the address belongs to none.
     pub path: String,
     /// The return address.
@@ -83,10 +83,10 @@ impl Code {
     }
 
     /// The place of a return address.
-    fn place(&self, address: u64) -> Option<Place> {
+    fn place(&self, address: u64) -> Option<FileAddress> {
         let mapping = super::used::holding(&self.mappings, address)?;
         let offset = address - mapping.start + mapping.offset;
-        Some(Place {
+        Some(FileAddress {
             offset: self.files.get(&mapping.path)?.address(offset)?,
             path: mapping.path.clone(),
         })
@@ -94,7 +94,7 @@ impl Code {
 
     /// The calls of a stack, the innermost first. `registers` are return address, stack pointer and frame pointer of the
     /// innermost; `stack` is what lies from the stack pointer on.
-    pub fn walk(&self, registers: [u64; 3], stack: &[u64]) -> Vec<Place> {
+    pub fn walk(&self, registers: [u64; 3], stack: &[u64]) -> Vec<FileAddress> {
         let [mut address, begin, mut frame] = registers;
         let mut top = begin;
         let word = |at: u64| {

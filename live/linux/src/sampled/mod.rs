@@ -29,10 +29,10 @@ mod table;
 pub(crate) mod used;
 mod writes;
 
-pub use callers::Place;
+pub use callers::FileAddress;
 pub use hardware::Event;
 pub use observe::{SeenRange, SeenSite};
-pub use run::{SampledError, Sampling, Seen, attach, can_attach, can_run, command};
+pub use run::{AccessSampling, SampledError, SampledMemory, attach, can_attach, can_run, command};
 
 use std::time::Duration;
 

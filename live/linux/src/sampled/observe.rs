@@ -1,10 +1,10 @@
 //! What is seen of one process over time: its samples of objects, which of their pages are used, and its other mappings.
 
-use super::callers::{Code, Place};
+use super::callers::{Code, FileAddress};
 use super::damon::{self, Damon, Pace};
 use super::format::{DROPPED, FREED, LIVE};
 use super::hardware::Hit;
-use super::table::{Slot, Snapshot, Table};
+use super::table::{Slot, SlotTable, TableSnapshot};
 use super::used::{self, Mapping};
 use super::writes::Writes;
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ const WATCHED_BYTES: u64 = 4 * PAGE;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeenSite {
     /// The calls that led there, the innermost first.
-    pub stack: Vec<Place>,
+    pub stack: Vec<FileAddress>,
     /// The program mapped the memory itself.
     pub mapped: bool,
     /// Objects, and their bytes.
@@ -81,11 +81,11 @@ struct Followed {
 pub struct Process {
     pub id: u32,
     damon: Option<Damon>,
-    table: Option<Table>,
+    table: Option<SlotTable>,
     writes: Option<Writes>,
     life: u64,
     followed: HashMap<u64, Followed>,
-    numbers: HashMap<(Vec<Place>, bool), usize>,
+    numbers: HashMap<(Vec<FileAddress>, bool), usize>,
     pub sites: Vec<SeenSite>,
     pub ranges: BTreeMap<u64, SeenRange>,
     /// Files of which code was loaded.
@@ -100,7 +100,7 @@ pub struct Process {
 
 impl Process {
     /// `table` is its file of samples, if it runs under the shim.
-    pub fn new(id: u32, table: Option<Table>) -> Process {
+    pub fn new(id: u32, table: Option<SlotTable>) -> Process {
         Process {
             id,
             damon: None,
@@ -254,7 +254,7 @@ impl Process {
     }
 
     /// Notes which code and which objects there are, and how many bytes sites have.
-    fn take_in(&mut self, mappings: &[Mapping], now: &Snapshot) -> io::Result<()> {
+    fn take_in(&mut self, mappings: &[Mapping], now: &TableSnapshot) -> io::Result<()> {
         self.learn_code(mappings);
         if now.life != self.life {
             self.life = now.life;
@@ -331,10 +331,10 @@ impl Process {
         }
     }
 
-    fn snapshot(&self) -> io::Result<Snapshot> {
+    fn snapshot(&self) -> io::Result<TableSnapshot> {
         self.table
             .as_ref()
-            .map_or(Ok(Snapshot::default()), Table::read)
+            .map_or(Ok(TableSnapshot::default()), SlotTable::read)
     }
 
     /// Learns of code where mappings with code have changed.
@@ -355,7 +355,7 @@ impl Process {
     }
 
     /// Notes objects that are new, and what became of others.
-    fn follow(&mut self, now: &Snapshot) -> io::Result<()> {
+    fn follow(&mut self, now: &TableSnapshot) -> io::Result<()> {
         for slot in &now.slots {
             let weight = slot.weight as f64;
             let chance = slot.bytes as f64 / weight.max(1.0);
@@ -417,7 +417,7 @@ impl Process {
     }
 
     /// Counts mappings without objects.
-    fn other_memory(&mut self, mappings: &[Mapping], now: &Snapshot, hits: &[Hit]) {
+    fn other_memory(&mut self, mappings: &[Mapping], now: &TableSnapshot, hits: &[Hit]) {
         let mut hits = hits.to_vec();
         hits.sort_by_key(|hit| hit.address);
         let mapped: Vec<&Slot> = now

@@ -2,7 +2,7 @@
 
 use super::hardware::{Event, Hardware, Hit};
 use super::observe::{Process, SeenRange, SeenSite};
-use super::table::Table;
+use super::table::SlotTable;
 use super::used::{self, Mapping};
 use super::{Source, WINDOW};
 use crate::error::LiveError;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How samples are taken.
-pub struct Sampling<'a> {
+pub struct AccessSampling<'a> {
     /// Looks per second. When looks take long there are fewer, so that they take at most a quarter of a processor.
     pub rate: f64,
     /// When to stop; `None` for the program's end. A command that is there still is asked to end.
@@ -33,7 +33,7 @@ pub struct Sampling<'a> {
 
 /// What was seen.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SampledMemory {
     /// The program's file.
     pub program: PathBuf,
     /// The command, as the process has it.
@@ -103,7 +103,10 @@ pub fn can_run(words: &[OsString]) -> Result<PathBuf, SampledError> {
 ///
 /// # Errors
 /// [`SampledError`]: the program cannot be started, or the kernel does not tell which pages are used.
-pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledError> {
+pub fn command(
+    words: &[OsString],
+    sampling: &AccessSampling,
+) -> Result<SampledMemory, SampledError> {
     let file = can_run(words)?;
     let mut command = launch::command(words)?;
     let folder = Folder::new()?;
@@ -148,7 +151,7 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
     all.iter_mut().for_each(Process::end);
     let status = status.unwrap_or_else(|| running.end());
     let words = words.iter().map(|w| w.to_string_lossy().into_owned());
-    Ok(Seen {
+    Ok(SampledMemory {
         program: file.canonicalize().unwrap_or(file),
         command: words.collect(),
         seconds,
@@ -185,7 +188,7 @@ fn mappings_of(process: u32) -> Result<Vec<Mapping>, SampledError> {
 ///
 /// # Errors
 /// As [`can_attach`].
-pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, SampledError> {
+pub fn attach(process: u32, sampling: &AccessSampling) -> Result<SampledMemory, SampledError> {
     let mappings = mappings_of(process)?;
     let folder = PathBuf::from(format!("/proc/{process}"));
     let arguments = std::fs::read(folder.join("cmdline")).unwrap_or_default();
@@ -194,7 +197,7 @@ pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, SampledError> {
     let shared = mappings.iter().filter(|m| m.rights.ends_with('s'));
     let table = shared
         .filter(|m| m.path.ends_with(&name))
-        .find_map(|m| Table::open(&folder.join(format!("root{}", m.path))).ok());
+        .find_map(|m| SlotTable::open(&folder.join(format!("root{}", m.path))).ok());
     let mut accesses = Accesses::begin(process, sampling.events);
     let mut one = Process::new(process, table);
     if !accesses.are_sampled() {
@@ -206,7 +209,7 @@ pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, SampledError> {
         accesses.look(&mut one).is_ok()
     });
     let words = arguments.split(|b| *b == 0).filter(|w| !w.is_empty());
-    Ok(Seen {
+    Ok(SampledMemory {
         program,
         command: words
             .map(|w| String::from_utf8_lossy(w).into_owned())
@@ -266,7 +269,7 @@ impl Accesses {
         }
     }
 
-    fn seen_of(self, mut seen: Seen) -> Seen {
+    fn seen_of(self, mut seen: SampledMemory) -> SampledMemory {
         seen.notes = self.notes;
         if let Some(hardware) = self.hardware {
             seen.source = Source::Hardware(self.mechanism);
@@ -282,7 +285,7 @@ impl Accesses {
 }
 
 /// Looks again and again, until the look says that it is over, or its time is. The look is told whether it is the last.
-fn looking(sampling: &Sampling, mut look: impl FnMut(bool) -> bool) {
+fn looking(sampling: &AccessSampling, mut look: impl FnMut(bool) -> bool) {
     let begun = Instant::now();
     let period = Duration::from_secs_f64(1.0 / sampling.rate);
     loop {
@@ -325,8 +328,8 @@ fn numbers(folder: &Folder) -> Vec<u32> {
 }
 
 /// The samples of a process, once it has begun to write them.
-fn table(folder: &Folder, id: u32) -> Option<Table> {
-    Table::open(&folder.file(&format!("samples.{id}"))).ok()
+fn table(folder: &Folder, id: u32) -> Option<SlotTable> {
+    SlotTable::open(&folder.file(&format!("samples.{id}"))).ok()
 }
 
 /// A map by which all objects stay where the kernel puts them.
@@ -351,8 +354,8 @@ fn nothing_placed() -> Result<Compiled, LiveError> {
 }
 
 /// What was seen of several processes.
-fn together(all: Vec<Process>) -> Seen {
-    let mut seen = Seen::default();
+fn together(all: Vec<Process>) -> SampledMemory {
+    let mut seen = SampledMemory::default();
     for process in all {
         if process.has_damon() {
             seen.source = Source::Damon;

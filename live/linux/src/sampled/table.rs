@@ -8,13 +8,13 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// The file of one process.
-pub struct Table {
+pub struct SlotTable {
     file: File,
 }
 
 /// What was in it at one time.
 #[derive(Default)]
-pub struct Snapshot {
+pub struct TableSnapshot {
     /// Another one after an `exec`.
     pub life: u64,
     /// Addresses of the shim's objects.
@@ -48,10 +48,10 @@ pub struct Slot {
     pub pages: Vec<u64>,
 }
 
-impl Table {
+impl SlotTable {
     /// Opens a file; an error if it is none of samples.
-    pub fn open(path: &Path) -> io::Result<Table> {
-        let table = Table {
+    pub fn open(path: &Path) -> io::Result<SlotTable> {
+        let table = SlotTable {
             file: File::open(path)?,
         };
         match table.header()?[0] {
@@ -72,7 +72,7 @@ impl Table {
     }
 
     /// What is in it now. While the process thins its samples, this waits.
-    pub fn read(&self) -> io::Result<Snapshot> {
+    pub fn read(&self) -> io::Result<TableSnapshot> {
         for _ in 0..1000 {
             let before = self.header()?;
             let words = self.words(HEADER_WORDS * 8, SLOTS * SLOT_WORDS)?;
@@ -84,7 +84,7 @@ impl Table {
                 continue;
             }
             let slots = words.chunks(SLOT_WORDS).enumerate();
-            return Ok(Snapshot {
+            return Ok(TableSnapshot {
                 life: after[format::LIFE],
                 range: after[format::RANGE]..after[format::RANGE + 1],
                 slots: slots

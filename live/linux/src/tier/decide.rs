@@ -90,7 +90,7 @@ pub struct FrameState {
 
 /// Decides in which frame a page is to be. It gets observations, and never sees a process or a node. Where nodes are
 /// chosen, a frame stands for room in fast or in slow memory. Where frames are, they are numbers of [`super::Spans`].
-pub trait Decide {
+pub trait TierPolicy {
     /// A page was found, in this frame if frames are chosen. `hot`: its owner says so. The answer is the frame that it is to be in.
     /// `None`: nothing is known of it from now on, and it stays where it is.
     fn found(&mut self, page: Page, frame: Option<u32>, hot: bool) -> Option<u32>;
@@ -104,7 +104,7 @@ pub trait Decide {
     /// Appends what is to be moved, in order. What is not moved until the next time is forgotten.
     fn decide(&mut self, remaps: &mut Vec<Remap>);
 
-    /// One of the last [`Decide::decide`] was carried out. Where frames are chosen, the one that was left is not in the reserve.
+    /// One of the last [`TierPolicy::decide`] was carried out. Where frames are chosen, the one that was left is not in the reserve.
     fn moved(&mut self, done: Remap);
 
     /// The page in a frame, if it is known.

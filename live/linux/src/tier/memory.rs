@@ -56,7 +56,7 @@ impl Refusal {
 
 /// What became of a page that was to be moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct MoveOutcome {
     /// Bytes that were moved.
     pub bytes: u64,
     /// Why the page, or most of it, is where it was; `None` if it was moved.
@@ -65,10 +65,10 @@ pub struct Outcome {
     pub left: u64,
 }
 
-impl Outcome {
+impl MoveOutcome {
     /// Of a page that stayed where it was, since the whole call failed.
-    pub fn refused(error: &io::Error, page_bytes: u64) -> Outcome {
-        Outcome {
+    pub fn refused(error: &io::Error, page_bytes: u64) -> MoveOutcome {
+        MoveOutcome {
             bytes: 0,
             refused: Some(Refusal::of(error.raw_os_error().unwrap_or(0))),
             left: page_bytes,
@@ -94,7 +94,7 @@ pub trait Memory {
     ///
     /// # Errors
     /// As [`Memory::pages`].
-    fn move_to(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<Outcome>>;
+    fn move_to(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<MoveOutcome>>;
 
     /// Whether the process is no more.
     fn has_ended(&self) -> bool {
@@ -288,8 +288,8 @@ impl Memory for ProcessMemory {
         Ok(all)
     }
 
-    fn move_to(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<Outcome>> {
-        let mut outcomes = vec![Outcome::default(); pages.len()];
+    fn move_to(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<MoveOutcome>> {
+        let mut outcomes = vec![MoveOutcome::default(); pages.len()];
         let mut addresses = Vec::new();
         let mut of = Vec::new();
         for (index, &page) in pages.iter().enumerate() {

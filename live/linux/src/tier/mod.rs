@@ -36,18 +36,18 @@ mod state;
 mod steer;
 mod who;
 
-pub use decide::{Decide, FrameState, Page, PageHasher, Pages, Remap};
+pub use decide::{FrameState, Page, PageHasher, Pages, Remap, TierPolicy};
 pub use error::TierError;
 pub use frames::{
     DimmFrames, DimmRange, Energy, FrameOptions, FrameReport, Kind, Span, Spans, Unplaced,
 };
-pub use memory::{Memory, Outcome, Refusal, by_node};
+pub use memory::{Memory, MoveOutcome, Refusal, by_node};
 pub use nodes::{Nodes, OnNodes};
 pub use observe::{Observer, Use, Way, first as first_way};
 pub use options::{Begun, Room, Target, TierOptions};
-pub use report::{Counts, TierReport, TieredProcess};
+pub use report::{TierCounts, TierReport, TieredProcess};
 pub use rivals::{Rival, rivals};
 pub use run::{tier, tier_frames};
 pub use state::{HeatOf, Part, TierState, states};
-pub use steer::{Allowance, Limits, Steering, Tiered};
+pub use steer::{Allowance, MoveLimits, Steering, Tiered};
 pub use who::group;

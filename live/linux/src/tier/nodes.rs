@@ -1,8 +1,8 @@
 //! Pages on nodes of fast and slow memory. Which of a node's frames a page is in is the kernel's choice.
 
-use super::decide::{Decide, Page, Pages, Remap};
+use super::decide::{Page, Pages, Remap, TierPolicy};
 use super::error::TierError;
-use super::memory::{BASE, Memory, Outcome, ProcessMemory, Refusal};
+use super::memory::{BASE, Memory, MoveOutcome, ProcessMemory, Refusal};
 use super::observe::Scope;
 use super::steer::{Allowance, Migrate, Places, Residency, Steering, Tiered, is_gone};
 use super::who;
@@ -111,7 +111,7 @@ impl Left<'_> {
     }
 }
 
-impl<D: Decide> Migrate<OnNodes> for Steering<D, OnNodes> {
+impl<D: TierPolicy> Migrate<OnNodes> for Steering<D, OnNodes> {
     fn begin(&mut self) {
         self.places.nodes.refresh();
     }
@@ -204,7 +204,7 @@ impl<D: Decide> Migrate<OnNodes> for Steering<D, OnNodes> {
     }
 }
 
-impl<D: Decide> Steering<D, OnNodes> {
+impl<D: TierPolicy> Steering<D, OnNodes> {
     /// Pages in fast memory, as far as is known.
     pub fn fast_pages(&self) -> u64 {
         self.places.fast
@@ -392,7 +392,7 @@ impl<D: Decide> Steering<D, OnNodes> {
                 Ok(outcomes) => outcomes,
                 // It has ended, which the next look sees.
                 Err(e) if is_gone(&e) => continue,
-                Err(e) => vec![Outcome::refused(&e, bytes); numbers.len()],
+                Err(e) => vec![MoveOutcome::refused(&e, bytes); numbers.len()],
             };
             for (wish, outcome) in batch.into_iter().zip(outcomes) {
                 self.places.nodes.went(from, to, outcome.bytes);

@@ -1,12 +1,12 @@
 //! What was seen and done, in numbers.
 
 use super::frames::FrameReport;
-use super::memory::{Outcome, Refusal};
+use super::memory::{MoveOutcome, Refusal};
 use std::collections::BTreeMap;
 
 /// Sums over a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct TierCounts {
     /// Intervals.
     pub intervals: u64,
     /// Uses of pages that were seen.
@@ -35,7 +35,7 @@ pub struct Counts {
     pub over_rate: u64,
 }
 
-impl Counts {
+impl TierCounts {
     /// Times that pages waited, and why.
     pub fn waited(&self) -> [(u64, &'static str); 3] {
         [
@@ -46,7 +46,7 @@ impl Counts {
     }
 
     /// Adds what became of a page.
-    pub fn add(&mut self, fast: bool, outcome: &Outcome) {
+    pub fn add(&mut self, fast: bool, outcome: &MoveOutcome) {
         match fast {
             true => self.to_fast += outcome.bytes,
             false => self.to_slow += outcome.bytes,
@@ -82,7 +82,7 @@ pub struct TierReport {
     /// Bytes of fast memory that the processes might have together.
     pub fast_bytes: u64,
     /// Sums.
-    pub counts: Counts,
+    pub counts: TierCounts,
     /// The processes.
     pub processes: Vec<TieredProcess>,
     /// Hot pages at the end in bytes, and how many bytes of these were in fast memory.

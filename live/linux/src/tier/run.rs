@@ -1,6 +1,6 @@
 //! The loop: looks, decides, moves, rests.
 
-use super::decide::Decide;
+use super::decide::TierPolicy;
 use super::error::TierError;
 use super::frames::{
     DimmFrames, Energy, FrameOptions, InFrames, LiveFrames, Power, Spans, Unplaced, frame_bytes,
@@ -14,7 +14,7 @@ use super::report::{TierReport, TieredProcess};
 use super::room::MachineNodes;
 use super::sizes::room;
 use super::state::{HeatOf, PARTS, Teller, TierState};
-use super::steer::{Allowance, Limits, Migrate, Places, Steering};
+use super::steer::{Allowance, Migrate, MoveLimits, Places, Steering};
 use super::who;
 use crate::error::LiveError;
 use crate::launch::{self, Interrupts, Running};
@@ -38,7 +38,7 @@ const SEEN: u64 = 16;
 ///
 /// # Errors
 /// [`TierError`]; a command was not started, or is waited for if it was.
-pub fn tier<D: Decide>(
+pub fn tier<D: TierPolicy>(
     target: &Target,
     options: &TierOptions,
     make: impl FnOnce(&Room) -> Result<D, String>,
@@ -65,7 +65,7 @@ pub fn tier<D: Decide>(
 ///
 /// # Errors
 /// As [`tier`]; [`TierError::Frames`] where frames cannot be exchanged.
-pub fn tier_frames<D: Decide>(
+pub fn tier_frames<D: TierPolicy>(
     target: &Target,
     options: &TierOptions,
     frames: &FrameOptions,
@@ -100,9 +100,9 @@ fn find_command(target: &Target) -> Result<(), TierError> {
     Ok(())
 }
 
-fn limits(options: &TierOptions, page_bytes: u64) -> Limits {
+fn limits(options: &TierOptions, page_bytes: u64) -> MoveLimits {
     let hold = options.hold.as_secs_f64() / options.period.as_secs_f64().max(1e-3);
-    Limits {
+    MoveLimits {
         page_bytes,
         hold: hold.ceil() as u64,
     }
@@ -159,7 +159,7 @@ struct Tiering<'a, D, P: Places> {
     child: Option<Running>,
 }
 
-impl<'a, D: Decide, P: Places> Tiering<'a, D, P>
+impl<'a, D: TierPolicy, P: Places> Tiering<'a, D, P>
 where
     Steering<D, P>: Migrate<P>,
 {

@@ -1,7 +1,7 @@
 //! What a `tier` that is at work says of itself, in a file beside those of others, for `varve top`. The file is replaced whole, at
 //! most once a second, and vanishes at the end. One whose writer was killed is known by its start, and removed by the next.
 
-use super::report::Counts;
+use super::report::TierCounts;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fs;
@@ -131,7 +131,7 @@ pub(super) struct Teller {
     file: PathBuf,
     began: u64,
     last: Option<Instant>,
-    before: Counts,
+    before: TierCounts,
     decisions: VecDeque<String>,
 }
 
@@ -165,13 +165,13 @@ impl Teller {
             file: folder.join(format!("tier-{own}.json")),
             began: began(root, own).unwrap_or(0),
             last: None,
-            before: Counts::default(),
+            before: TierCounts::default(),
             decisions: VecDeque::new(),
         })
     }
 
     /// Notes what an interval came to.
-    pub fn note(&mut self, seconds: f64, now: &Counts) {
+    pub fn note(&mut self, seconds: f64, now: &TierCounts) {
         if let Some(words) = decision(&self.before, now) {
             self.decisions.push_back(format!("{seconds:.1} s: {words}"));
             if self.decisions.len() > DECISIONS {
@@ -215,7 +215,7 @@ impl Drop for Teller {
 }
 
 /// What was done between two sums, in words; `None` if it was nothing.
-fn decision(before: &Counts, now: &Counts) -> Option<String> {
+fn decision(before: &TierCounts, now: &TierCounts) -> Option<String> {
     let size = |bytes: u64| match bytes {
         0..1024 => format!("{bytes} B"),
         1024..1_048_576 => format!("{} KiB", bytes >> 10),
@@ -261,13 +261,13 @@ mod tests {
 
     #[test]
     fn what_was_done_is_said_in_words_and_nothing_is_not() {
-        let before = Counts::default();
+        let before = TierCounts::default();
         assert_eq!(decision(&before, &before), None);
-        let now = Counts {
+        let now = TierCounts {
             to_fast: 4 << 20,
             wishes: 9,
             full: 3,
-            ..Counts::default()
+            ..TierCounts::default()
         };
         let words = decision(&before, &now).unwrap();
         assert_eq!(

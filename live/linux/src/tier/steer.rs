@@ -1,24 +1,24 @@
 //! One interval after the other: what is there, what was used, what is to be moved, within budgets. Where pages are is told by
 //! [`Places`]: on nodes or in frames. Whose memory it is and who decides are traits, so that all of it is tested without a machine.
 
-use super::decide::Decide;
+use super::decide::TierPolicy;
 use super::frames::FrameReport;
 use super::observe::{Observer, Scope};
-use super::report::Counts;
+use super::report::TierCounts;
 use super::state::Part;
 use std::io;
 use std::time::Duration;
 
 /// Limits that hold for a whole run.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct MoveLimits {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Intervals for which a page that was moved stays where it is.
     pub hold: u64,
 }
 
-impl Limits {
+impl MoveLimits {
     /// Whether a page that was moved in an interval, if ever, may be moved again in another one.
     pub(super) fn have_held(&self, moved: Option<u64>, now: u64) -> bool {
         moved.is_none_or(|at| now > at && now - at >= self.hold)
@@ -114,26 +114,26 @@ pub struct Steering<D, P: Places> {
     /// The policy.
     pub decide: D,
     /// Limits of the run.
-    pub limits: Limits,
+    pub limits: MoveLimits,
     /// Processes that have not ended.
     pub processes: Vec<Tiered<P>>,
     /// Sums.
-    pub counts: Counts,
+    pub counts: TierCounts,
     pub(super) places: P,
     pub(super) interval: u64,
 }
 
-impl<D: Decide, P: Places> Steering<D, P>
+impl<D: TierPolicy, P: Places> Steering<D, P>
 where
     Self: Migrate<P>,
 {
     /// No process yet.
-    pub fn new(decide: D, limits: Limits, places: P) -> Self {
+    pub fn new(decide: D, limits: MoveLimits, places: P) -> Self {
         Steering {
             decide,
             limits,
             processes: Vec::new(),
-            counts: Counts::default(),
+            counts: TierCounts::default(),
             places,
             interval: 0,
         }

@@ -39,7 +39,7 @@ pub const COUNTERS: [(&str, &str); 8] = [
 
 /// What there is at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Snapshot {
+pub struct TopSnapshot {
     /// The nodes, by number.
     pub nodes: Vec<NodeNow>,
     /// The largest processes, the largest first.
@@ -67,15 +67,15 @@ pub struct Rates {
     pub counters: BTreeMap<&'static str, f64>,
     /// Pages that each node gave out a second.
     pub allocated: BTreeMap<u32, f64>,
-    /// Bytes a second, as [`Snapshot::traffic`].
+    /// Bytes a second, as [`TopSnapshot::traffic`].
     pub traffic: BTreeMap<String, f64>,
     /// Share of the time for which a process stood still, 0 to 1.
     pub pauses: BTreeMap<u32, f64>,
 }
 
-impl Snapshot {
+impl TopSnapshot {
     /// Looks at what is below `root`: at where the memory of at most `processes` is.
-    pub fn read(root: &Path, processes: usize) -> Snapshot {
+    pub fn read(root: &Path, processes: usize) -> TopSnapshot {
         let (topology, _) = Topology::read(root);
         let kinds = Kinds::probe(&topology).ok();
         let nodes = node::nodes(root, &topology, kinds.as_ref());
@@ -102,7 +102,7 @@ impl Snapshot {
                     .into(),
             );
         }
-        Snapshot {
+        TopSnapshot {
             nodes,
             processes: found.processes,
             more: found.more,
@@ -124,7 +124,7 @@ fn traffic(root: &Path) -> BTreeMap<String, u64> {
 
 impl Rates {
     /// From one snapshot to a later one. What was not there before, or counts anew, has no rate.
-    pub fn between(before: &Snapshot, now: &Snapshot, seconds: f64) -> Rates {
+    pub fn between(before: &TopSnapshot, now: &TopSnapshot, seconds: f64) -> Rates {
         let per = |a: u64, b: u64| b.checked_sub(a).map(|more| more as f64 / seconds.max(1e-9));
         let counter = |(&name, &count): (&&'static str, &u64)| {
             Some((name, per(*before.counters.get(name)?, count)?))

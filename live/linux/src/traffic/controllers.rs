@@ -13,7 +13,7 @@
 //!
 //! Not tried on a processor that has them: none of our machines has.
 
-use super::moved::Moved;
+use super::moved::TrafficBytes;
 use crate::perf::{self, Attributes, DEVICES};
 use crate::probe::sysfs::{numbered, parse_list, text};
 use std::fmt;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// What a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counts {
+pub enum TransferDirection {
     /// Lines read from memory.
     Reads,
     /// Lines written to memory.
@@ -36,7 +36,7 @@ pub struct Counter {
     /// As perf writes it.
     pub name: String,
     /// What it counts.
-    pub counts: Counts,
+    pub counts: TransferDirection,
     /// `type` of `struct perf_event_attr`.
     pub kind: u32,
     /// `config`, `config1`, `config2`.
@@ -131,12 +131,12 @@ fn of_device(folder: &Path, events: &Events) -> Option<Vec<Counter>> {
     };
     match events {
         Events::Known(reads, writes, bytes) => {
-            add(Counts::Reads, reads, reads, *bytes)?;
-            add(Counts::Writes, writes, writes, *bytes)?;
+            add(TransferDirection::Reads, reads, reads, *bytes)?;
+            add(TransferDirection::Writes, writes, writes, *bytes)?;
         }
         Events::Listed(reads, writes) => {
-            let reads = reads.iter().map(|name| (Counts::Reads, name));
-            let writes = writes.iter().map(|name| (Counts::Writes, name));
+            let reads = reads.iter().map(|name| (TransferDirection::Reads, name));
+            let writes = writes.iter().map(|name| (TransferDirection::Writes, name));
             for (counts, name) in reads.chain(writes) {
                 let terms = text(&folder.join("events").join(name))?;
                 add(counts, name, &terms, bytes_of_one(folder, name)?)?;
@@ -176,7 +176,7 @@ pub type Reader = Box<dyn Fn() -> io::Result<Reading> + Send + Sync>;
 
 /// All counters at an instant; `None` for one that could not be read.
 #[derive(Clone, Debug)]
-pub struct Look(Vec<Option<Reading>>);
+pub struct ControllerReadings(Vec<Option<Reading>>);
 
 /// Counters of the memory controllers that are open.
 pub struct Controllers {
@@ -240,22 +240,26 @@ impl Controllers {
     }
 
     /// Reads all.
-    pub fn look(&self) -> Look {
-        Look(self.open.iter().map(|(_, read)| read().ok()).collect())
+    pub fn look(&self) -> ControllerReadings {
+        ControllerReadings(self.open.iter().map(|(_, read)| read().ok()).collect())
     }
 
     /// What went to memory and back between two looks; `None` if a counter was not read, or did not run between them: a sum without
     /// it would be too little.
-    pub fn between(&self, before: &Look, now: &Look) -> Option<Moved> {
+    pub fn between(
+        &self,
+        before: &ControllerReadings,
+        now: &ControllerReadings,
+    ) -> Option<TrafficBytes> {
         let (mut read, mut written) = (0.0, 0.0);
         for ((counter, _), (before, now)) in self.open.iter().zip(before.0.iter().zip(&now.0)) {
             let bytes = counter.bytes * counted((*before)?, (*now)?)?;
             match counter.counts {
-                Counts::Reads => read += bytes,
-                Counts::Writes => written += bytes,
+                TransferDirection::Reads => read += bytes,
+                TransferDirection::Writes => written += bytes,
             }
         }
-        Some(Moved::Apart { read, written })
+        Some(TrafficBytes::Apart { read, written })
     }
 }
 
@@ -301,7 +305,7 @@ fn open(counter: &Counter) -> Result<Reader, String> {
 mod tests {
     use super::*;
     use crate::probe::sysfs;
-    use crate::traffic::{MachineTraffic, Traffic};
+    use crate::traffic::{MachineTraffic, TrafficMeter};
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::{Arc, Mutex};
 
@@ -354,7 +358,7 @@ mod tests {
         assert_eq!((all[0].kind, all[0].config), (14, [0x304, 0, 0]));
         assert_eq!(
             (all[2].config, all[2].counts),
-            ([0xc04, 0, 0], Counts::Writes)
+            ([0xc04, 0, 0], TransferDirection::Writes)
         );
         assert!(all.iter().all(|c| (c.bytes - 64.0).abs() < 1e-9));
         // A controller of which nothing is known would be missing from the sum.
@@ -473,7 +477,7 @@ mod tests {
         let controllers = Controllers::with(root, &move |counter: &Counter| {
             noted.lock().unwrap().push(counter.name.clone());
             let times = AtomicU64::new(0);
-            let factor = if counter.counts == Counts::Reads {
+            let factor = if counter.counts == TransferDirection::Reads {
                 3
             } else {
                 1
@@ -495,7 +499,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (controllers, opened) = pretended(root.path(), [1000, 50, 50]);
         assert_eq!(opened.lock().unwrap().len(), 4);
-        let traffic = Traffic::Machine(controllers);
+        let traffic = TrafficMeter::Machine(controllers);
         assert!(
             traffic.words().contains("uncore_imc_0/cas_count_read/"),
             "{}",
@@ -503,12 +507,12 @@ mod tests {
         );
         let (meter, tasks) = traffic.begin().unwrap();
         assert!(tasks.is_none(), "nobody is to join");
-        let Some(Moved::Apart { read, written }) = meter.moved() else {
+        let Some(TrafficBytes::Apart { read, written }) = meter.moved() else {
             panic!("{meter:?}")
         };
         assert!((read - 2.0 * 3000.0 * 64.0).abs() < 1e-6, "{read}");
         assert!((written - 2.0 * 1000.0 * 64.0).abs() < 1e-6, "{written}");
-        assert_eq!(Moved::Apart { read, written }.sum(), read + written);
+        assert_eq!(TrafficBytes::Apart { read, written }.sum(), read + written);
     }
 
     #[test]
@@ -532,7 +536,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_in_a_line() {
         let root = tempfile::tempdir().unwrap();
-        let why = Traffic::at(root.path()).unwrap_err();
+        let why = TrafficMeter::at(root.path()).unwrap_err();
         assert!(
             why.contains("mount -t resctrl") && why.contains("modprobe intel_uncore"),
             "{why}"
@@ -551,7 +555,7 @@ mod tests {
     fn a_counter_is_opened_for_all_that_a_processor_does() {
         let faults = Counter {
             name: "page-faults".into(),
-            counts: Counts::Reads,
+            counts: TransferDirection::Reads,
             kind: 1,           // PERF_TYPE_SOFTWARE
             config: [2, 0, 0], // PERF_COUNT_SW_PAGE_FAULTS
             processor: 0,

@@ -1,6 +1,6 @@
 //! Bytes between memory and the whole machine, added up from look to look.
 
-use super::controllers::{Controllers, Look};
+use super::controllers::{ControllerReadings, Controllers};
 use super::resctrl::{MOUNT, totals};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub struct MachineTraffic {
 #[derive(Debug)]
 enum Source {
     /// Counters, and their last look.
-    Controllers(Controllers, Look),
+    Controllers(Controllers, ControllerReadings),
     /// The folder of resctrl, and its last sum.
     Resctrl(PathBuf, u64),
 }

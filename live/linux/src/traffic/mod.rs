@@ -11,9 +11,11 @@ mod machine;
 mod moved;
 pub mod resctrl;
 
-pub use controllers::{Controllers, Counter, Counts, Look, Reader, Reading};
+pub use controllers::{
+    ControllerReadings, Controllers, Counter, Reader, Reading, TransferDirection,
+};
 pub use machine::MachineTraffic;
-pub use moved::Moved;
+pub use moved::TrafficBytes;
 
 use resctrl::{MonitoringGroup, Resctrl};
 use std::fs::File;
@@ -21,25 +23,25 @@ use std::path::Path;
 
 /// Who counts.
 #[derive(Debug)]
-pub enum Traffic {
+pub enum TrafficMeter {
     /// The processor, for groups of tasks.
     Groups(Resctrl),
     /// The memory controllers, for the whole machine.
     Machine(Controllers),
 }
 
-impl Traffic {
+impl TrafficMeter {
     /// Whoever counts on the machine below `root`, `/` for this one: for groups of tasks if there is a choice.
     ///
     /// # Errors
     /// A line: why neither does, and what it takes.
-    pub fn at(root: &Path) -> Result<Traffic, String> {
+    pub fn at(root: &Path) -> Result<TrafficMeter, String> {
         let groups = match Resctrl::at(root) {
-            Ok(groups) => return Ok(Traffic::Groups(groups)),
+            Ok(groups) => return Ok(TrafficMeter::Groups(groups)),
             Err(why) => why,
         };
         match Controllers::at(root) {
-            Ok(machine) => Ok(Traffic::Machine(machine)),
+            Ok(machine) => Ok(TrafficMeter::Machine(machine)),
             Err(why) => Err(format!("{groups}; or {why}")),
         }
     }
@@ -47,10 +49,10 @@ impl Traffic {
     /// How it is counted, and what that does not see.
     pub fn words(&self) -> String {
         match self {
-            Traffic::Groups(_) => {
+            TrafficMeter::Groups(_) => {
                 "counted by resctrl for the program alone; reads and writes are one sum".into()
             }
-            Traffic::Machine(counters) => format!(
+            TrafficMeter::Machine(counters) => format!(
                 "counted by the memory controllers ({}), which do not know who asks: what other programs and the kernel move meanwhile is in it, and what goes to CXL or Optane memory is not",
                 counters.name()
             ),
@@ -63,13 +65,15 @@ impl Traffic {
     /// As [`Resctrl::group`].
     pub fn begin(&self) -> Result<(Meter<'_>, Option<File>), String> {
         match self {
-            Traffic::Groups(groups) => {
+            TrafficMeter::Groups(groups) => {
                 let (group, tasks) = groups.group()?;
                 // A counter that begins with the group says nothing before the first access.
                 let before = group.bytes().unwrap_or(0);
                 Ok((Meter::Group(group, before), Some(tasks)))
             }
-            Traffic::Machine(counters) => Ok((Meter::Machine(counters, counters.look()), None)),
+            TrafficMeter::Machine(counters) => {
+                Ok((Meter::Machine(counters, counters.look()), None))
+            }
         }
     }
 }
@@ -80,16 +84,16 @@ pub enum Meter<'a> {
     /// Of a group, and its bytes at the beginning.
     Group(MonitoringGroup, u64),
     /// Of the machine, and its counters at the beginning.
-    Machine(&'a Controllers, Look),
+    Machine(&'a Controllers, ControllerReadings),
 }
 
 impl Meter<'_> {
     /// Bytes since the beginning; `None` while nobody tells.
-    pub fn moved(&self) -> Option<Moved> {
+    pub fn moved(&self) -> Option<TrafficBytes> {
         match self {
             Meter::Group(group, before) => {
                 let bytes = group.bytes()?.checked_sub(*before)?;
-                Some(Moved::Sum(bytes as f64))
+                Some(TrafficBytes::Sum(bytes as f64))
             }
             Meter::Machine(counters, before) => counters.between(before, &counters.look()),
         }

@@ -2,7 +2,7 @@
 
 /// Bytes that went between memory and whoever is counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Moved {
+pub enum TrafficBytes {
     /// Read and written together.
     Sum(f64),
     /// Read from memory, and written to it.
@@ -14,12 +14,12 @@ pub enum Moved {
     },
 }
 
-impl Moved {
+impl TrafficBytes {
     /// Read and written together.
     pub fn sum(self) -> f64 {
         match self {
-            Moved::Sum(bytes) => bytes,
-            Moved::Apart { read, written } => read + written,
+            TrafficBytes::Sum(bytes) => bytes,
+            TrafficBytes::Apart { read, written } => read + written,
         }
     }
 }

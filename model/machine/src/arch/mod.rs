@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`fetch`] | has a line brought near; may do nothing |
 //! | [`equal_among_8`], [`equal_among_12`], [`equal_among_16`] | one bit for each number that equals another |
-//! | [`Newer`] | a [`Level`](crate::model) for work that is compiled once more for newer instructions, where the processor has them |
+//! | [`Newer`] | an [`InstructionLevel`](crate::model): work is compiled once more for newer instructions, where the processor has them |
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

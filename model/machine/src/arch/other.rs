@@ -1,6 +1,6 @@
 //! Any processor, in plain Rust.
 
-use crate::model::host::{Level, Work};
+use crate::model::host::{InstructionLevel, Work};
 
 /// Does nothing.
 #[inline(always)]
@@ -39,7 +39,7 @@ impl Newer {
     }
 }
 
-impl Level for Newer {
+impl InstructionLevel for Newer {
     fn run<W: Work>(self, _: W) -> W::Out {
         match self {}
     }

@@ -1,6 +1,6 @@
 //! x86-64: SSE2, which all have, and AVX2 with BMI where the processor has them.
 
-use crate::model::host::{Level, Work};
+use crate::model::host::{InstructionLevel, Work};
 
 /// Has the processor bring the line of an address near. No address is wrong.
 #[inline(always)]
@@ -73,7 +73,7 @@ impl Newer {
     }
 }
 
-impl Level for Newer {
+impl InstructionLevel for Newer {
     #[inline(always)]
     fn run<W: Work>(self, work: W) -> W::Out {
         // SAFETY: the processor has these instructions: there is no `Newer` otherwise.

@@ -1,6 +1,6 @@
 //! Bandwidth by threads, by access size, and by the share of reads.
 
-use super::bench::{Bench, Memory};
+use super::bench::{Bench, MeasuredMemory};
 use super::pattern::{How, Order, Pattern};
 use super::{Curve, Measurement, Plan};
 use crate::Machine;
@@ -14,9 +14,12 @@ const HOWS: [(How, &str); 3] = [
 
 pub(super) fn all(machine: &Machine, plan: &Plan) -> Vec<Measurement> {
     let mut out: Vec<Measurement> = Vec::new();
-    let memories = Memory::of(machine);
+    let memories = MeasuredMemory::of(machine);
     for memory in memories {
-        if matches!(memory, Memory::RemoteDram | Memory::RemotePm) {
+        if matches!(
+            memory,
+            MeasuredMemory::RemoteDram | MeasuredMemory::RemotePm
+        ) {
             continue;
         }
         for (how, name) in HOWS {
@@ -39,16 +42,18 @@ pub(super) fn all(machine: &Machine, plan: &Plan) -> Vec<Measurement> {
 }
 
 /// Slow memory takes longer until it is in a steady state.
-pub(super) fn bench(machine: &Machine, memory: Memory) -> Bench {
+pub(super) fn bench(machine: &Machine, memory: MeasuredMemory) -> Bench {
     match memory {
-        Memory::PmDimm => Bench::new(machine).one_dimm().window(400_000),
-        Memory::Pm | Memory::Cached | Memory::Cxl => Bench::new(machine).window(200_000),
+        MeasuredMemory::PmDimm => Bench::new(machine).one_dimm().window(400_000),
+        MeasuredMemory::Pm | MeasuredMemory::Cached | MeasuredMemory::Cxl => {
+            Bench::new(machine).window(200_000)
+        }
         _ => Bench::new(machine).window(60_000),
     }
 }
 
 /// The same under the conditions of `plan`.
-fn planned(machine: &Machine, memory: Memory, plan: &Plan) -> Bench {
+fn planned(machine: &Machine, memory: MeasuredMemory, plan: &Plan) -> Bench {
     let bench = bench(machine, memory);
     match plan.prefetch {
         true => bench.prefetching(machine),
@@ -57,7 +62,13 @@ fn planned(machine: &Machine, memory: Memory, plan: &Plan) -> Bench {
 }
 
 /// Sequential blocks of 256 B, one more thread at a time.
-fn by_threads(machine: &Machine, memory: Memory, how: How, name: &str, plan: &Plan) -> Curve {
+fn by_threads(
+    machine: &Machine,
+    memory: MeasuredMemory,
+    how: How,
+    name: &str,
+    plan: &Plan,
+) -> Curve {
     let mut curve = Curve::new(format!("threads/{}/{name}", memory.id()), "threads", "GB/s");
     let bench = planned(machine, memory, plan);
     for &threads in plan.threads.iter().filter(|&&n| n <= bench.cores()) {
@@ -69,21 +80,21 @@ fn by_threads(machine: &Machine, memory: Memory, how: How, name: &str, plan: &Pl
 
 /// Threads that give the best bandwidth: all on DRAM and CXL; on PM two thirds of the cores read, a sixth writes
 /// non-temporally, half write with write-backs, on one DIMM 4, 1 and 2 (Yang et al., FAST 2020, figures 4 and 5).
-fn best_threads(memory: Memory, how: How, cores: usize) -> usize {
+fn best_threads(memory: MeasuredMemory, how: How, cores: usize) -> usize {
     let n = match (memory, how) {
-        (Memory::PmDimm, How::Read) => 4,
-        (Memory::PmDimm, How::NtStore) => 1,
-        (Memory::PmDimm, _) => 2,
-        (Memory::Pm, How::Read) => cores * 2 / 3,
-        (Memory::Pm, How::NtStore) => cores / 6,
-        (Memory::Pm, _) => cores / 2,
+        (MeasuredMemory::PmDimm, How::Read) => 4,
+        (MeasuredMemory::PmDimm, How::NtStore) => 1,
+        (MeasuredMemory::PmDimm, _) => 2,
+        (MeasuredMemory::Pm, How::Read) => cores * 2 / 3,
+        (MeasuredMemory::Pm, How::NtStore) => cores / 6,
+        (MeasuredMemory::Pm, _) => cores / 2,
         _ => cores,
     };
     n.clamp(1, cores)
 }
 
 /// Random blocks of a size.
-fn by_size(machine: &Machine, memory: Memory, how: How, name: &str, plan: &Plan) -> Curve {
+fn by_size(machine: &Machine, memory: MeasuredMemory, how: How, name: &str, plan: &Plan) -> Curve {
     let mut curve = Curve::new(
         format!("size/{}/{name}", memory.id()),
         "access size, B",
@@ -101,7 +112,7 @@ fn by_size(machine: &Machine, memory: Memory, how: How, name: &str, plan: &Plan)
 }
 
 /// All cores read and write sequentially, prefetchers on, by the share of reads in percent.
-fn by_mix(machine: &Machine, memory: Memory, plan: &Plan) -> Curve {
+fn by_mix(machine: &Machine, memory: MeasuredMemory, plan: &Plan) -> Curve {
     let mut curve = Curve::new(format!("mix/{}", memory.id()), "reads, %", "GB/s");
     let bench = bench(machine, memory).prefetching(machine);
     let cores = bench.cores();

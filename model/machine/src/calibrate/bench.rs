@@ -7,7 +7,7 @@ use varve_access::{Fault, OutOfFrames, Pager, Program};
 
 /// A memory that curves are measured in, seen from socket 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
+pub enum MeasuredMemory {
     /// DRAM of socket 0.
     Dram,
     /// DRAM of socket 1.
@@ -24,41 +24,41 @@ pub enum Memory {
     Cached,
 }
 
-impl Memory {
+impl MeasuredMemory {
     /// Name in ids of curves.
     pub fn id(self) -> &'static str {
         match self {
-            Memory::Dram => "dram",
-            Memory::RemoteDram => "remote-dram",
-            Memory::Pm => "pm",
-            Memory::PmDimm => "pm-dimm",
-            Memory::RemotePm => "remote-pm",
-            Memory::Cxl => "cxl",
-            Memory::Cached => "cached",
+            MeasuredMemory::Dram => "dram",
+            MeasuredMemory::RemoteDram => "remote-dram",
+            MeasuredMemory::Pm => "pm",
+            MeasuredMemory::PmDimm => "pm-dimm",
+            MeasuredMemory::RemotePm => "remote-pm",
+            MeasuredMemory::Cxl => "cxl",
+            MeasuredMemory::Cached => "cached",
         }
     }
 
     fn node(self) -> (Backing, usize) {
         match self {
-            Memory::Dram => (Backing::Dram, 0),
-            Memory::RemoteDram => (Backing::Dram, 1),
-            Memory::Pm | Memory::PmDimm => (Backing::Pm, 0),
-            Memory::RemotePm => (Backing::Pm, 1),
-            Memory::Cxl => (Backing::Cxl, 0),
-            Memory::Cached => (Backing::Cached, 0),
+            MeasuredMemory::Dram => (Backing::Dram, 0),
+            MeasuredMemory::RemoteDram => (Backing::Dram, 1),
+            MeasuredMemory::Pm | MeasuredMemory::PmDimm => (Backing::Pm, 0),
+            MeasuredMemory::RemotePm => (Backing::Pm, 1),
+            MeasuredMemory::Cxl => (Backing::Cxl, 0),
+            MeasuredMemory::Cached => (Backing::Cached, 0),
         }
     }
 
     /// The memories that `machine` has.
-    pub fn of(machine: &Machine) -> Vec<Memory> {
+    pub fn of(machine: &Machine) -> Vec<MeasuredMemory> {
         let all = [
-            Memory::Dram,
-            Memory::RemoteDram,
-            Memory::Pm,
-            Memory::PmDimm,
-            Memory::RemotePm,
-            Memory::Cxl,
-            Memory::Cached,
+            MeasuredMemory::Dram,
+            MeasuredMemory::RemoteDram,
+            MeasuredMemory::Pm,
+            MeasuredMemory::PmDimm,
+            MeasuredMemory::RemotePm,
+            MeasuredMemory::Cxl,
+            MeasuredMemory::Cached,
         ];
         let nodes = model::nodes(machine);
         all.into_iter()
@@ -120,7 +120,7 @@ impl Bench {
         self
     }
 
-    /// The same machine with one PM DIMM per socket, as [`Memory::PmDimm`] needs it.
+    /// The same machine with one PM DIMM per socket, as [`MeasuredMemory::PmDimm`] needs it.
     pub fn one_dimm(mut self) -> Bench {
         if let Some(pm) = &mut self.machine.pm {
             pm.dimms = 1;
@@ -137,12 +137,12 @@ impl Bench {
     ///
     /// A machine so slow that nothing is done within the window, such as one that was probed while others kept it busy, gets
     /// a longer one.
-    pub fn run(&self, patterns: Vec<(Pattern, Memory)>) -> Vec<Pattern> {
+    pub fn run(&self, patterns: Vec<(Pattern, MeasuredMemory)>) -> Vec<Pattern> {
         self.counted(patterns).0
     }
 
     /// The same; also the counts of the PM DIMMs, the warm-up included.
-    pub fn counted(&self, patterns: Vec<(Pattern, Memory)>) -> (Vec<Pattern>, PmCounts) {
+    pub fn counted(&self, patterns: Vec<(Pattern, MeasuredMemory)>) -> (Vec<Pattern>, PmCounts) {
         let mut bench = self.clone();
         loop {
             let (done, counts) = bench.once(patterns.clone());
@@ -154,7 +154,7 @@ impl Bench {
     }
 
     /// Runs them once; also the counts of the memory, the warm-up included.
-    fn once(&self, patterns: Vec<(Pattern, Memory)>) -> (Vec<Pattern>, SocketCounts) {
+    fn once(&self, patterns: Vec<(Pattern, MeasuredMemory)>) -> (Vec<Pattern>, SocketCounts) {
         let warm = self.window_ns / 2;
         let page = page_of(&self.machine);
         let nodes = model::nodes(&self.machine);
@@ -165,7 +165,7 @@ impl Bench {
         let mut programs: Vec<Pattern> = Vec::new();
         let mut read_before = Vec::new();
         // Programs in the same memory lie behind one another.
-        let mut taken: Vec<(Memory, u64)> = Vec::new();
+        let mut taken: Vec<(MeasuredMemory, u64)> = Vec::new();
         for (pattern, memory) in patterns {
             let before: u64 = taken.iter().filter(|t| t.0 == memory).map(|t| t.1).sum();
             let node = nodes
@@ -220,7 +220,7 @@ impl Bench {
     }
 
     /// Runs one pattern alone.
-    pub fn alone(&self, pattern: Pattern, memory: Memory) -> Pattern {
+    pub fn alone(&self, pattern: Pattern, memory: MeasuredMemory) -> Pattern {
         self.run(vec![(pattern, memory)]).remove(0)
     }
 }
@@ -287,7 +287,7 @@ mod tests {
         m.controller.overhead_ns = 400_000.0;
         for how in [How::Read, How::NtStore] {
             let p = Pattern::new(how, Order::Random, 2, 64, 1 << 20);
-            assert!(Bench::new(&m).alone(p, Memory::Dram).gbps() > 0.0);
+            assert!(Bench::new(&m).alone(p, MeasuredMemory::Dram).gbps() > 0.0);
         }
     }
 
@@ -298,7 +298,7 @@ mod tests {
             let mut m = Machine::load("haswell-2620v3").unwrap();
             m.dram.dimm_bytes = Bytes(bytes);
             let p = Pattern::new(How::Read, Order::Random, 4, 256, 256 << 20);
-            let done = Bench::new(&m).alone(p, Memory::Dram);
+            let done = Bench::new(&m).alone(p, MeasuredMemory::Dram);
             assert!(done.gbps() > 1.0, "{bytes}: {}", done.gbps());
         }
     }

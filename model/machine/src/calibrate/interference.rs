@@ -1,7 +1,7 @@
 //! Interference between programs in DRAM and in PM: they share queues and buses, nothing else.
 
 use super::bandwidth::bench;
-use super::bench::Memory;
+use super::bench::MeasuredMemory;
 use super::pattern::{How, Order, Pattern};
 use super::{Curve, Effort, Measurement};
 use crate::Machine;
@@ -15,30 +15,30 @@ const THREADS: usize = 10;
 /// A program that is disturbed by another, each in its memory.
 struct Case {
     id: &'static str,
-    looked_at: (How, Memory),
-    disturber: (How, Order, Memory),
+    looked_at: (How, MeasuredMemory),
+    disturber: (How, Order, MeasuredMemory),
 }
 
 const CASES: [Case; 3] = [
     Case {
         id: "interference/dram-write/pm-random-write",
-        looked_at: (How::Mix(0), Memory::Dram),
-        disturber: (How::Mix(0), Order::Random, Memory::Pm),
+        looked_at: (How::Mix(0), MeasuredMemory::Dram),
+        disturber: (How::Mix(0), Order::Random, MeasuredMemory::Pm),
     },
     Case {
         id: "interference/dram-read/pm-read",
-        looked_at: (How::Read, Memory::Dram),
-        disturber: (How::Read, Order::Sequential, Memory::Pm),
+        looked_at: (How::Read, MeasuredMemory::Dram),
+        disturber: (How::Read, Order::Sequential, MeasuredMemory::Pm),
     },
     Case {
         id: "interference/pm-read/dram-read",
-        looked_at: (How::Read, Memory::Pm),
-        disturber: (How::Read, Order::Sequential, Memory::Dram),
+        looked_at: (How::Read, MeasuredMemory::Pm),
+        disturber: (How::Read, Order::Sequential, MeasuredMemory::Dram),
     },
 ];
 
 pub(super) fn all(machine: &Machine, effort: Effort) -> Vec<Measurement> {
-    if !Memory::of(machine).contains(&Memory::Pm) {
+    if !MeasuredMemory::of(machine).contains(&MeasuredMemory::Pm) {
         return Vec::new();
     }
     CASES
@@ -54,7 +54,7 @@ pub(super) fn all(machine: &Machine, effort: Effort) -> Vec<Measurement> {
 /// write 64 B at a time without fences.
 fn beside(machine: &Machine, case: &Case, effort: Effort) -> Curve {
     let mut curve = Curve::new(case.id, "threads beside it", "GB/s");
-    let bench = bench(machine, Memory::Pm).prefetching(machine);
+    let bench = bench(machine, MeasuredMemory::Pm).prefetching(machine);
     let counts: &[usize] = match effort {
         Effort::Quick => &[0, 1, 4, 10],
         Effort::Full => &[0, 1, 2, 4, 8, 10],

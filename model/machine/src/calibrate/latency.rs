@@ -1,6 +1,6 @@
 //! Latencies of an idle machine: one thread, one access at a time.
 
-use super::bench::{Bench, Memory};
+use super::bench::{Bench, MeasuredMemory};
 use super::pattern::{How, Order, Pattern};
 use super::{Curve, Measurement, Plan};
 use crate::Machine;
@@ -11,17 +11,17 @@ const LARGE: u64 = 1 << 30;
 /// A region that the first-level cache holds.
 const SMALL: u64 = 16 << 10;
 
-impl Memory {
+impl MeasuredMemory {
     /// Name in the words of a table.
     fn words(self) -> &'static str {
         match self {
-            Memory::Dram => "DRAM",
-            Memory::RemoteDram => "remote DRAM",
-            Memory::Pm => "PM",
-            Memory::PmDimm => "one PM DIMM",
-            Memory::RemotePm => "remote PM",
-            Memory::Cxl => "CXL",
-            Memory::Cached => "slow memory behind the DRAM cache",
+            MeasuredMemory::Dram => "DRAM",
+            MeasuredMemory::RemoteDram => "remote DRAM",
+            MeasuredMemory::Pm => "PM",
+            MeasuredMemory::PmDimm => "one PM DIMM",
+            MeasuredMemory::RemotePm => "remote PM",
+            MeasuredMemory::Cxl => "CXL",
+            MeasuredMemory::Cached => "slow memory behind the DRAM cache",
         }
     }
 }
@@ -37,7 +37,7 @@ pub(super) fn all(machine: &Machine, plan: &Plan) -> Vec<Measurement> {
     if plan.footprints.is_empty() {
         return out;
     }
-    for memory in Memory::of(machine) {
+    for memory in MeasuredMemory::of(machine) {
         for (order, name) in ORDERS {
             let (m, p) = (machine.clone(), plan.clone());
             let id = format!("chase/{}/{name}", memory.id());
@@ -64,7 +64,13 @@ fn idle_bench(machine: &Machine, plan: &Plan) -> Bench {
 }
 
 /// Loads that each wait for the one before, by the bytes that they run over: through the caches and beyond.
-fn by_footprint(machine: &Machine, memory: Memory, order: Order, id: &str, plan: &Plan) -> Curve {
+fn by_footprint(
+    machine: &Machine,
+    memory: MeasuredMemory,
+    order: Order,
+    id: &str,
+    plan: &Plan,
+) -> Curve {
     let mut curve = Curve::new(id, "footprint, B", "ns");
     let bench = idle_bench(machine, plan);
     let cached = machine.l2.bytes.0 + machine.llc.bytes.0;
@@ -85,8 +91,8 @@ pub(super) fn idle_latency(machine: &Machine, plan: &Plan) -> Curve {
     let mut curve = Curve::new("idle-latency", "access", "ns");
     let bench = idle_bench(machine, plan);
     let large = plan.idle_bytes;
-    for memory in Memory::of(machine) {
-        if memory == Memory::PmDimm {
+    for memory in MeasuredMemory::of(machine) {
+        if memory == MeasuredMemory::PmDimm {
             continue;
         }
         let mut measure = |name: &str, how, order, region| {
@@ -114,8 +120,12 @@ fn access_latency(machine: &Machine) -> Curve {
     let lines = (machine.llc.bytes.0 + machine.l2.bytes.0) / 64;
     let bench = Bench::new(machine);
     let full = Bench::new(machine).window(lines * 4 * 150);
-    for memory in [Memory::Dram, Memory::Pm, Memory::Cxl] {
-        if !Memory::of(machine).contains(&memory) {
+    for memory in [
+        MeasuredMemory::Dram,
+        MeasuredMemory::Pm,
+        MeasuredMemory::Cxl,
+    ] {
+        if !MeasuredMemory::of(machine).contains(&memory) {
             continue;
         }
         let read = Pattern::new(How::Chase, Order::Random, 1, 64, LARGE);
@@ -143,5 +153,5 @@ fn two_write_backs(machine: &Machine, lines: u64) -> Option<f64> {
     let write = Pattern::new(How::Write, Order::Random, 1, 64, region);
     // The DRAM cache holds two times `lines`; random stores have filled nearly all of it after five times as many.
     let bench = Bench::new(&m).window(lines * 2 * 5 * 400);
-    Some(bench.alone(write, Memory::Cached).ns_per_access())
+    Some(bench.alone(write, MeasuredMemory::Cached).ns_per_access())
 }

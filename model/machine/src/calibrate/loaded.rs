@@ -1,7 +1,7 @@
 //! Loaded latency: the latency of one chase while other cores read at a limited rate.
 
 use super::bandwidth::bench;
-use super::bench::Memory;
+use super::bench::MeasuredMemory;
 use super::pattern::{How, Order, Pattern};
 use super::{Curve, Measurement, Plan};
 use crate::Machine;
@@ -13,8 +13,8 @@ const PACES: [u32; 14] = [
 
 pub(super) fn all(machine: &Machine, plan: &Plan) -> Vec<Measurement> {
     let mut out: Vec<Measurement> = Vec::new();
-    for memory in Memory::of(machine) {
-        if matches!(memory, Memory::PmDimm | Memory::Cached) {
+    for memory in MeasuredMemory::of(machine) {
+        if matches!(memory, MeasuredMemory::PmDimm | MeasuredMemory::Cached) {
             continue;
         }
         let (m, step) = (machine.clone(), plan.pace_step);
@@ -25,7 +25,7 @@ pub(super) fn all(machine: &Machine, plan: &Plan) -> Vec<Measurement> {
 }
 
 /// One thread chases random lines; all other cores read sequentially, more and more often.
-fn loaded(machine: &Machine, memory: Memory, step: usize) -> Curve {
+fn loaded(machine: &Machine, memory: MeasuredMemory, step: usize) -> Curve {
     let mut curve = Curve::new(format!("loaded/{}", memory.id()), "bandwidth, GB/s", "ns");
     let bench = bench(machine, memory).prefetching(machine);
     let threads = (bench.cores() - 1).max(1);

@@ -18,11 +18,11 @@ pub mod sweep;
 mod table;
 mod tail;
 
-pub use bench::{Bench, Memory};
+pub use bench::{Bench, MeasuredMemory};
 pub use pattern::{How, Order, Pattern};
 pub use plan::{Effort, Plan, Room};
-pub use published::{Published, published};
-pub use table::{Row, Summary, summaries, table};
+pub use published::{PublishedCurve, published};
+pub use table::{CurveErrors, Row, summaries, table};
 
 use crate::Machine;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One published curve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Published {
+pub struct PublishedCurve {
     /// Id of the curve that it stands beside.
     pub curve: String,
     /// Publication that the figure is from.
@@ -29,7 +29,7 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 /// The published curves of a machine; empty if we know of none.
-pub fn published(machine: &str) -> Vec<Published> {
+pub fn published(machine: &str) -> Vec<PublishedCurve> {
     FILES
         .iter()
         .filter(|(name, _)| *name == machine)
@@ -39,9 +39,9 @@ pub fn published(machine: &str) -> Vec<Published> {
 
 /// Reads a file: `# KEY: SOURCE` lines, then `curve,at,value,key` lines; a key that ends in `!` marks an input.
 /// The files are part of the program, and a test reads them all: lines that do not fit are not possible.
-fn parse(text: &str) -> Vec<Published> {
+fn parse(text: &str) -> Vec<PublishedCurve> {
     let mut sources: Vec<(&str, &str)> = Vec::new();
-    let mut out: Vec<Published> = Vec::new();
+    let mut out: Vec<PublishedCurve> = Vec::new();
     for line in text.lines() {
         if let Some(comment) = line.strip_prefix("# ") {
             sources.extend(comment.split_once(": "));
@@ -59,9 +59,10 @@ fn parse(text: &str) -> Vec<Published> {
             .find(|s| s.0 == key)
             .map_or(key, |s| s.1)
             .to_string();
-        let same = |p: &Published| p.curve == curve && p.source == source && p.is_input == is_input;
+        let same =
+            |p: &PublishedCurve| p.curve == curve && p.source == source && p.is_input == is_input;
         let place = out.iter().position(same).unwrap_or_else(|| {
-            out.push(Published {
+            out.push(PublishedCurve {
                 curve: curve.to_string(),
                 source: source.clone(),
                 is_input,

@@ -1,7 +1,7 @@
 //! Memory of another socket, by threads and by the share of reads, and at its best.
 
 use super::bandwidth::bench;
-use super::bench::{Bench, Memory};
+use super::bench::{Bench, MeasuredMemory};
 use super::latency::idle_latency;
 use super::pattern::{How, Order, Pattern};
 use super::{Curve, Effort, Measurement, Plan};
@@ -14,8 +14,11 @@ const HOWS: [(How, &str); 2] = [(How::Read, "read"), (How::NtStore, "ntstore")];
 
 pub(super) fn all(machine: &Machine, effort: Effort) -> Vec<Measurement> {
     let mut out = Vec::new();
-    for memory in Memory::of(machine) {
-        if !matches!(memory, Memory::RemoteDram | Memory::RemotePm) {
+    for memory in MeasuredMemory::of(machine) {
+        if !matches!(
+            memory,
+            MeasuredMemory::RemoteDram | MeasuredMemory::RemotePm
+        ) {
             continue;
         }
         for (how, name) in HOWS {
@@ -43,7 +46,7 @@ pub(super) fn all(machine: &Machine, effort: Effort) -> Vec<Measurement> {
 }
 
 /// Bandwidth in GB/s of `threads` threads on sequential blocks of 256 B.
-fn gbps(bench: &Bench, how: How, threads: usize, memory: Memory) -> f64 {
+fn gbps(bench: &Bench, how: How, threads: usize, memory: MeasuredMemory) -> f64 {
     let p = Pattern::new(how, Order::Sequential, threads, 256, REGION);
     bench.alone(p, memory).gbps()
 }
@@ -59,7 +62,13 @@ fn threads(bench: &Bench, effort: Effort) -> Vec<usize> {
     all
 }
 
-fn by_threads(machine: &Machine, memory: Memory, how: How, id: &str, effort: Effort) -> Curve {
+fn by_threads(
+    machine: &Machine,
+    memory: MeasuredMemory,
+    how: How,
+    id: &str,
+    effort: Effort,
+) -> Curve {
     let mut curve = Curve::new(id, "threads", "GB/s");
     let bench = bench(machine, memory);
     for n in threads(&bench, effort) {
@@ -69,7 +78,7 @@ fn by_threads(machine: &Machine, memory: Memory, how: How, id: &str, effort: Eff
 }
 
 /// All cores load blocks of one array and store those of another non-temporally, by the share of loads.
-fn by_mix(machine: &Machine, memory: Memory, effort: Effort) -> Curve {
+fn by_mix(machine: &Machine, memory: MeasuredMemory, effort: Effort) -> Curve {
     let mut curve = Curve::new(format!("mix/{}", memory.id()), "reads, %", "GB/s");
     let bench = bench(machine, memory);
     let shares: &[u8] = match effort {
@@ -97,7 +106,7 @@ fn latency(machine: &Machine, plan: &Plan) -> Curve {
 fn peak(machine: &Machine) -> Curve {
     let mut curve = Curve::new("remote-peak", "access", "GB/s");
     let mut add = |name: &str, how, memory, first_time: bool| {
-        if !Memory::of(machine).contains(&memory) {
+        if !MeasuredMemory::of(machine).contains(&memory) {
             return;
         }
         let bench = match first_time {
@@ -108,16 +117,31 @@ fn peak(machine: &Machine) -> Curve {
         let best = all.into_iter().map(|n| gbps(&bench, how, n, memory));
         curve.push_named(name, best.fold(0.0, f64::max));
     };
-    add("DRAM read", How::Read, Memory::RemoteDram, false);
-    add("DRAM read, first time", How::Read, Memory::RemoteDram, true);
+    add("DRAM read", How::Read, MeasuredMemory::RemoteDram, false);
+    add(
+        "DRAM read, first time",
+        How::Read,
+        MeasuredMemory::RemoteDram,
+        true,
+    );
     add(
         "DRAM write (ntstore)",
         How::NtStore,
-        Memory::RemoteDram,
+        MeasuredMemory::RemoteDram,
         false,
     );
-    add("PM read", How::Read, Memory::RemotePm, false);
-    add("PM read, first time", How::Read, Memory::RemotePm, true);
-    add("PM write (ntstore)", How::NtStore, Memory::RemotePm, false);
+    add("PM read", How::Read, MeasuredMemory::RemotePm, false);
+    add(
+        "PM read, first time",
+        How::Read,
+        MeasuredMemory::RemotePm,
+        true,
+    );
+    add(
+        "PM write (ntstore)",
+        How::NtStore,
+        MeasuredMemory::RemotePm,
+        false,
+    );
     curve
 }

@@ -1,7 +1,7 @@
 //! The largest published set of points of one machine: sequential bandwidth by memory, operation, DIMMs, access size and
 //! threads. A third of it, drawn once, is held back from every decision about the model, and reported by itself.
 
-use super::bench::{Bench, Memory};
+use super::bench::{Bench, MeasuredMemory};
 use super::pattern::{How, Order, Pattern};
 use crate::Machine;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use varve_access::random::Rng;
 
 /// One published point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Published {
+pub struct PublishedPoint {
     /// `pm`, `pm-dimm` or `dram`, as in ids of curves.
     pub memory: String,
     /// `read`, `ntstore`, `store` (no write-back: caches evict) or `clwb` (store and write-back).
@@ -39,13 +39,13 @@ pub struct Ours {
 const SEED: u64 = 8260;
 
 /// The published points of `optane-8260`.
-pub fn published() -> Vec<Published> {
+pub fn published() -> Vec<PublishedPoint> {
     let mut random = Rng::from_state(SEED);
     include_str!("../../data/optane-8260-sequential.csv")
         .lines()
         .filter(|l| !l.starts_with('#') && !l.starts_with("media"))
         .filter_map(point)
-        .map(|p| Published {
+        .map(|p| PublishedPoint {
             held_back: random.bits().is_multiple_of(3),
             ..p
         })
@@ -53,15 +53,15 @@ pub fn published() -> Vec<Published> {
 }
 
 /// A line of the file. It is part of the program, and a test counts its points.
-fn point(line: &str) -> Option<Published> {
+fn point(line: &str) -> Option<PublishedPoint> {
     let cells: Vec<&str> = line.split(',').collect();
     let [media, operation, dimms, bytes, threads, gbps, ratio] = cells[..] else {
         return None;
     };
     let memory = match (media, dimms) {
-        ("ldram", _) => Memory::Dram,
-        ("lpmem", "1") => Memory::PmDimm,
-        ("lpmem", _) => Memory::Pm,
+        ("ldram", _) => MeasuredMemory::Dram,
+        ("lpmem", "1") => MeasuredMemory::PmDimm,
+        ("lpmem", _) => MeasuredMemory::Pm,
         _ => return None,
     };
     let how = match operation {
@@ -71,7 +71,7 @@ fn point(line: &str) -> Option<Published> {
         "Store+Flush" => "clwb",
         _ => return None,
     };
-    Some(Published {
+    Some(PublishedPoint {
         memory: memory.id().into(),
         how: how.into(),
         bytes: bytes.parse().ok()?,
@@ -86,11 +86,15 @@ fn point(line: &str) -> Option<Published> {
 const REGION: u64 = 64 << 20;
 
 /// The same point on the model of `machine`.
-pub fn measure(machine: &Machine, p: &Published) -> Ours {
-    let memory = [Memory::Dram, Memory::Pm, Memory::PmDimm]
-        .into_iter()
-        .find(|m| m.id() == p.memory)
-        .unwrap_or(Memory::Dram);
+pub fn measure(machine: &Machine, p: &PublishedPoint) -> Ours {
+    let memory = [
+        MeasuredMemory::Dram,
+        MeasuredMemory::Pm,
+        MeasuredMemory::PmDimm,
+    ]
+    .into_iter()
+    .find(|m| m.id() == p.memory)
+    .unwrap_or(MeasuredMemory::Dram);
     let how = match p.how.as_str() {
         "read" => How::Read,
         "ntstore" => How::NtStore,
@@ -98,7 +102,7 @@ pub fn measure(machine: &Machine, p: &Published) -> Ours {
         _ => How::StoreClwb,
     };
     let bench = match memory {
-        Memory::PmDimm => Bench::new(machine).one_dimm(),
+        MeasuredMemory::PmDimm => Bench::new(machine).one_dimm(),
         _ => Bench::new(machine),
     };
     // Plain stores are written when the caches are full of them.
@@ -117,7 +121,7 @@ pub fn measure(machine: &Machine, p: &Published) -> Ours {
 }
 
 /// Time in which the threads of a point fill the caches at a core's own pace, ns.
-fn fill_ns(machine: &Machine, p: &Published) -> u64 {
+fn fill_ns(machine: &Machine, p: &PublishedPoint) -> u64 {
     let caches = machine.llc.bytes.0 + machine.l2.bytes.0 * p.threads as u64;
     // GB/s of a thread; no more than six together.
     caches / p.threads.min(6) as u64

@@ -1,6 +1,6 @@
 //! Published beside ours.
 
-use super::{Curve, Published};
+use super::{Curve, PublishedCurve};
 use serde::{Deserialize, Serialize};
 
 /// One published figure and ours.
@@ -27,7 +27,7 @@ pub struct Row {
 /// Every published point within the measured range, beside ours; along bandwidths and shares of reads on a straight
 /// line between our points. Loaded latencies beyond our largest bandwidth stay in the table without a value, since not
 /// reaching them is a result.
-pub fn table(ours: &[Curve], published: &[Published]) -> Vec<Row> {
+pub fn table(ours: &[Curve], published: &[PublishedCurve]) -> Vec<Row> {
     let mut rows = Vec::new();
     for p in published {
         let Some(curve) = ours.iter().find(|c| c.id == p.curve) else {
@@ -60,7 +60,7 @@ pub fn table(ours: &[Curve], published: &[Published]) -> Vec<Row> {
 
 /// The errors of one curve, in absolute percent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct CurveErrors {
     /// Id of the curve.
     pub curve: String,
     /// Points compared; those that ours does not reach, and inputs, apart.
@@ -76,7 +76,7 @@ pub struct Summary {
 }
 
 /// The errors of each curve, inputs left out.
-pub fn summaries(rows: &[Row]) -> Vec<Summary> {
+pub fn summaries(rows: &[Row]) -> Vec<CurveErrors> {
     let mut ids: Vec<&str> = Vec::new();
     for row in rows.iter().filter(|r| !r.is_input) {
         if !ids.contains(&row.curve.as_str()) {
@@ -86,7 +86,7 @@ pub fn summaries(rows: &[Row]) -> Vec<Summary> {
     ids.into_iter().map(|id| summary(id, rows)).collect()
 }
 
-fn summary(id: &str, rows: &[Row]) -> Summary {
+fn summary(id: &str, rows: &[Row]) -> CurveErrors {
     let mine = || rows.iter().filter(|r| r.curve == id && !r.is_input);
     let mut errors: Vec<(f64, &str)> = mine()
         .filter_map(|r| Some((r.error_percent?.abs(), r.at.as_str())))
@@ -99,7 +99,7 @@ fn summary(id: &str, rows: &[Row]) -> Summary {
         _ => (errors[n / 2 - 1].0 + errors[n / 2].0) / 2.0,
     };
     let worst = errors.last().copied().unwrap_or((0.0, ""));
-    Summary {
+    CurveErrors {
         curve: id.to_string(),
         points: n,
         missing: mine().filter(|r| r.ours.is_none()).count(),
@@ -114,8 +114,8 @@ mod tests {
     use super::*;
     use crate::calibrate::Point;
 
-    fn published(curve: &str, is_input: bool, points: &[(f64, f64)]) -> Published {
-        Published {
+    fn published(curve: &str, is_input: bool, points: &[(f64, f64)]) -> PublishedCurve {
+        PublishedCurve {
             curve: curve.into(),
             source: "a study".into(),
             is_input,

@@ -1,6 +1,6 @@
 //! How long single writes of PM take at most, by the size of the region that is written again and again.
 
-use super::bench::{Bench, Memory};
+use super::bench::{Bench, MeasuredMemory};
 use super::pattern::{How, Order, Pattern};
 use super::{Curve, Measurement};
 use crate::Machine;
@@ -12,7 +12,7 @@ const REGIONS: [u64; 5] = [256, 4 << 10, 64 << 10, 256 << 10, 4 << 20];
 const WINDOW_NS: u64 = 6_000_000;
 
 pub(super) fn all(machine: &Machine) -> Vec<Measurement> {
-    if !Memory::of(machine).contains(&Memory::PmDimm) {
+    if !MeasuredMemory::of(machine).contains(&MeasuredMemory::PmDimm) {
         return Vec::new();
     }
     let m = machine.clone();
@@ -25,7 +25,7 @@ fn longest(machine: &Machine) -> Curve {
     let bench = Bench::new(machine).one_dimm().window(WINDOW_NS);
     for region in REGIONS {
         let p = Pattern::new(How::NtStore, Order::Sequential, 1, 256, region);
-        let done = bench.alone(p.fenced().timed(), Memory::PmDimm);
+        let done = bench.alone(p.fenced().timed(), MeasuredMemory::PmDimm);
         curve.push(region as f64, done.block_ns(1.0).map_or(0.0, f64::from));
     }
     curve

@@ -6,7 +6,7 @@ use crate::model::{ChannelActivity, Outcome, Snapshot};
 
 /// A span of a run and the energy of its memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Span {
+pub struct EnergySpan {
     /// Where it begins, s of virtual time.
     pub begin: f64,
     /// Where it ends.
@@ -19,7 +19,7 @@ pub struct Span {
 ///
 /// # Errors
 /// As [`Energy::of`].
-pub fn series(m: &Machine, run: &Outcome) -> Result<Vec<Span>, NoEnergyData> {
+pub fn series(m: &Machine, run: &Outcome) -> Result<Vec<EnergySpan>, NoEnergyData> {
     between(m, &run.snapshots, &run.activity)
 }
 
@@ -31,7 +31,7 @@ pub fn between(
     m: &Machine,
     readings: &[Snapshot],
     activity: &[Vec<Vec<ChannelActivity>>],
-) -> Result<Vec<Span>, NoEnergyData> {
+) -> Result<Vec<EnergySpan>, NoEnergyData> {
     let mut spans = Vec::new();
     let mut before: (u64, Option<&Vec<Vec<ChannelActivity>>>) = (0, None);
     for (snapshot, sockets) in readings.iter().zip(activity) {
@@ -44,7 +44,7 @@ pub fn between(
                 .collect::<Vec<_>>()
         });
         let did: Vec<Vec<ChannelActivity>> = since.collect();
-        spans.push(Span {
+        spans.push(EnergySpan {
             begin,
             end,
             energy: Energy::during(m, end - begin, &did)?,

@@ -505,6 +505,7 @@ fn power_over_time_adds_up_to_the_run() {
         "{sum} {whole}"
     );
     // The DIMM that is used draws more than one that is not, in the busy half most of all.
-    let watts = |s: &Span, channel: usize| s.energy.sockets[0][channel].total() / s.energy.seconds;
+    let watts =
+        |s: &EnergySpan, channel: usize| s.energy.sockets[0][channel].total() / s.energy.seconds;
     assert!(watts(&spans[1], 0) > 2.0 * watts(&spans[1], 2));
 }

@@ -19,7 +19,7 @@ pub enum NodeKind {
 
 /// One NUMA node. Its number is its place in [`Machine::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Node {
+pub struct NumaNode {
     /// Kind of its memory.
     pub kind: NodeKind,
     /// Socket that it belongs to.
@@ -33,7 +33,7 @@ pub struct Node {
 impl Machine {
     /// NUMA nodes in order: the DRAM of each socket, then the PM of each socket, then the CXL memory of each socket.
     /// In memory mode the slow memory of each socket is the only node.
-    pub fn nodes(&self) -> Vec<Node> {
+    pub fn nodes(&self) -> Vec<NumaNode> {
         let cached = self.mode == Mode::MemoryMode;
         let dram = (!cached).then(|| (NodeKind::Dram, self.dram_bytes()));
         let pm = self.pm.as_ref().map(|_| (NodeKind::Pm, self.pm_bytes()));
@@ -42,7 +42,7 @@ impl Machine {
             .into_iter()
             .flatten()
             .flat_map(|(kind, bytes)| {
-                (0..self.sockets).map(move |socket| Node {
+                (0..self.sockets).map(move |socket| NumaNode {
                     kind,
                     socket,
                     bytes: Bytes(bytes),

@@ -3,13 +3,13 @@
 use serde::Serialize;
 use std::fmt;
 
-use super::nodes::{Node, NodeKind};
+use super::nodes::{NodeKind, NumaNode};
 use crate::describe::{Machine, Mode};
 use varve_spec::Bytes;
 
 /// A machine in brief.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
+pub struct MachineSummary {
     /// Name.
     pub name: String,
     /// One line.
@@ -25,13 +25,13 @@ pub struct Summary {
     /// Clock under load, GHz.
     pub ghz: f64,
     /// L1, L2, LLC.
-    pub caches: Vec<Level>,
+    pub caches: Vec<CacheLevelSummary>,
     /// Memories of one socket.
     pub memories: Vec<Tier>,
     /// DRAM of one socket that caches the slow memory.
     pub dram_cache: Option<Bytes>,
     /// NUMA nodes; a node's number is its place.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<NumaNode>,
     /// Sum of the nodes.
     pub total: Bytes,
     /// Numbers in the file.
@@ -42,7 +42,7 @@ pub struct Summary {
 
 /// One cache level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Level {
+pub struct CacheLevelSummary {
     /// `L1`, `L2` or `LLC`.
     pub name: &'static str,
     /// Capacity, of one core (L1, L2) or one socket (LLC).
@@ -72,15 +72,15 @@ pub struct Tier {
 
 impl Machine {
     /// The machine in brief. Its `Display` is the output of `varve machine show`.
-    pub fn summary(&self) -> Summary {
-        let level = |name, c: &crate::describe::Cache| Level {
+    pub fn summary(&self) -> MachineSummary {
+        let level = |name, c: &crate::describe::Cache| CacheLevelSummary {
             name,
             bytes: c.bytes,
             ways: c.ways,
             ns: c.ns,
         };
         let (numbers, assumed) = super::numbers::count_sources(self);
-        Summary {
+        MachineSummary {
             name: self.name.clone(),
             about: self.about.clone(),
             mode: self.mode,
@@ -156,7 +156,7 @@ impl Machine {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for MachineSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.name, self.about)?;
         writeln!(

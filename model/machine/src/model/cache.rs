@@ -11,7 +11,7 @@ use super::host::Zeroed;
 use crate::arch::{equal_among_8, equal_among_12, equal_among_16};
 
 /// See the module.
-pub struct Cache {
+pub struct CacheArray {
     /// One record of `stride` words a set, and room to read beyond the last one.
     records: Zeroed,
     sets: Sets,
@@ -92,7 +92,7 @@ pub enum Found {
 
 /// Where a line goes in a cache: its set, and the bits of the line that are stored there.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place {
+pub struct CacheSlot {
     set: u32,
     /// The line without the bits that number the set in its slice, + 1.
     tag: u32,
@@ -110,15 +110,15 @@ const TAGS: usize = 4;
 const WIDE_DIRTY: usize = 4;
 const WIDE_TAGS: usize = 8;
 
-impl Cache {
+impl CacheArray {
     /// A cache of `bytes` with `ways` ways (at most [`MAX_WAYS`]). Sets are `bytes / 64 / ways`, at least 1.
-    pub fn new(bytes: u64, ways: u32) -> Cache {
+    pub fn new(bytes: u64, ways: u32) -> CacheArray {
         let ways = ways.clamp(1, MAX_WAYS);
-        Cache::with_sets((bytes / 64 / ways as u64).max(1), ways)
+        CacheArray::with_sets((bytes / 64 / ways as u64).max(1), ways)
     }
 
     /// A cache of `sets` sets, for any kind of entry that has a number.
-    pub fn with_sets(sets: u64, ways: u32) -> Cache {
+    pub fn with_sets(sets: u64, ways: u32) -> CacheArray {
         let (sets, ways) = (sets.max(1), ways.clamp(1, MAX_WAYS));
         // A record of up to 12 ways is one cache line of the host.
         let stride = match ways {
@@ -140,7 +140,7 @@ impl Cache {
                 record[1] = (order >> 32) as u32;
             }
         }
-        Cache {
+        CacheArray {
             records,
             sets: Sets::new(sets),
             stride,
@@ -149,16 +149,16 @@ impl Cache {
         }
     }
 
-    /// May its tags be compared by 8 ([`Cache::access`])?
+    /// May its tags be compared by 8 ([`CacheArray::access`])?
     pub fn is_small(&self) -> bool {
         self.ways <= 8
     }
 
     /// Where a line goes.
     #[inline(always)]
-    pub fn place(&self, line: u64) -> Place {
+    pub fn place(&self, line: u64) -> CacheSlot {
         let (tag, set) = self.sets.divide(line);
-        Place {
+        CacheSlot {
             set: set as u32,
             tag: tag as u32 + 1,
         }
@@ -166,7 +166,7 @@ impl Cache {
 
     /// Asks the host to bring the set of a line near.
     #[inline(always)]
-    pub fn prefetch(&self, place: Place) {
+    pub fn prefetch(&self, place: CacheSlot) {
         let words = self.records.words();
         let at = place.set as usize * self.stride;
         prefetch(words, at);
@@ -185,9 +185,9 @@ impl Cache {
         unsafe { self.look::<LANES>(self.place(line), store) }
     }
 
-    /// As [`Cache::access`], for the line that goes to a place of this cache.
+    /// As [`CacheArray::access`], for the line that goes to a place of this cache.
     #[inline(always)]
-    pub fn access_at<const LANES: usize>(&mut self, place: Place, store: bool) -> Found {
+    pub fn access_at<const LANES: usize>(&mut self, place: CacheSlot, store: bool) -> Found {
         assert!((place.set as u64) < self.sets.number());
         // SAFETY: the cache has that set.
         unsafe { self.look::<LANES>(place, store) }
@@ -197,7 +197,7 @@ impl Cache {
     ///
     /// The set of the place is below the number of sets.
     #[inline(always)]
-    unsafe fn look<const LANES: usize>(&mut self, place: Place, store: bool) -> Found {
+    unsafe fn look<const LANES: usize>(&mut self, place: CacheSlot, store: bool) -> Found {
         debug_assert!(LANES == 16 || self.ways <= 8 || self.ways > NARROW);
         let (tag, set) = (place.tag, place.set as u64);
         let at = set as usize * self.stride;
@@ -247,7 +247,7 @@ impl Cache {
         Found::Miss(was.then(|| self.sets.line((last - 1) as u64, set)))
     }
 
-    /// As [`Cache::access`], for more than 16 ways.
+    /// As [`CacheArray::access`], for more than 16 ways.
     #[inline(never)]
     fn access_wide(&mut self, at: usize, set: u64, tag: u32, store: bool) -> Found {
         let sets = self.sets;
@@ -268,7 +268,7 @@ impl Cache {
     /// The dirty line that would have to go for a missing one now, if there is one: a hint, which caches of more than
     /// 16 ways do not give.
     #[inline(always)]
-    pub fn victim_of(&self, place: Place) -> Option<u64> {
+    pub fn victim_of(&self, place: CacheSlot) -> Option<u64> {
         let set = place.set as u64;
         let record = &self.records.words()[set as usize * self.stride..][..self.stride];
         let order = record[0] as u64 | (record[1] as u64) << 32;
@@ -403,7 +403,7 @@ mod tests {
     /// Pairs leave together, and blocks of four lines do not.
     #[test]
     fn a_stream_leaves_by_pairs() {
-        let mut cache = Cache::with_sets(26 << 11, 11);
+        let mut cache = CacheArray::with_sets(26 << 11, 11);
         let mut left: Vec<u64> = Vec::new();
         for line in 0..(26 << 11) * 30 {
             if let Found::Miss(Some(out)) = cache.access::<16>(line, true) {
@@ -432,7 +432,7 @@ mod tests {
             sets in 1u64..13,
             ops in prop::collection::vec((0u64..300, any::<bool>(), 0u8..20), 1..600),
         ) {
-            let mut fast = Cache::new(sets * 64 * ways as u64, ways);
+            let mut fast = CacheArray::new(sets * 64 * ways as u64, ways);
             let mut slow = Slow {
                 places: Sets::new(sets),
                 sets: vec![Vec::new(); sets as usize],

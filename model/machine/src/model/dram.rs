@@ -42,7 +42,7 @@ tally! {
 
 /// Timing of one kind of DRAM, ps.
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct DramTiming {
     burst: Ps,
     cl: Ps,
     rcd: Ps,
@@ -79,14 +79,14 @@ const RANK_SWITCH_CLOCKS: f64 = 2.0;
 /// one half costs the channel half as much. MT/s.
 const DDR4_MAX_MTS: u32 = 3200;
 
-impl Timing {
+impl DramTiming {
     /// Timing from a machine's description.
-    pub fn of(d: &Dram) -> Timing {
+    pub fn of(d: &Dram) -> DramTiming {
         let halves = if d.mts > DDR4_MAX_MTS { 2.0 } else { 1.0 };
         let clock = 2000.0 / d.mts as f64;
         let burst = 8.0 * 1000.0 / d.mts as f64;
         let ccd_l = (CCD_L_NS / clock).ceil() * clock;
-        Timing {
+        DramTiming {
             // 8 transfers of 8 B.
             burst: ps(burst),
             // The scheduler lets one request pass another when that avoids a gap (assumption: one; it is in no data
@@ -136,7 +136,7 @@ struct Rank {
 
 /// Where a line lies in a channel.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct DramAddress {
     /// Bank, counted through all ranks.
     bank: u32,
     /// Rank, and above it the bank group.
@@ -147,7 +147,7 @@ pub struct Place {
 /// Bits of a rank's number within its channel.
 const RANK_BITS: u32 = 16;
 
-impl Place {
+impl DramAddress {
     #[inline(always)]
     fn rank(self) -> u32 {
         self.part & ((1 << RANK_BITS) - 1)
@@ -220,7 +220,7 @@ impl Channel {
     /// Rank and bank of a channel-local address. Ranks alternate by row, also where channels do not. Rows are spread over
     /// banks by their number, folded so that power-of-two strides do not all meet in one bank.
     #[inline(always)]
-    pub fn place(&self, local: u64) -> Place {
+    pub fn place(&self, local: u64) -> DramAddress {
         let row = (local >> self.row_shift) as u32;
         let fold = row ^ (row >> 5) ^ (row >> 11);
         let bank = if self.bank_mask != 0 {
@@ -231,7 +231,7 @@ impl Channel {
         let rank = self.banks.get(bank as usize).rank;
         // Neighbouring lines lie in different bank groups.
         let group = ((local >> 6) as u32 ^ bank) & self.group_mask;
-        Place {
+        DramAddress {
             bank,
             part: group << RANK_BITS | rank,
             row,
@@ -240,7 +240,7 @@ impl Channel {
 
     /// Time of the data bus for 64 B: the burst, and the loss after the ones before.
     #[inline(always)]
-    pub fn bus_time(&mut self, p: Place, t: &Timing) -> Ps {
+    pub fn bus_time(&mut self, p: DramAddress, t: &DramTiming) -> Ps {
         let (this, last, before) = (p.part, self.last, self.before);
         self.last = this;
         self.before = last;
@@ -266,7 +266,7 @@ impl Channel {
 
     /// One access to a bank at `now`: how long until its data may move on the bus, bus queueing apart.
     #[inline(always)]
-    fn bank(&mut self, now: Ps, p: Place, t: &Timing) -> Ps {
+    fn bank(&mut self, now: Ps, p: DramAddress, t: &DramTiming) -> Ps {
         let mut r = self.ranks.at(p.rank() as usize);
         let mut start = now;
         if now >= r.next_refresh {
@@ -304,21 +304,21 @@ impl Channel {
 
     /// A 64 B read that reaches the bank at `now`: latency until its last byte is on the bus, bus queueing apart.
     #[inline(always)]
-    pub fn read(&mut self, now: Ps, p: Place, t: &Timing) -> Ps {
+    pub fn read(&mut self, now: Ps, p: DramAddress, t: &DramTiming) -> Ps {
         self.counts.reads += 1;
         self.bank(now, p, t) + t.burst
     }
 
     /// A 64 B write is drained at about `now`: keeps the bank's and the rank's books.
     #[inline(always)]
-    pub fn write(&mut self, now: Ps, p: Place, t: &Timing) {
+    pub fn write(&mut self, now: Ps, p: DramAddress, t: &DramTiming) {
         self.counts.writes += 1;
         self.bank(now, p, t);
     }
 
     /// A 64 B write to a place that was read at this very time, with nothing in between: its row is open.
     #[inline(always)]
-    pub fn write_again(&mut self, now: Ps, p: Place, t: &Timing) {
+    pub fn write_again(&mut self, now: Ps, p: DramAddress, t: &DramTiming) {
         self.counts.writes += 1;
         self.counts.row_hits += 1;
         let b = self.banks.at(p.bank as usize);
@@ -342,7 +342,7 @@ impl Channel {
     }
 
     /// Power-state times of each rank until `end`.
-    pub fn rank_times(&self, end: Ps, t: &Timing) -> Vec<RankTimes> {
+    pub fn rank_times(&self, end: Ps, t: &DramTiming) -> Vec<RankTimes> {
         let deep = self.selfrefresh(end, t);
         self.ranks
             .iter()
@@ -363,7 +363,7 @@ impl Channel {
 
     /// How long all ranks were in self-refresh at `now`: the controller enters it when nothing was asked of the channel for
     /// a time (Intel Xeon E5 v3 data sheet, volume 1, self-refresh by an idle counter).
-    fn selfrefresh(&self, now: Ps, t: &Timing) -> Ps {
+    fn selfrefresh(&self, now: Ps, t: &DramTiming) -> Ps {
         let ranks = self.ranks.iter().take(self.ranks_in_use as usize);
         let last = ranks.map(|r| r.busy_until).max().unwrap_or(0);
         now.saturating_sub(last + t.selfrefresh_after)
@@ -372,7 +372,7 @@ impl Channel {
     /// A rank is needed after an idle time: books the states that it passed through, and those of the others where all
     /// leave self-refresh; returns the time to wake it.
     #[cold]
-    fn wake(&mut self, rank: u32, now: Ps, t: &Timing) -> Ps {
+    fn wake(&mut self, rank: u32, now: Ps, t: &DramTiming) -> Ps {
         let deep = self.selfrefresh(now, t);
         if deep == 0 {
             let r = self.ranks.at(rank as usize);
@@ -392,7 +392,7 @@ impl Channel {
 impl Rank {
     /// A time for refresh has come: its rest, 0 when it is over.
     #[cold]
-    fn refresh(&mut self, now: Ps, t: &Timing) -> Ps {
+    fn refresh(&mut self, now: Ps, t: &DramTiming) -> Ps {
         // Refreshes that no access met are over; the last one may still run.
         let missed = (now - self.next_refresh) / t.refi;
         let begin = self.next_refresh + missed * t.refi;
@@ -401,7 +401,7 @@ impl Rank {
     }
 
     /// Books an idle time from the last access until `now`, of which the last part was spent in self-refresh.
-    fn idle(&mut self, now: Ps, selfrefresh: Ps, t: &Timing) {
+    fn idle(&mut self, now: Ps, selfrefresh: Ps, t: &DramTiming) {
         let gap = now - self.busy_until;
         let standby = (gap - selfrefresh).min(t.powerdown_after);
         self.times.standby += standby;

@@ -97,16 +97,16 @@ impl Zeroed {
 /// Work that is compiled for every processor and once more for those with newer instructions (shifts by a register that
 /// set no flags, vectors with three operands).
 ///
-/// Code inlined into it is compiled with it, and so is other work that it asks its [`Level`] to run.
+/// Code inlined into it is compiled with it, and so is other work that it asks its [`InstructionLevel`] to run.
 pub trait Work {
     /// Its result.
     type Out;
     /// Does it. Implementations are `#[inline(always)]`.
-    fn work<L: Level>(self, level: L) -> Self::Out;
+    fn work<L: InstructionLevel>(self, level: L) -> Self::Out;
 }
 
 /// Which instructions work is compiled with.
-pub trait Level: Copy {
+pub trait InstructionLevel: Copy {
     /// Does the work with them, as a function of its own.
     fn run<W: Work>(self, work: W) -> W::Out;
 }
@@ -115,7 +115,7 @@ pub trait Level: Copy {
 #[derive(Clone, Copy, Debug)]
 pub struct Common;
 
-impl Level for Common {
+impl InstructionLevel for Common {
     #[inline(never)]
     fn run<W: Work>(self, work: W) -> W::Out {
         work.work(self)

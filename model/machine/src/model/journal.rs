@@ -27,7 +27,7 @@ pub struct Snapshot {
 
 /// Something that took time, or several of them, right one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct JournalSpan {
     /// Owner: the thread of a request, 0 for a move.
     pub thread: u32,
     /// Of what kind: the class of a request; a [`Move`](MoveKind) as a number.
@@ -54,12 +54,12 @@ pub enum MoveKind {
 
 /// Joins neighbours of one thread and kind, the shortest first, until at most about `most` are left. Spans are in the order of their
 /// ends, as those that come out are in that of their beginnings.
-pub fn join(spans: &mut Vec<Span>, most: usize) {
+pub fn join(spans: &mut Vec<JournalSpan>, most: usize) {
     let end = spans.iter().map(|s| s.end_ns).max().unwrap_or(0);
     let mut short = SHORT_NS;
     while spans.len() > most && short < end.saturating_mul(4) {
         let mut last: HashMap<(u32, u32), usize> = HashMap::new();
-        let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+        let mut joined: Vec<JournalSpan> = Vec::with_capacity(spans.len());
         for span in spans.drain(..) {
             let key = (span.thread, span.kind);
             let before = last.get(&key).map(|&at| &mut joined[at]);
@@ -83,9 +83,9 @@ pub fn join(spans: &mut Vec<Span>, most: usize) {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journal {
     /// Requests of the whole run.
-    pub requests: Vec<Span>,
+    pub requests: Vec<JournalSpan>,
     /// Page moves.
-    pub moves: Vec<Span>,
+    pub moves: Vec<JournalSpan>,
     /// Counters at some times, since the start.
     pub points: Vec<Snapshot>,
     /// Counts of all memory by each of them.
@@ -141,8 +141,8 @@ impl Journal {
     }
 }
 
-fn add(spans: &mut Vec<Span>, thread: u32, kind: u32, (begin, end): (Ps, Ps)) {
-    spans.push(Span {
+fn add(spans: &mut Vec<JournalSpan>, thread: u32, kind: u32, (begin, end): (Ps, Ps)) {
+    spans.push(JournalSpan {
         thread,
         kind,
         begin_ns: begin / 1000,
@@ -171,7 +171,7 @@ mod tests {
             for (thread, kind, gap, length) in steps {
                 let begin_ns = clocks[thread as usize] + gap;
                 clocks[thread as usize] = begin_ns + length;
-                spans.push(Span { thread, kind, begin_ns, end_ns: begin_ns + length, count: 1 });
+                spans.push(JournalSpan { thread, kind, begin_ns, end_ns: begin_ns + length, count: 1 });
             }
             spans.sort_by_key(|s| s.end_ns);
             let all = spans.clone();
@@ -179,8 +179,8 @@ mod tests {
             prop_assert!(spans.len() <= most);
             for thread in 0..3 {
                 for kind in 0..2 {
-                    let of = |s: &&Span| (s.thread, s.kind) == (thread, kind);
-                    let (before, after): (Vec<&Span>, Vec<&Span>) = (all.iter().filter(of).collect(), spans.iter().filter(of).collect());
+                    let of = |s: &&JournalSpan| (s.thread, s.kind) == (thread, kind);
+                    let (before, after): (Vec<&JournalSpan>, Vec<&JournalSpan>) = (all.iter().filter(of).collect(), spans.iter().filter(of).collect());
                     prop_assert_eq!(after.iter().map(|s| s.count).sum::<u64>(), before.len() as u64);
                     prop_assert_eq!(after.first().map(|s| s.begin_ns), before.first().map(|s| s.begin_ns));
                     prop_assert_eq!(after.last().map(|s| s.end_ns), before.last().map(|s| s.end_ns));

@@ -45,7 +45,7 @@ pub enum Store {
 
 /// Timing of a link that all sockets share.
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct LinkTiming {
     /// One way, ps.
     pub half: Ps,
     /// Both ways, ps.
@@ -58,12 +58,12 @@ pub struct Timing {
     pub directory: bool,
 }
 
-impl Timing {
+impl LinkTiming {
     /// Timing of a machine's link; of none, where it has none.
-    pub fn of(link: Option<&Link>) -> Timing {
+    pub fn of(link: Option<&Link>) -> LinkTiming {
         let flits = |n: u64| link.map_or(0, |l| ps(n as f64 * FLIT / l.gbps));
         let whole = ps(link.map_or(0.0, |l| l.ns));
-        Timing {
+        LinkTiming {
             half: whole / 2,
             whole,
             message: flits(1),

@@ -29,7 +29,7 @@ pub enum Backing {
 
 /// A range of physical addresses with one backing on one socket; the operating system's NUMA node.
 #[derive(Clone, Copy, Debug)]
-pub struct Node {
+pub struct NodeRange {
     /// First physical address.
     pub base: u64,
     /// Length in bytes.
@@ -41,7 +41,7 @@ pub struct Node {
 }
 
 /// The nodes of a machine, in the order in which frames are numbered: DRAM of all sockets, then slow memory.
-pub fn nodes(m: &Machine) -> Vec<Node> {
+pub fn nodes(m: &Machine) -> Vec<NodeRange> {
     let dram = m.dram.dimm_bytes.0 * (m.dram.channels * m.dram.dimms_per_channel) as u64;
     let mut kinds = Vec::new();
     if m.mode == Mode::MemoryMode {
@@ -62,7 +62,7 @@ pub fn nodes(m: &Machine) -> Vec<Node> {
     let mut out = Vec::new();
     for (backing, bytes) in kinds {
         for socket in 0..m.sockets as usize {
-            out.push(Node {
+            out.push(NodeRange {
                 base,
                 bytes,
                 backing,
@@ -76,8 +76,8 @@ pub fn nodes(m: &Machine) -> Vec<Node> {
 
 /// The same, with the DRAM of machines without channel interleaving cut into its channels, so that pages drawn at
 /// random stay within one channel.
-pub fn channels(m: &Machine) -> Vec<Node> {
-    let whole = |n: &Node| n.backing != Backing::Dram || m.dram.interleave_bytes.0 != 0;
+pub fn channels(m: &Machine) -> Vec<NodeRange> {
+    let whole = |n: &NodeRange| n.backing != Backing::Dram || m.dram.interleave_bytes.0 != 0;
     let channel = (m.dram.dimm_bytes.0 * u64::from(m.dram.dimms_per_channel)).max(1);
     let mut out = Vec::new();
     for n in nodes(m) {
@@ -85,7 +85,7 @@ pub fn channels(m: &Machine) -> Vec<Node> {
             out.push(n);
             continue;
         }
-        let parts = (0..n.bytes / channel).map(|i| Node {
+        let parts = (0..n.bytes / channel).map(|i| NodeRange {
             base: n.base + i * channel,
             bytes: channel,
             ..n
@@ -132,10 +132,10 @@ struct Fixed {
     /// Bus time of a full read queue.
     read_queue: Ps,
     drain: Drain,
-    dram: dram::Timing,
-    pm: Option<pm::Timing>,
+    dram: dram::DramTiming,
+    pm: Option<pm::PmTiming>,
     cxl: Option<CxlTiming>,
-    link: link::Timing,
+    link: link::LinkTiming,
     over_channels: Interleave,
     over_dimms: Interleave,
     /// The DRAM cache's slow memory is CXL, not PM.
@@ -187,10 +187,10 @@ struct CxlTiming {
 }
 
 /// The memory system of a machine.
-pub struct Memory {
-    nodes: Vec<Node>,
+pub struct MemorySystem {
+    nodes: Vec<NodeRange>,
     /// The first of them, and where it ends.
-    first: Node,
+    first: NodeRange,
     first_end: u64,
     sockets: Vec<Socket>,
     fixed: Fixed,
@@ -205,10 +205,10 @@ pub struct Reply {
     pub source: Source,
 }
 
-impl Memory {
+impl MemorySystem {
     /// The memory of `m`, idle and empty.
-    pub fn new(m: &Machine) -> Memory {
-        let burst = dram::Timing::of(&m.dram).burst();
+    pub fn new(m: &Machine) -> MemorySystem {
+        let burst = dram::DramTiming::of(&m.dram).burst();
         let drain = Drain {
             high: burst * m.controller.drain_high as u64,
             low: burst * m.controller.drain_low as u64,
@@ -219,8 +219,8 @@ impl Memory {
             burst,
             read_queue: burst * m.controller.read_queue as u64,
             drain,
-            dram: dram::Timing::of(&m.dram),
-            pm: m.pm.as_ref().map(pm::Timing::of),
+            dram: dram::DramTiming::of(&m.dram),
+            pm: m.pm.as_ref().map(pm::PmTiming::of),
             cxl: m.cxl.as_ref().map(|c| CxlTiming {
                 link: ps(c.link_ns),
                 to_host: transfer(64, c.read_gbps),
@@ -228,7 +228,7 @@ impl Memory {
                 dram_latency: ps(m.dram.rcd_ns + m.dram.cl_ns),
                 dram_burst: transfer(64, c.channels as f64 * c.mts as f64 * 8.0 / 1000.0),
             }),
-            link: link::Timing::of(m.link.as_ref()),
+            link: link::LinkTiming::of(m.link.as_ref()),
             over_channels: Interleave::new(
                 m.dram.channels,
                 m.dram.interleave_bytes.0,
@@ -253,7 +253,7 @@ impl Memory {
                             .pm
                             .as_ref()
                             .filter(|p| i < p.dimms)
-                            .map(|p| Dimm::new(&pm::Timing::of(p))),
+                            .map(|p| Dimm::new(&pm::PmTiming::of(p))),
                     })
                     .collect(),
                 cxl: m.cxl.as_ref().map(|c| Expander {
@@ -273,7 +273,7 @@ impl Memory {
             })
             .collect();
         let nodes = nodes(m);
-        Memory {
+        MemorySystem {
             first: nodes[0],
             first_end: nodes[0].base + nodes[0].bytes,
             nodes,
@@ -299,7 +299,7 @@ impl Memory {
     }
 
     #[inline(always)]
-    fn node(&self, physical: u64) -> &Node {
+    fn node(&self, physical: u64) -> &NodeRange {
         if physical < self.first_end {
             return &self.first;
         }
@@ -307,7 +307,7 @@ impl Memory {
     }
 
     #[inline(never)]
-    fn other_node(&self, physical: u64) -> &Node {
+    fn other_node(&self, physical: u64) -> &NodeRange {
         // They follow one another, and the pager hands out frames of these nodes only.
         let after = self.nodes.partition_point(|n| n.base <= physical);
         &self.nodes[after - 1]
@@ -356,7 +356,7 @@ impl Memory {
     }
 
     /// The node of an address.
-    pub fn node_of(&self, physical: u64) -> Node {
+    pub fn node_of(&self, physical: u64) -> NodeRange {
         *self.node(physical)
     }
 
@@ -369,7 +369,7 @@ impl Memory {
 
     /// The same for the line at an address within a node.
     #[inline(always)]
-    pub fn read_in(&mut self, n: &Node, now: Ps, local: u64, socket: usize) -> Reply {
+    pub fn read_in(&mut self, n: &NodeRange, now: Ps, local: u64, socket: usize) -> Reply {
         if n.socket != socket {
             return self.read_far(n, now, local, socket);
         }
@@ -383,7 +383,7 @@ impl Memory {
 
     /// A line of a socket's own memory that another one may have: that one is asked while memory is read.
     #[inline(never)]
-    fn ask_others(&mut self, n: &Node, now: Ps, local: u64, reply: Reply) -> Reply {
+    fn ask_others(&mut self, n: &NodeRange, now: Ps, local: u64, reply: Reply) -> Reply {
         let home = &mut self.sockets[n.socket];
         if !home.marks.has(n.base + local) {
             return reply;
@@ -400,7 +400,7 @@ impl Memory {
     /// A line of another socket's memory is read.
     // Like those of memory, the link's work is booked at the time of the request.
     #[inline(never)]
-    fn read_far(&mut self, n: &Node, now: Ps, local: u64, socket: usize) -> Reply {
+    fn read_far(&mut self, n: &NodeRange, now: Ps, local: u64, socket: usize) -> Reply {
         let f = &self.fixed;
         let port = &mut self.sockets[socket].port;
         let at = now + port.send(now, f.link.message);
@@ -426,7 +426,14 @@ impl Memory {
 
     /// The same for the line at an address within a node.
     #[inline(always)]
-    pub fn write_in(&mut self, n: &Node, now: Ps, local: u64, socket: usize, how: Store) -> Ps {
+    pub fn write_in(
+        &mut self,
+        n: &NodeRange,
+        now: Ps,
+        local: u64,
+        socket: usize,
+        how: Store,
+    ) -> Ps {
         if n.socket != socket {
             return self.write_far(n, now, local, socket, how);
         }
@@ -439,7 +446,7 @@ impl Memory {
 
     /// A line of another socket's memory is written.
     #[inline(never)]
-    fn write_far(&mut self, n: &Node, now: Ps, local: u64, socket: usize, how: Store) -> Ps {
+    fn write_far(&mut self, n: &NodeRange, now: Ps, local: u64, socket: usize, how: Store) -> Ps {
         let f = &self.fixed;
         let streamed = how == Store::Streamed;
         // A non-temporal store asks for the line first.
@@ -555,7 +562,7 @@ impl Channel {
 
 impl Channel {
     #[inline(always)]
-    fn dram_read(&mut self, now: Ps, place: dram::Place, f: &Fixed) -> Ps {
+    fn dram_read(&mut self, now: Ps, place: dram::DramAddress, f: &Fixed) -> Ps {
         let at = self.read_queue.admit(now);
         let bus = self.dram.bus_time(place, &f.dram);
         let wait = self.bus.read(now, bus);
@@ -570,7 +577,7 @@ impl Channel {
 
     /// A write. `again`: of the line that the last access to this DRAM read, at the same time.
     #[inline(always)]
-    fn dram_write(&mut self, now: Ps, place: dram::Place, again: bool, f: &Fixed) -> Ps {
+    fn dram_write(&mut self, now: Ps, place: dram::DramAddress, again: bool, f: &Fixed) -> Ps {
         let at = self.write_queue.admit(now);
         if again {
             self.dram.write_again(now, place, &f.dram);
@@ -636,7 +643,7 @@ impl Socket {
 
     /// The channel of a DRAM address, and its place there.
     #[inline(always)]
-    fn dram_place(&self, local: u64, f: &Fixed) -> (usize, dram::Place) {
+    fn dram_place(&self, local: u64, f: &Fixed) -> (usize, dram::DramAddress) {
         let (channel, local) = f.over_channels.place(local);
         (channel, self.channels[channel].dram.place(local))
     }

@@ -38,8 +38,8 @@ pub use activity::ChannelActivity;
 pub use counts::{SocketCounts, ThreadCounts};
 pub use dram::{DramCounts, ROW_TIMEOUT_NS, RankTimes};
 pub use flight::Stalls;
-pub use journal::{Journal, MoveKind, Snapshot, Span, join};
-pub use memory::{Backing, Node, nodes};
+pub use journal::{Journal, JournalSpan, MoveKind, Snapshot, join};
+pub use memory::{Backing, NodeRange, nodes};
 pub use outcome::{Latency, MoveCounts, Outcome, Phase};
 pub use owners::{OwnerCounts, Owners};
 pub use pm::PmCounts;
@@ -49,10 +49,10 @@ pub use tags::MAX_RATIO;
 
 use crate::arch::Newer;
 use crate::describe::Machine;
-use cache::Cache;
+use cache::CacheArray;
 use events::Events;
-use host::{Common, Level};
-use memory::Memory;
+use host::{Common, InstructionLevel};
+use memory::MemorySystem;
 use outcome::Recorder;
 use replicas::Replicas;
 use std::hint::select_unpredictable;
@@ -317,7 +317,7 @@ impl<'a> Model<'a> {
             }
         }
         let new_memory = |m: &Machine| {
-            let mut memory = Memory::new(m);
+            let mut memory = MemorySystem::new(m);
             memory.read_before(&o.read_before);
             memory
         };
@@ -336,7 +336,7 @@ impl<'a> Model<'a> {
             llc: (0..m.sockets)
                 .map(|_| {
                     let bytes = replicas::share(m.llc.bytes.0, o.replicas, o.spread, m.sockets);
-                    Cache::new(bytes, m.llc.ways)
+                    CacheArray::new(bytes, m.llc.ways)
                 })
                 .collect(),
             memory,

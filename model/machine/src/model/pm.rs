@@ -32,7 +32,7 @@ tally! {
 
 /// Timing of a DIMM, ps.
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct PmTiming {
     buffer: Ps,
     media_read: Ps,
     read_line: Ps,
@@ -51,15 +51,15 @@ const WAYS: usize = 8;
 /// (assumption: a quarter; the rest stays free for combining).
 const WAITING_SHARE: f64 = 0.25;
 
-impl Timing {
+impl PmTiming {
     /// Timing from a machine's description.
-    pub fn of(p: &Pm) -> Timing {
+    pub fn of(p: &Pm) -> PmTiming {
         let line = p.line_bytes.0.max(64);
         let write_line = transfer(line, p.media_write_gbps);
         let quarters = (line / 64).min(8);
         let lines = (p.buffer_bytes.0 / line).max(1);
         let whole = ((lines as f64 * WAITING_SHARE) as u64).max(1);
-        Timing {
+        PmTiming {
             buffer: ps(p.buffer_ns),
             media_read: ps(p.media_read_ns),
             read_line: transfer(line, p.media_read_gbps),
@@ -129,7 +129,7 @@ pub struct Dimm {
 
 impl Dimm {
     /// An idle DIMM.
-    pub fn new(t: &Timing) -> Dimm {
+    pub fn new(t: &PmTiming) -> Dimm {
         Dimm {
             buffer: vec![Set::default(); t.sets.value() as usize].into(),
             media: Server::default(),
@@ -142,7 +142,7 @@ impl Dimm {
 
     /// The slot of a line, found or made: set, way, and whether it was there.
     #[inline(always)]
-    fn slot(&mut self, now: Ps, line: u32, t: &Timing) -> (usize, usize, bool) {
+    fn slot(&mut self, now: Ps, line: u32, t: &PmTiming) -> (usize, usize, bool) {
         let number = t.sets.divide((line ^ (line >> 7)) as u64).1 as usize;
         let set = &mut self.buffer[number];
         let found = equal_among_8(&set.lines, line + 1);
@@ -166,7 +166,7 @@ impl Dimm {
     /// A 64 B read that reaches the DIMM at `now`: how long it waits for the media, and how long it then takes until
     /// its data is ready for the channel.
     #[inline(always)]
-    pub fn read(&mut self, now: Ps, local: u64, t: &Timing) -> (Ps, Ps) {
+    pub fn read(&mut self, now: Ps, local: u64, t: &PmTiming) -> (Ps, Ps) {
         self.counts.reads += 1;
         let (_, _, hit) = self.slot(now, (local >> t.line_shift) as u32, t);
         if hit {
@@ -183,7 +183,7 @@ impl Dimm {
 
     /// A 64 B write offered at `now`: how long until the DIMM takes it. [`Dimm::admitted`] must follow.
     #[inline(always)]
-    pub fn write(&mut self, now: Ps, local: u64, t: &Timing) -> Ps {
+    pub fn write(&mut self, now: Ps, local: u64, t: &PmTiming) -> Ps {
         self.counts.writes += 1;
         if self.crowd.until.is_empty() {
             self.put(now, local, t);
@@ -196,7 +196,7 @@ impl Dimm {
 
     /// A media line is written behind all others; returns how long until it is.
     #[inline(always)]
-    fn write_media(&mut self, now: Ps, line: u32, t: &Timing) -> Ps {
+    fn write_media(&mut self, now: Ps, line: u32, t: &PmTiming) -> Ps {
         self.counts.media_writes += 1;
         if self.wear.written(now, line, t.line_shift) {
             self.counts.media_reads += Wear::lines(t.line_shift);
@@ -215,7 +215,7 @@ impl Dimm {
 
     /// A write joins those that wait; as many are put into the buffer as the DIMM has taken by now.
     #[inline(never)]
-    fn mingle(&mut self, now: Ps, local: u64, t: &Timing) {
+    fn mingle(&mut self, now: Ps, local: u64, t: &PmTiming) {
         let waiting = self.crowd.waiting(now);
         self.crowd.lines.push(local);
         while self.crowd.lines.len() > waiting {
@@ -226,7 +226,7 @@ impl Dimm {
 
     /// A 64 B write enters the buffer.
     #[inline(always)]
-    fn put(&mut self, now: Ps, local: u64, t: &Timing) {
+    fn put(&mut self, now: Ps, local: u64, t: &PmTiming) {
         let part = 1u8 << ((local >> 6) as u32 & (t.full.count_ones() - 1));
         let line = (local >> t.line_shift) as u32;
         let (number, way, _) = self.slot(now, line, t);

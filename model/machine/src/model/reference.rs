@@ -5,7 +5,7 @@ use super::cache::Sets;
 use super::counts::ThreadCounts;
 use super::flight::tests::Slow as Window;
 use super::link::Store;
-use super::memory::Memory;
+use super::memory::MemorySystem;
 use super::prefetcher::Prefetcher;
 use super::tests::{Fixed, InOrder};
 use super::thread::INSTRUCTIONS;
@@ -75,7 +75,7 @@ struct Path {
     instructions: Lru,
     l2: Lru,
     llc: Lru,
-    memory: Memory,
+    memory: MemorySystem,
     prefetcher: Prefetcher,
     prefetching: bool,
     super_queue: Vec<Ps>,
@@ -101,7 +101,7 @@ impl Path {
             instructions: Lru::new(INSTRUCTIONS.0 / 64 / INSTRUCTIONS.1 as u64, INSTRUCTIONS.1),
             l2: cache(&m.l2),
             llc: cache(&m.llc),
-            memory: Memory::new(m),
+            memory: MemorySystem::new(m),
             prefetcher: Prefetcher::new(m.prefetch.streams, m.prefetch.distance),
             prefetching: false,
             super_queue: Vec::new(),

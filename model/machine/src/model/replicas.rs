@@ -21,9 +21,9 @@
 
 use super::activity::ChannelActivity;
 use super::counts::SocketCounts;
-use super::host::{Common, Level, Work};
+use super::host::{Common, InstructionLevel, Work};
 use super::link::Store;
-use super::memory::{Memory, Node, Reply};
+use super::memory::{MemorySystem, NodeRange, Reply};
 use super::queue::Entries;
 use super::time::Ps;
 use super::windows::{To, WINDOW, Windows};
@@ -90,7 +90,7 @@ struct Asked {
 /// Where an instance has its pages of one memory (or rank).
 #[derive(Clone, Copy)]
 struct Span {
-    node: Node,
+    node: NodeRange,
     /// Where in the node they begin.
     first: u64,
     pages: u64,
@@ -134,7 +134,7 @@ pub struct Replicas {
     ended: (Ps, usize),
     sockets: usize,
     /// Memories, or where channels are not interleaved the channels of one: ascending, those of one kind and socket together.
-    nodes: Vec<Node>,
+    nodes: Vec<NodeRange>,
     /// For each number of sockets that an instance may run further, its spans of each memory: one per node, in a row.
     spans: Vec<Span>,
     /// The instructions that the others are run with.
@@ -150,8 +150,8 @@ impl Replicas {
         spread: bool,
         sockets: u32,
         core: &Core,
-        nodes: Vec<Node>,
-        memory: &Memory,
+        nodes: Vec<NodeRange>,
+        memory: &MemorySystem,
         windows: Option<Windows>,
     ) -> Option<Box<Replicas>> {
         let others = instances.max(1) as usize - 1;
@@ -189,7 +189,7 @@ impl Replicas {
 
     /// The simulated instance reads a line at `at`, from a memory that the others load.
     #[inline(always)]
-    pub fn read(&mut self, by: By, at: Ps, physical: u64, memory: &mut Memory) -> Reply {
+    pub fn read(&mut self, by: By, at: Ps, physical: u64, memory: &mut MemorySystem) -> Reply {
         let socket = by.socket;
         let asked = Asked {
             by,
@@ -217,7 +217,7 @@ impl Replicas {
         (now, at): (Ps, Ps),
         physical: u64,
         how: Store,
-        memory: &mut Memory,
+        memory: &mut MemorySystem,
     ) -> Ps {
         let socket = by.socket;
         let asked = Asked {
@@ -296,14 +296,14 @@ impl Replicas {
         done + gap
     }
 
-    /// A page is copied from `now` on, as by [`Memory::copy`].
+    /// A page is copied from `now` on, as by [`MemorySystem::copy`].
     pub fn copy(
         &mut self,
         now: Ps,
         (from, to): (u64, u64),
         bytes: u64,
         lanes: usize,
-        memory: &mut Memory,
+        memory: &mut MemorySystem,
     ) -> Ps {
         let alone = memory.copy(now, from, to, bytes, lanes);
         match &mut self.windows {
@@ -324,7 +324,7 @@ impl Replicas {
     }
 
     /// The others send the requests that are due until `now`.
-    fn until(&mut self, now: Ps, memory: &mut Memory) {
+    fn until(&mut self, now: Ps, memory: &mut MemorySystem) {
         let newer = self.newer;
         let others = Others {
             replicas: self,
@@ -348,7 +348,7 @@ impl Replicas {
 
     /// The simulated instance asks for a line. The others send the requests that are due by now.
     #[inline(never)]
-    fn request(&mut self, asked: &Asked, memory: &mut Memory) {
+    fn request(&mut self, asked: &Asked, memory: &mut MemorySystem) {
         self.until(asked.now, memory);
         let at = asked.at.max(self.until);
         self.forget_old();
@@ -445,7 +445,7 @@ impl Replicas {
 
     /// All other instances send the requests that are due until `until`.
     #[inline(always)]
-    fn catch_up(&mut self, until: Ps, memory: &mut Memory) {
+    fn catch_up(&mut self, until: Ps, memory: &mut MemorySystem) {
         while let Some((first, when)) = self.turns.first(until) {
             self.send(first, when, memory);
         }
@@ -455,7 +455,7 @@ impl Replicas {
     /// room for it, and the fill that pushed it out waits too. When the fills that wait take all buffers of a core, the
     /// whole instance waits.
     #[inline(always)]
-    fn send(&mut self, i: usize, at: Ps, memory: &mut Memory) {
+    fn send(&mut self, i: usize, at: Ps, memory: &mut MemorySystem) {
         let other = &mut self.others[i];
         let request = &self.requests[other.next];
         let span = &self.spans[other.spans + usize::from(request.memory)];
@@ -499,7 +499,7 @@ impl Replicas {
 /// Work of the other instances until a time.
 struct Others<'r> {
     replicas: &'r mut Replicas,
-    memory: &'r mut Memory,
+    memory: &'r mut MemorySystem,
     until: Ps,
 }
 
@@ -507,19 +507,19 @@ impl Work for Others<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn work<L: Level>(self, _: L) {
+    fn work<L: InstructionLevel>(self, _: L) {
         self.replicas.catch_up(self.until, self.memory);
     }
 }
 
 /// The memory of an instance that runs `across` sockets further: for each memory of the simulated one, that of the same
 /// kind and number on its own socket.
-fn spans(nodes: &[Node], across: usize, sockets: usize, memory: &Memory) -> Vec<Span> {
-    let of = |from: &Node| {
+fn spans(nodes: &[NodeRange], across: usize, sockets: usize, memory: &MemorySystem) -> Vec<Span> {
+    let of = |from: &NodeRange| {
         let wanted = (from.socket + across) % sockets;
         let backing = from.backing;
         let on = |socket| {
-            let same = move |n: &&Node| n.backing == backing && n.socket == socket;
+            let same = move |n: &&NodeRange| n.backing == backing && n.socket == socket;
             nodes.iter().filter(same)
         };
         let number = on(from.socket).take_while(|n| n.base < from.base).count();

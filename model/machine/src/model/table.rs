@@ -1,6 +1,6 @@
 //! Address translation: the page table of a program and the TLBs of a core.
 
-use super::cache::{Cache, Found};
+use super::cache::{CacheArray, Found};
 use super::ring::Ring;
 
 /// Virtual to frame, two levels: stretches of 1 GiB, and a leaf of pages for each that is touched.
@@ -96,18 +96,18 @@ impl PageTable {
 
 /// The TLBs of one core: a first level that holds frames, and a second level that knows which pages it has (their frames
 /// stand in the page table). Both are set-associative with exact LRU.
-pub struct Tlb {
+pub struct TlbHierarchy {
     first: First,
-    second: Cache,
+    second: CacheArray,
 }
 
-impl Tlb {
+impl TlbHierarchy {
     /// The TLBs of a core of a machine.
-    pub fn new(m: &crate::describe::Tlb) -> Tlb {
+    pub fn new(m: &crate::describe::Tlb) -> TlbHierarchy {
         let ways = m.l2_ways.clamp(1, m.l2_entries.max(1));
-        Tlb {
+        TlbHierarchy {
             first: First::new(m.l1_entries, m.l1_ways),
-            second: Cache::with_sets((m.l2_entries / ways).max(1) as u64, ways),
+            second: CacheArray::with_sets((m.l2_entries / ways).max(1) as u64, ways),
         }
     }
 
@@ -261,7 +261,7 @@ mod tests {
     /// As many pages as a set has ways stay, whatever their distance; one more pushes the least recent out.
     #[test]
     fn pages_a_set_apart_share_its_ways() {
-        let mut tlb = Tlb::new(&small());
+        let mut tlb = TlbHierarchy::new(&small());
         let pages = [3, 7, 11];
         tlb.remember(pages[0], 10);
         tlb.remember(pages[1], 11);
@@ -326,7 +326,7 @@ mod tests {
         /// The first level may have only valid entries, and none that was forgotten.
         #[test]
         fn a_tlb_never_lies(ops in prop::collection::vec((0u64..64, 0u32..9, 0u8..4), 1..300)) {
-            let mut tlb = Tlb::new(&small());
+            let mut tlb = TlbHierarchy::new(&small());
             let mut truth = HashMap::new();
             for (vpn, frame, what) in ops {
                 if what == 0 {

@@ -1,18 +1,18 @@
 //! One simulated thread on its own core, and the path of an access from its address to its time.
 
 use super::activity::ChannelActivity;
-use super::cache::{Cache, Found, Place};
+use super::cache::{CacheArray, CacheSlot, Found};
 use super::counts::{SocketCounts, ThreadCounts};
 use super::flight::Flight;
-use super::host::Level;
+use super::host::InstructionLevel;
 use super::journal::Journal;
 use super::link::Store;
-use super::memory::{Memory, Reply};
+use super::memory::{MemorySystem, Reply};
 use super::owners::Owners;
 use super::prefetcher::Prefetcher;
 use super::queue::Entries;
 use super::replicas::{By, Replicas};
-use super::table::{PageTable, Tlb};
+use super::table::{PageTable, TlbHierarchy};
 use super::time::{Ps, ps};
 use crate::describe::Machine;
 use recent::Recent;
@@ -74,9 +74,9 @@ impl Latencies {
 /// State that all threads of a run share.
 pub struct Shared<'a> {
     /// Last-level cache of each socket.
-    pub llc: Vec<Cache>,
+    pub llc: Vec<CacheArray>,
     /// Memory.
-    pub memory: Memory,
+    pub memory: MemorySystem,
     /// Page tables, one per program.
     pub tables: Vec<PageTable>,
     /// Places pages.
@@ -183,11 +183,11 @@ pub struct Thread {
     pub socket: usize,
     /// Number within the run.
     pub id: u32,
-    tlb: Tlb,
-    l1: Cache,
+    tlb: TlbHierarchy,
+    l1: CacheArray,
     /// Of instructions, by their virtual lines.
-    l1_instructions: Cache,
-    l2: Cache,
+    l1_instructions: CacheArray,
+    l2: CacheArray,
     prefetcher: Prefetcher,
     /// Remainder of instruction time below 1 ps, 1/1024.
     fraction: u64,
@@ -201,7 +201,7 @@ pub struct Thread {
     looked: usize,
     /// Physical lines of the ops that it has read ahead, `NONE` for one without a line, and their places in the last
     /// level.
-    ahead: [(u64, Place); 2 * CHUNK],
+    ahead: [(u64, CacheSlot); 2 * CHUNK],
     /// Virtual line of the last access.
     last_line: u64,
     /// The lines that hits ask for first.
@@ -249,10 +249,10 @@ impl Thread {
             number,
             socket,
             id,
-            tlb: Tlb::new(&m.tlb),
-            l1: Cache::new(m.l1.bytes.0, m.l1.ways),
-            l1_instructions: Cache::new(INSTRUCTIONS.0, INSTRUCTIONS.1),
-            l2: Cache::new(m.l2.bytes.0, m.l2.ways),
+            tlb: TlbHierarchy::new(&m.tlb),
+            l1: CacheArray::new(m.l1.bytes.0, m.l1.ways),
+            l1_instructions: CacheArray::new(INSTRUCTIONS.0, INSTRUCTIONS.1),
+            l2: CacheArray::new(m.l2.bytes.0, m.l2.ways),
             prefetcher: Prefetcher::new(m.prefetch.streams, m.prefetch.distance),
             fraction: 0,
             // Threads do not sample in step.
@@ -261,7 +261,7 @@ impl Thread {
             tag: (space as u64) << (super::table::ADDRESS_BITS - page_shift),
             look_at: 0,
             looked: 0,
-            ahead: [(NONE, Place::default()); 2 * CHUNK],
+            ahead: [(NONE, CacheSlot::default()); 2 * CHUNK],
             last_line: NONE,
             recent: Recent::new(m.l1.bytes.0 / 64 / u64::from(m.l1.ways.max(1))),
             address: 0,
@@ -313,7 +313,7 @@ impl Thread {
     /// Runs ops from the buffer until the next one would begin after `limit`, the buffer ends, or an op needs the driver.
     /// Returns that op.
     #[inline(always)]
-    fn run<L: Level>(&mut self, level: L, limit: Ps, s: &mut Shared) -> Option<Op> {
+    fn run<L: InstructionLevel>(&mut self, level: L, limit: Ps, s: &mut Shared) -> Option<Op> {
         loop {
             let &op = self.ops.get(self.next)?;
             if !self.ready {
@@ -366,7 +366,7 @@ impl Thread {
         let from = self.looked.max(self.next).min(self.ops.len());
         let to = (self.next + 2 * CHUNK).min(self.ops.len()).max(from);
         for (i, op) in (from..).zip(&self.ops[from..to]) {
-            let mut ahead = (NONE, Place::default());
+            let mut ahead = (NONE, CacheSlot::default());
             if op.kind.is_access()
                 && let Some(frame) = table.frame(op.addr >> self.page_shift)
             {
@@ -387,7 +387,7 @@ impl Thread {
 
     /// Where a line of the op that runs goes in the last level.
     #[inline(always)]
-    fn last_place(&self, line: u64, llc: &Cache) -> Place {
+    fn last_place(&self, line: u64, llc: &CacheArray) -> CacheSlot {
         let (known, place) = self.ahead[self.next.wrapping_sub(1) % (2 * CHUNK)];
         if known == line {
             return place;
@@ -482,7 +482,7 @@ impl Thread {
 
     /// A cached access: every line that it touches.
     #[inline(always)]
-    fn access<L: Level>(&mut self, level: L, op: Op, s: &mut Shared) {
+    fn access<L: InstructionLevel>(&mut self, level: L, op: Op, s: &mut Shared) {
         self.counts.accesses += 1;
         let store = matches!(op.kind, Kind::Write | Kind::Update);
         self.counts.updates += (op.kind == Kind::Update) as u64;
@@ -552,7 +552,7 @@ impl Thread {
 
     /// The line of an access that lies at an address; returns where that is.
     #[inline(always)]
-    fn access_line<L: Level>(
+    fn access_line<L: InstructionLevel>(
         &mut self,
         level: L,
         op: Op,
@@ -570,7 +570,7 @@ impl Thread {
 
     /// The other lines of an access.
     #[inline(never)]
-    fn access_rest<L: Level>(&mut self, level: L, op: Op, store: bool, s: &mut Shared) {
+    fn access_rest<L: InstructionLevel>(&mut self, level: L, op: Op, store: bool, s: &mut Shared) {
         let last = (op.addr + op.size as u64 - 1) >> 6;
         for line in (op.addr >> 6) + 1..=last {
             self.access_line(level, op, line << 6, store, s);
@@ -579,7 +579,7 @@ impl Thread {
 
     /// One line through the caches. `again`: it is the line of the last access.
     #[inline(always)]
-    fn line<L: Level>(
+    fn line<L: InstructionLevel>(
         &mut self,
         level: L,
         line: u64,
@@ -648,7 +648,7 @@ impl Thread {
 
     /// A line that the first level did not have; `out` is the dirty one that had to go for it.
     #[inline(always)]
-    fn first_level_miss<L: Level>(
+    fn first_level_miss<L: InstructionLevel>(
         &mut self,
         level: L,
         line: u64,

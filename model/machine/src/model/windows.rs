@@ -22,7 +22,7 @@
 use super::activity::ChannelActivity;
 use super::counts::SocketCounts;
 use super::link::Store;
-use super::memory::Memory;
+use super::memory::MemorySystem;
 use super::time::Ps;
 use crate::describe::{Machine, Mode};
 use std::cell::Cell;
@@ -49,7 +49,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(memory: &Memory, at: Ps) -> Counted {
+    fn of(memory: &MemorySystem, at: Ps) -> Counted {
         Counted {
             sockets: memory.counts(),
             channels: memory.activity(at),
@@ -106,7 +106,7 @@ impl To {
 /// See the module.
 pub struct Windows {
     /// The memory that all instances load.
-    busy: Memory,
+    busy: MemorySystem,
     /// When the window began that runs, or that ran last, and when it ends or ended.
     begun: Ps,
     ends: Ps,
@@ -140,7 +140,7 @@ impl Windows {
     }
 
     /// Windows of a memory that is idle and empty.
-    pub fn new(memory: Memory, seed: u64) -> Windows {
+    pub fn new(memory: MemorySystem, seed: u64) -> Windows {
         Windows {
             first: Counted::of(&memory, 0),
             busy: memory,
@@ -185,7 +185,7 @@ impl Windows {
 
     /// The busy memory.
     #[inline(always)]
-    pub fn busy(&mut self) -> &mut Memory {
+    pub fn busy(&mut self) -> &mut MemorySystem {
         &mut self.busy
     }
 

@@ -8,7 +8,7 @@ mod writer;
 
 use crate::fmt::Format;
 use crate::{Chart, Data, Error, Origin, RunTable, StudyResult, Value};
-pub use records::{Column, Records, records};
+pub use records::{NamedCells, Records, records};
 use std::path::{Path, PathBuf};
 pub use writer::Cells;
 use writer::File;

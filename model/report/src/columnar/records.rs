@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 type Flat = Vec<(String, Value)>;
 
 /// A column: its name and its cells.
-pub type Column = (String, Cells);
+pub type NamedCells = (String, Cells);
 
 /// Runs as columns.
 pub struct Records {
     /// One row per run and one column per figure.
-    pub runs: Vec<Column>,
+    pub runs: Vec<NamedCells>,
     /// Each list of objects in runs, such as a timeline: its name, and one row per element.
-    pub lists: Vec<(String, Vec<Column>)>,
+    pub lists: Vec<(String, Vec<NamedCells>)>,
 }
 
 impl Records {
@@ -96,7 +96,7 @@ fn flatten(prefix: &str, object: &Map<String, Value>, out: &mut Flat) {
     }
 }
 
-fn columns(rows: &[Flat]) -> Vec<Column> {
+fn columns(rows: &[Flat]) -> Vec<NamedCells> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in rows.iter().flatten() {
         if !names.contains(&name.as_str()) {
@@ -111,7 +111,7 @@ fn columns(rows: &[Flat]) -> Vec<Column> {
     names.into_iter().map(of).collect()
 }
 
-fn write(report: &RunReport, columns: Vec<Column>, path: &Path) -> Result<(), Error> {
+fn write(report: &RunReport, columns: Vec<NamedCells>, path: &Path) -> Result<(), Error> {
     let mut file = File::new(&report.origin);
     file.note("title", &report.table.title);
     for (name, cells) in columns {

@@ -12,7 +12,7 @@
 mod tables;
 
 use crate::markup::Markup;
-use crate::pictures::Beside;
+use crate::pictures::CompanionFile;
 use crate::study::check_charts;
 use crate::{Chart, Error, Origin, RunReport, RunTable, StudyResult, svg};
 
@@ -80,13 +80,13 @@ fn split(runs: &RunTable) -> (&[String], &[String]) {
 }
 
 /// Links to the files beside the page, each with its contents.
-fn beside(files: &[Beside], page: &mut Markup) {
+fn beside(files: &[CompanionFile], page: &mut Markup) {
     if files.is_empty() {
         return;
     }
     page.leaf("h2", &[], "Pictures beside this page");
     page.open("ul", &[]);
-    for Beside { file, says } in files {
+    for CompanionFile { file, says } in files {
         page.open("li", &[]);
         page.leaf("a", &[("href", file)], file);
         page.prose(&format!(": {says}"));

@@ -12,7 +12,7 @@ mod timeline;
 
 pub use flame::{By, Flame, Stack};
 pub use heat::{Cell, Colour, HeatMap, Range};
-pub use timeline::{Counter, Lane, Meaning, Span, Timeline, TimelineRun};
+pub use timeline::{Counter, Lane, Meaning, Timeline, TimelineRun, TimelineSpan};
 
 use crate::{Error, file};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// A file beside a page, with one sentence: its contents, and the program that opens it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Beside {
+pub struct CompanionFile {
     /// Its name in the folder.
     pub file: String,
     /// The sentence.
@@ -48,14 +48,14 @@ impl Pictures {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn save(&self, folder: &Path) -> Result<Vec<Beside>, Error> {
+    pub fn save(&self, folder: &Path) -> Result<Vec<CompanionFile>, Error> {
         let mut written = Vec::new();
         let mut put = |name: &str, content: Option<String>, says: &str| -> Result<(), Error> {
             let Some(content) = content else {
                 return Ok(());
             };
             file::write_atomically(&folder.join(name), content.as_bytes())?;
-            written.push(Beside {
+            written.push(CompanionFile {
                 file: name.into(),
                 says: says.into(),
             });

@@ -9,7 +9,7 @@ const SHORT_NS: u64 = 1_000;
 
 /// One or more things that took time, right one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Span {
+pub struct TimelineSpan {
     /// Its name.
     pub name: String,
     /// When the first one began, ns.
@@ -26,7 +26,7 @@ pub struct Lane {
     /// Its name.
     pub name: String,
     /// In the order of time; the next may begin a little before one ends.
-    pub spans: Vec<Span>,
+    pub spans: Vec<TimelineSpan>,
 }
 
 /// Quantity of a counter; viewers draw each in its own way.
@@ -114,7 +114,7 @@ impl Timeline {
 
 /// Each ends at the latest where the next one begins: viewers nest overlapping spans, and refuse those that do not
 /// nest. A request that waits for its last load may end after the next one's beginning.
-fn apart(spans: &mut [Span]) {
+fn apart(spans: &mut [TimelineSpan]) {
     spans.sort_by_key(|span| span.begin_ns);
     let begins: Vec<u64> = spans.iter().skip(1).map(|span| span.begin_ns).collect();
     for (span, next) in spans.iter_mut().zip(begins) {
@@ -139,10 +139,10 @@ fn thin(points: &mut Vec<(u64, f64)>, most: usize) {
 }
 
 /// Joins neighbours, the shortest first, until at most `most` are left. Those of several names are named after the one that is most.
-fn join(spans: &mut Vec<Span>, most: usize) {
+fn join(spans: &mut Vec<TimelineSpan>, most: usize) {
     let mut short = SHORT_NS;
     while spans.len() > most {
-        let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+        let mut joined: Vec<TimelineSpan> = Vec::with_capacity(spans.len());
         for span in spans.drain(..) {
             match joined
                 .last_mut()
@@ -169,10 +169,10 @@ mod tests {
 
     #[test]
     fn spans_of_a_lane_do_not_overlap() {
-        let span = |begin_ns, end_ns| Span {
+        let span = |begin_ns, end_ns| TimelineSpan {
             begin_ns,
             end_ns,
-            ..Span::default()
+            ..TimelineSpan::default()
         };
         let mut spans = vec![span(0, 12), span(10, 20), span(20, 21)];
         apart(&mut spans);
@@ -188,13 +188,13 @@ mod tests {
 
     #[test]
     fn the_shortest_are_joined_and_all_are_counted() {
-        let span = |at: u64, ns| Span {
+        let span = |at: u64, ns| TimelineSpan {
             name: "get".into(),
             begin_ns: at,
             end_ns: at + ns,
             count: 1,
         };
-        let mut spans: Vec<Span> = (0..1000).map(|i| span(1_000 * i, 500)).collect();
+        let mut spans: Vec<TimelineSpan> = (0..1000).map(|i| span(1_000 * i, 500)).collect();
         spans.push(span(2_000_000, 900_000));
         join(&mut spans, 100);
         assert!(spans.len() <= 100);

@@ -70,16 +70,16 @@ pub fn level_names(chart: &Chart, y: &Placed, plot: Plot, page: &mut Markup) {
 }
 
 /// A name for the right margin: its class, where its line ends, and the words.
-pub struct Beside {
+pub struct LineLabel {
     pub class: String,
     pub from: f64,
     pub name: String,
 }
 
 /// The names of the levels, where their lines end.
-pub fn level_ends(chart: &Chart, y: &Placed) -> Vec<Beside> {
+pub fn level_ends(chart: &Chart, y: &Placed) -> Vec<LineLabel> {
     let end = |l: &Level| {
-        Some(Beside {
+        Some(LineLabel {
             class: "level".into(),
             from: y.at(l.value)?,
             name: l.name.clone(),
@@ -95,7 +95,7 @@ pub fn margin<'a>(names: impl Iterator<Item = &'a str>, width: f64) -> Option<f6
 }
 
 /// Names in the right margin, moved apart where they would touch.
-pub fn beside(mut names: Vec<Beside>, plot: Plot, page: &mut Markup) {
+pub fn beside(mut names: Vec<LineLabel>, plot: Plot, page: &mut Markup) {
     names.sort_by(|a, b| a.from.total_cmp(&b.from));
     let wanted: Vec<f64> = names.iter().map(|n| n.from).collect();
     for (n, at) in names

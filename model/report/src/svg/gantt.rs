@@ -3,13 +3,19 @@
 use super::frame::{self, Entry};
 use super::scale::Placed;
 use super::{Canvas, LINE, Plot, begin, broken, colour, rect, text, text_width};
-use crate::chart::{Chart, Span};
+use crate::chart::{Chart, GanttSpan};
 use crate::markup::Markup;
 
 /// Height of a lane, in pixels.
 const LANE: f64 = 34.0;
 
-pub fn draw(chart: &Chart, lanes: &[String], spans: &[Span], canvas: Canvas, page: &mut Markup) {
+pub fn draw(
+    chart: &Chart,
+    lanes: &[String],
+    spans: &[GanttSpan],
+    canvas: Canvas,
+    page: &mut Markup,
+) {
     let mut kinds: Vec<&str> = Vec::new();
     for s in spans {
         if !kinds.contains(&s.kind.as_str()) {

@@ -169,11 +169,11 @@ fn thinned(run: &[(f64, f64)]) -> Vec<(f64, f64)> {
 }
 
 /// The names of lines and levels, where they end.
-fn ends(chart: &Chart, series: &[Series], y: &Placed) -> Vec<frame::Beside> {
+fn ends(chart: &Chart, series: &[Series], y: &Placed) -> Vec<frame::LineLabel> {
     let last = |s: &Series| s.points().filter_map(|p| y.at(p.1)).last();
     let line = |(i, s): (usize, &Series)| {
         let class = class(series, i).replacen("line", "lead", 1);
-        Some(frame::Beside {
+        Some(frame::LineLabel {
             class,
             from: last(s)?,
             name: s.shown_name(),

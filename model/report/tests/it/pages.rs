@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use roxmltree::{Document, Node, ParsingOptions};
 use varve_report::fmt::Format;
 use varve_report::{
-    Axis, Bars, Chart, Claim, Data, HeatRow, Scale, Series, Span, StudyResult, html,
+    Axis, Bars, Chart, Claim, Data, GanttSpan, HeatRow, Scale, Series, StudyResult, html,
 };
 
 /// A page as a strict parser reads it; a browser is kinder.
@@ -279,7 +279,7 @@ fn any_data(s: String, v: Vec<f64>) -> impl Strategy<Value = Data> {
     ];
     let names: Vec<String> = v.iter().map(|x| format!("{s} {x}")).collect();
     let positive: Vec<f64> = v.iter().map(|x| x.abs()).collect();
-    let span = |(i, x): (usize, &f64)| Span {
+    let span = |(i, x): (usize, &f64)| GanttSpan {
         lane: i,
         name: s.clone(),
         kind: format!("{i}"),

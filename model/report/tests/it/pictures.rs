@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use varve_report::pictures::{
-    By, Cell, Counter, Flame, HeatMap, Lane, Meaning, Pictures, Range, Span, Stack, Timeline,
-    TimelineRun,
+    By, Cell, Counter, Flame, HeatMap, Lane, Meaning, Pictures, Range, Stack, Timeline,
+    TimelineRun, TimelineSpan,
 };
 use varve_report::{Origin, RunReport, RunTable, html};
 
@@ -21,8 +21,8 @@ fn stack(frames: &[&str], fast_ns: u64, slow_ns: u64) -> Stack {
     }
 }
 
-fn span(name: &str, begin_ns: u64, end_ns: u64) -> Span {
-    Span {
+fn span(name: &str, begin_ns: u64, end_ns: u64) -> TimelineSpan {
+    TimelineSpan {
         name: name.into(),
         begin_ns,
         end_ns,

@@ -2,8 +2,8 @@
 
 use varve_report::fmt::Format;
 use varve_report::{
-    Axis, Bars, Better, Chart, Claim, Column, Data, HeatRow, Origin, Row, RunReport, RunTable,
-    Scale, Series, Span, StudyResult, Value,
+    Axis, Bars, Better, Chart, Claim, Column, Data, GanttSpan, HeatRow, Origin, Row, RunReport,
+    RunTable, Scale, Series, StudyResult, Value,
 };
 
 /// A study with every kind of value, every kind of chart and a comparison.
@@ -310,7 +310,7 @@ fn heat() -> Chart {
 }
 
 fn gantt() -> Chart {
-    let span = |lane, name: &str, kind: &str, start: f64, end: f64| Span {
+    let span = |lane, name: &str, kind: &str, start: f64, end: f64| GanttSpan {
         lane,
         name: name.into(),
         kind: kind.into(),

@@ -10,7 +10,7 @@ mod result;
 pub use plans::{By, PLANS, Plan, Sampled};
 pub use result::{JavaResult, UseOfMemory};
 
-use crate::catalogue::Live;
+use crate::catalogue::LiveSupport;
 use crate::seen::{self, Eye, Lane, Wait};
 use crate::{Error, InStep, Numa, Replayed, Seen, Spec, has_one_memory, scaled_policy};
 use program::JavaProgram;
@@ -300,7 +300,7 @@ fn run_in_step(
 ) -> Result<JavaResult, Error> {
     let plan = PLANS.find(&spec.plan)?;
     let recorded = &spec.recorded;
-    if let Live::Only(_, why) = plan.live {
+    if let LiveSupport::Only(_, why) = plan.live {
         return Err(Error::Java(format!(
             "--plan {}: {why}: take it with --live",
             plan.name
@@ -363,7 +363,7 @@ fn run_in_step(
     let owner = move |vpn| program::owner(what(vpn)) as usize;
     let placement = Placement::with(&name, topology, frames, policy);
     let mut placement = placement.counted(Counting::new(program::OWNERS, owner));
-    let mut live = program::Live::default();
+    let mut live = program::LiveRanges::default();
     let mut program = JavaProgram::new(
         in_step.program(Replayed {
             path: &recorded.trace,

@@ -23,23 +23,23 @@ pub fn owner(what: Option<Use>) -> u32 {
 
 /// Uses of the program's memory at the current point of the replay.
 #[derive(Clone, Default)]
-pub struct Live(Arc<Mutex<Ranges>>);
+pub struct LiveRanges(Arc<Mutex<Ranges>>);
 
-impl Live {
+impl LiveRanges {
     fn get(&self) -> MutexGuard<'_, Ranges> {
         // It holds after each step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Owners for Live {
+impl Owners for LiveRanges {
     fn owner(&mut self, address: u64) -> u32 {
         owner(self.get().at(address))
     }
 }
 
 /// Events of a Java virtual machine as the model wants them.
-struct Marks<'a>(&'a Live);
+struct Marks<'a>(&'a LiveRanges);
 
 impl Listener for Marks<'_> {
     fn event(&mut self, event: &Event, before: &mut Vec<Op>) {
@@ -65,12 +65,12 @@ impl Listener for Marks<'_> {
 /// See the module.
 pub struct JavaProgram {
     trace: TraceProgram,
-    live: Live,
+    live: LiveRanges,
 }
 
 impl JavaProgram {
     /// A trace as such a program.
-    pub fn new(trace: TraceProgram, live: Live) -> JavaProgram {
+    pub fn new(trace: TraceProgram, live: LiveRanges) -> JavaProgram {
         JavaProgram { trace, live }
     }
 }

@@ -21,7 +21,7 @@ pub const MOST_SITES: usize = 1 << SITE_BITS;
 
 /// Where a byte is, and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct MappedByte {
     /// Address in the new layout.
     pub address: u64,
     /// Number of the site.
@@ -33,8 +33,8 @@ fn pack(address: u64, site: u32) -> u64 {
     (address / GRANULE) << SITE_BITS | u64::from(site)
 }
 
-fn unpack(packed: u64, offset: u64) -> Place {
-    Place {
+fn unpack(packed: u64, offset: u64) -> MappedByte {
+    MappedByte {
         address: (packed >> SITE_BITS) * GRANULE + offset,
         site: packed as u32 & (MOST_SITES as u32 - 1),
     }
@@ -82,7 +82,7 @@ impl AddressMap {
 
     /// Where a byte is, if that was said.
     #[inline]
-    pub fn get(&self, address: u64) -> Option<Place> {
+    pub fn get(&self, address: u64) -> Option<MappedByte> {
         let entry = self.leaves[self.index(address)];
         if entry & FINE == 0 {
             return (entry != 0).then(|| unpack(entry, address % PAGE));
@@ -102,7 +102,7 @@ impl AddressMap {
     }
 
     /// Where a page is that is in one piece.
-    pub fn whole(&self, address: u64) -> Option<Place> {
+    pub fn whole(&self, address: u64) -> Option<MappedByte> {
         let entry = self.leaves[self.index(address)];
         (entry != 0 && entry & FINE == 0).then(|| unpack(entry, 0))
     }
@@ -198,8 +198,8 @@ mod tests {
         #[test]
         fn each_granule_is_where_it_was_said_to_be(all in prop::collection::vec(steps(), 0..40)) {
             let mut map = AddressMap::new();
-            let mut granules: HashMap<u64, Place> = HashMap::new();
-            let mut whole: HashMap<u64, Place> = HashMap::new();
+            let mut granules: HashMap<u64, MappedByte> = HashMap::new();
+            let mut whole: HashMap<u64, MappedByte> = HashMap::new();
             // places of their own for each step
             let mut to = 1 << 40;
             for step in all {
@@ -211,14 +211,14 @@ mod tests {
                             granules.retain(|other, _| other / PAGE != at / PAGE);
                         }
                         for offset in (0..bytes).step_by(GRANULE as usize) {
-                            granules.insert(at + offset, Place { address: to + offset, site });
+                            granules.insert(at + offset, MappedByte { address: to + offset, site });
                         }
                     }
                     Step::Page(page, site) => {
                         map.set_page(page, to, site);
-                        whole.insert(page / PAGE, Place { address: to, site });
+                        whole.insert(page / PAGE, MappedByte { address: to, site });
                         for offset in (0..PAGE).step_by(GRANULE as usize) {
-                            granules.insert(page + offset, Place { address: to + offset, site });
+                            granules.insert(page + offset, MappedByte { address: to + offset, site });
                         }
                     }
                     Step::Forget(page) => {
@@ -235,7 +235,7 @@ mod tests {
                     let expected = before.chain(behind).find_map(|near| granules.get(&near)).copied();
                     prop_assert_eq!(map.get(at), expected);
                     let inside = map.get(at + 5);
-                    prop_assert_eq!(inside, expected.map(|p| Place { address: p.address + 5, ..p }));
+                    prop_assert_eq!(inside, expected.map(|p| MappedByte { address: p.address + 5, ..p }));
                 }
             }
         }

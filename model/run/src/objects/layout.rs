@@ -1,6 +1,6 @@
 //! Where a recorded program's objects are: as its own allocator laid them out, or anew, by site, in arenas of two tiers.
 
-use super::address_map::{AddressMap, GRANULE, PAGE, Place};
+use super::address_map::{AddressMap, GRANULE, MappedByte, PAGE};
 use super::arena::{Arena, MOST_SMALL};
 use super::groups::Groups;
 use super::tally::Tally;
@@ -147,7 +147,7 @@ impl Layout {
         &mut self.tallies[at]
     }
 
-    fn place(&mut self, address: u64) -> Place {
+    fn place(&mut self, address: u64) -> MappedByte {
         self.map
             .get(address)
             .unwrap_or_else(|| self.place_rest(address))
@@ -160,7 +160,7 @@ impl Layout {
 
     /// Memory of which nothing is known is placed by the page, when it is first touched.
     #[cold]
-    fn place_rest(&mut self, address: u64) -> Place {
+    fn place_rest(&mut self, address: u64) -> MappedByte {
         let page = address / PAGE * PAGE;
         let region = self.regions.range(..=address).next_back();
         let region = region.filter(|(_, region)| address < region.end);
@@ -172,7 +172,7 @@ impl Layout {
         self.tally(site).grow(PAGE);
         self.map.set_page(page, to, site);
         self.touched.insert(page, site);
-        Place {
+        MappedByte {
             address: to + address % PAGE,
             site,
         }
@@ -278,7 +278,7 @@ impl Layout {
     /// be another page, which no object has.
     fn within(&self, from: u64, size: u64, addr: u64) -> u16 {
         let left = PAGE - addr % PAGE;
-        let is_last = |place: Place| place.address == addr + size - 1;
+        let is_last = |place: MappedByte| place.address == addr + size - 1;
         match size <= left || self.map.get(from + size - 1).is_some_and(is_last) {
             true => size as u16,
             false => left as u16,

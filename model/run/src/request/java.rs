@@ -4,7 +4,7 @@ use super::options::Generations;
 use super::{BASE, Budgets, Limited, PlannedRun};
 use crate::advice::java::why;
 use crate::advice::{Advice, EQUAL, Size, of_plans};
-use crate::catalogue::Live;
+use crate::catalogue::LiveSupport;
 use crate::jvm::{By, JavaResult, JavaSpec, PLANS, Plan, Recorded};
 use crate::pipeline::{Compared, Comparison, Facts, Role};
 use crate::{Error, Outcomes, has_one_memory, objects};
@@ -57,13 +57,13 @@ impl JavaRequest {
 
     /// The plans that are meant, whatever the collector.
     fn chosen(&self) -> Result<Vec<Plan>, Error> {
-        let on_model = |plan: &Plan| !matches!(plan.live, Live::Only(..));
+        let on_model = |plan: &Plan| !matches!(plan.live, LiveSupport::Only(..));
         let list = self.options.plan.as_deref().unwrap_or(varve_spec::ALL);
         let chosen = PLANS
             .list(list, on_model)
             .map_err(|e| named_elsewhere(list, e))?;
         for plan in &chosen {
-            if let Live::Only(_, why) = plan.live {
+            if let LiveSupport::Only(_, why) = plan.live {
                 let name = &plan.spec;
                 return Err(Error::Asked(format!(
                     "--plan {name}: {why}: take it with --live"

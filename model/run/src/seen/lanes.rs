@@ -100,7 +100,7 @@ fn class(classes: &[String], number: u32) -> String {
     name.unwrap_or_else(|| format!("request {number}"))
 }
 
-fn full_size(span: &model::Span, name: &str, factor: u64) -> LaneSpan {
+fn full_size(span: &model::JournalSpan, name: &str, factor: u64) -> LaneSpan {
     LaneSpan {
         name: name.into(),
         begin_ns: span.begin_ns * factor,

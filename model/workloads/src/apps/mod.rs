@@ -11,7 +11,7 @@
 mod kernel;
 mod shapes;
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::registry;
 use varve_access::Program;
 use varve_spec::{Error, Param, Values, Want};
@@ -22,7 +22,7 @@ pub use shapes::{Random, Shape};
 /// Declares the entry of one shape.
 macro_rules! entry {
     ($shape:expr, $bytes:literal, $passes:literal) => {
-        Entry {
+        WorkloadEntry {
             name: $shape.name,
             about: $shape.about,
             params: &[
@@ -48,7 +48,7 @@ const THREADS: Param = Param {
 
 /// The workloads of this module. Sizes are those of the suites' own large inputs where they can be worked out
 /// (`shapes.rs`); passes are chosen so that each takes some seconds with eight threads in DRAM.
-pub const ENTRIES: &[Entry] = &[
+pub const ENTRIES: &[WorkloadEntry] = &[
     entry!(shapes::OCEAN_CP, "3GiB", "50"),
     entry!(shapes::STREAMCLUSTER, "1GiB", "130"),
     entry!(shapes::FLUIDANIMATE, "1GiB", "24"),

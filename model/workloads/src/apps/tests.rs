@@ -1,7 +1,7 @@
 //! Properties of every shape, whichever threads run it.
 
 use super::{ENTRIES, Random, shapes};
-use crate::harness::{self, Order};
+use crate::harness::{self, CallOrder};
 use crate::registry::build;
 use varve_access::Kind;
 
@@ -15,7 +15,7 @@ fn the_work_does_not_depend_on_the_threads() {
                 "{}:bytes=3MiB,passes=2,scale=8,threads={threads}",
                 entry.name
             );
-            harness::run(&mut *build(&line).unwrap(), Order::RoundRobin, 1 << 24)
+            harness::run(&mut *build(&line).unwrap(), CallOrder::RoundRobin, 1 << 24)
         };
         let (one, four) = (tally(1), tally(4));
         let off = |a: u64, b: u64| (a as f64 / b as f64 - 1.0).abs();
@@ -39,7 +39,7 @@ fn the_work_does_not_depend_on_the_threads() {
 fn a_step_takes_a_line_of_every_array_as_often_as_the_block_is_reused() {
     let bytes = 64 * 6 * 1000;
     let line = format!("fluidanimate:bytes={bytes},passes=3,threads=2,touch=64");
-    let tally = harness::run(&mut *build(&line).unwrap(), Order::Random(3), 1 << 20);
+    let tally = harness::run(&mut *build(&line).unwrap(), CallOrder::Random(3), 1 << 20);
     let s = shapes::FLUIDANIMATE;
     let steps = 1000 * 3 * u64::from(s.reuse);
     assert_eq!(tally.of(Kind::Read), steps * u64::from(s.reads));
@@ -51,7 +51,7 @@ fn pointers_are_followed_one_after_the_other() {
     assert_eq!(shapes::CANNEAL.random, Random::Chase);
     let tally = harness::run(
         &mut *build("canneal:bytes=1MiB,passes=1,threads=1").unwrap(),
-        Order::OneByOne,
+        CallOrder::OneByOne,
         1 << 20,
     );
     assert_eq!(tally.dependent, tally.of(Kind::Read));

@@ -28,10 +28,10 @@ use varve_access::{Op, Region};
 
 use super::build::{Build, fill_block, fill_stage};
 use super::csr::Csr;
-use super::search::Setting;
+use super::search::SearchSetting;
 use crate::host::large_vec;
 use crate::layout::{Array, Layout};
-use crate::loops::{Kernel, Share, Stage, Work};
+use crate::loops::{Share, Stage, StagedKernel, Work};
 use steps::LOCAL;
 
 mod steps;
@@ -72,7 +72,7 @@ enum At {
 /// The kernel, for [`crate::loops::Loops`].
 pub struct Betweenness {
     graph: Arc<Csr>,
-    setting: Setting,
+    setting: SearchSetting,
     regions: Vec<Region>,
     build: Build,
     places: Places,
@@ -96,7 +96,7 @@ pub struct Betweenness {
 
 impl Betweenness {
     /// Betweenness of `graph` from the setting's sources.
-    pub fn new(graph: Arc<Csr>, setting: Setting) -> Betweenness {
+    pub fn new(graph: Arc<Csr>, setting: SearchSetting) -> Betweenness {
         let mut layout = Layout::new();
         let (n, m) = (graph.vertices() as u64, graph.directed_edges());
         let id = setting.id;
@@ -207,7 +207,7 @@ impl Betweenness {
     }
 }
 
-impl Kernel for Betweenness {
+impl StagedKernel for Betweenness {
     fn name(&self) -> String {
         "bc".into()
     }

@@ -21,10 +21,10 @@ use varve_access::{Kind, Op, Region};
 
 use super::build::{Build, fill_block, fill_stage};
 use super::csr::Csr;
-use super::search::Setting;
+use super::search::SearchSetting;
 use crate::host::prefetch;
 use crate::layout::{Array, Layout};
-use crate::loops::{Kernel, Share, Stage, Work, run};
+use crate::loops::{Share, Stage, StagedKernel, Work, run};
 
 /// No parent yet.
 pub const NOBODY: u32 = u32::MAX;
@@ -61,7 +61,7 @@ enum At {
 /// The kernel, for [`crate::loops::Loops`].
 pub struct Search {
     graph: Arc<Csr>,
-    setting: Setting,
+    setting: SearchSetting,
     regions: Vec<Region>,
     build: Build,
     places: Places,
@@ -81,7 +81,7 @@ pub struct Search {
 
 impl Search {
     /// Searches of `graph` from the setting's sources.
-    pub fn new(graph: Arc<Csr>, setting: Setting) -> Search {
+    pub fn new(graph: Arc<Csr>, setting: SearchSetting) -> Search {
         let mut layout = Layout::new();
         let (n, m) = (graph.vertices() as u64, graph.directed_edges());
         let (id, generated) = (setting.id, setting.generated.max(1));
@@ -293,7 +293,7 @@ fn levels(source: u32, parents: &[u32]) -> Vec<Option<u32>> {
     levels
 }
 
-impl Kernel for Search {
+impl StagedKernel for Search {
     fn name(&self) -> String {
         "bfs".into()
     }

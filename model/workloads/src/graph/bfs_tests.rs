@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::bfs::{NOBODY, Search, wrong};
 use super::csr::{Csr, Kronecker};
-use super::search::Setting;
-use crate::harness::{self, Order, Tally};
+use super::search::SearchSetting;
+use crate::harness::{self, CallOrder, Tally};
 use crate::loops::{Loops, Share};
 use varve_access::{Kind, Program};
 
@@ -49,9 +49,9 @@ fn searched(
     graph: &Arc<Csr>,
     sources: &[u32],
     share: Share,
-    order: Order,
+    order: CallOrder,
 ) -> (Loops<Search>, Tally) {
-    let setting = Setting {
+    let setting = SearchSetting {
         sources: sources.to_vec(),
         generated: 100,
         id: 8,
@@ -75,7 +75,7 @@ proptest! {
     ) {
         let graph = Arc::new(Csr::from_edges(40, &edges));
         let share = if dynamic { Share::Dynamic(2) } else { Share::Static };
-        let (program, tally) = searched(&graph, &sources, share, Order::Random(seed));
+        let (program, tally) = searched(&graph, &sources, share, CallOrder::Random(seed));
         let source = sources[sources.len() - 1];
         let parents = program.kernel.parents();
         prop_assert_eq!(steps(parents, source), distances(&graph, source));
@@ -121,9 +121,9 @@ fn the_parent_of_every_neighbour_is_looked_at_once_per_search() {
         let (program, _) = searched(&graph, &sources, Share::Dynamic(64), order);
         program.answers()
     };
-    let want = answers(Order::OneByOne);
+    let want = answers(CallOrder::OneByOne);
     assert_eq!(want[5].1, "valid");
-    for order in [Order::RoundRobin, Order::Random(4)] {
+    for order in [CallOrder::RoundRobin, CallOrder::Random(4)] {
         assert_eq!(answers(order), want, "{order:?}");
     }
 
@@ -136,7 +136,7 @@ fn the_parent_of_every_neighbour_is_looked_at_once_per_search() {
             }
         }
     }
-    let setting = Setting {
+    let setting = SearchSetting {
         sources,
         generated: 100,
         id: 4,
@@ -151,7 +151,7 @@ fn the_parent_of_every_neighbour_is_looked_at_once_per_search() {
         (r.base..r.base + r.bytes).contains(&addr)
     };
     let (mut looked, mut found) = (0, 0);
-    harness::each(&mut program, Order::RoundRobin, |_, op| {
+    harness::each(&mut program, CallOrder::RoundRobin, |_, op| {
         if is_parent(op.addr) {
             found += usize::from(op.kind == Kind::Update);
             looked += usize::from(matches!(op.kind, Kind::Read | Kind::Update));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use varve_access::Program;
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::loops::{Loops, Share};
 use varve_spec::{Error, Param, Values, Want};
 
@@ -65,20 +65,20 @@ const BFS_PARAMS: &[Param] = &{
 };
 
 /// The workloads of this module.
-pub const ENTRIES: &[Entry] = &[
-    Entry {
+pub const ENTRIES: &[WorkloadEntry] = &[
+    WorkloadEntry {
         name: "bc",
         about: "betweenness centrality of a Kronecker graph, as in the GAP suite",
         params: PARAMS,
         build: build_bc,
     },
-    Entry {
+    WorkloadEntry {
         name: "bfs",
         about: "breadth-first search of a Kronecker graph, as in Graph500",
         params: BFS_PARAMS,
         build: build_bfs,
     },
-    Entry {
+    WorkloadEntry {
         name: "pagerank",
         about: "PageRank of a Kronecker graph by pulling, as in the GAP suite",
         params: PARAMS,
@@ -128,9 +128,9 @@ fn common(values: &Values) -> Result<Common, Error> {
 }
 
 /// Parameters of kernels that search the graph from some vertices.
-fn searched(values: &Values) -> Result<(Arc<Csr>, search::Setting), Error> {
+fn searched(values: &Values) -> Result<(Arc<Csr>, search::SearchSetting), Error> {
     let common = common(values)?;
-    let setting = search::Setting {
+    let setting = search::SearchSetting {
         sources: common
             .graph
             .sources(common.iterations, values.count("seed")),
@@ -159,7 +159,7 @@ fn build_bfs(values: &Values) -> Result<Box<dyn Program>, Error> {
 
 fn build_pagerank(values: &Values) -> Result<Box<dyn Program>, Error> {
     let common = common(values)?;
-    let setting = pagerank::Setting {
+    let setting = pagerank::PageRankSetting {
         iterations: common.iterations,
         generated: common.generated,
         id: common.id,

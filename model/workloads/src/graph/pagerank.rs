@@ -18,7 +18,7 @@ use super::build::Build;
 use super::csr::Csr;
 use crate::host::{large_vec, prefetch};
 use crate::layout::{Array, Layout};
-use crate::loops::{Kernel, Share, Stage, Work, run};
+use crate::loops::{Share, Stage, StagedKernel, Work, run};
 
 /// Share of a score that follows edges.
 const DAMPING: f32 = 0.85;
@@ -39,7 +39,7 @@ const PER_EDGE: u32 = 5;
 
 /// How it is run and modelled.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting {
+pub struct PageRankSetting {
     /// Sweeps.
     pub iterations: usize,
     /// Edges generated before loops and duplicates went.
@@ -64,7 +64,7 @@ enum At {
 /// The kernel, for [`crate::loops::Loops`].
 pub struct PageRank {
     graph: Arc<Csr>,
-    setting: Setting,
+    setting: PageRankSetting,
     regions: Vec<Region>,
     build: Build,
     score_array: Array,
@@ -80,7 +80,7 @@ pub struct PageRank {
 
 impl PageRank {
     /// PageRank of `graph`.
-    pub fn new(graph: Arc<Csr>, setting: Setting) -> PageRank {
+    pub fn new(graph: Arc<Csr>, setting: PageRankSetting) -> PageRank {
         let mut layout = Layout::new();
         let (n, m) = (graph.vertices() as u64, graph.directed_edges());
         let mut build = Build::new(
@@ -218,7 +218,7 @@ impl PageRank {
     }
 }
 
-impl Kernel for PageRank {
+impl StagedKernel for PageRank {
     fn name(&self) -> String {
         "pagerank".into()
     }

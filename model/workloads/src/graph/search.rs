@@ -4,7 +4,7 @@ use crate::loops::Share;
 
 /// How they are run and modelled.
 #[derive(Clone, Debug)]
-pub struct Setting {
+pub struct SearchSetting {
     /// Vertices to start from, one iteration each.
     pub sources: Vec<u32>,
     /// Edges generated before loops and duplicates went, which sizes the arrays of the build.

@@ -8,8 +8,8 @@ use varve_access::Kind;
 
 use super::bc::Betweenness;
 use super::csr::{Csr, Kronecker};
-use super::search::Setting;
-use crate::harness::{self, Order, Tally};
+use super::search::SearchSetting;
+use crate::harness::{self, CallOrder, Tally};
 use crate::loops::{Loops, Share};
 use varve_access::random::Rng;
 
@@ -57,9 +57,9 @@ fn ours(
     sources: &[u32],
     id: u64,
     share: Share,
-    order: Order,
+    order: CallOrder,
 ) -> (Vec<f32>, Tally) {
-    let setting = Setting {
+    let setting = SearchSetting {
         sources: sources.to_vec(),
         generated: 100,
         id,
@@ -96,7 +96,7 @@ proptest! {
         let graph = Arc::new(Csr::from_edges(30, &edges));
         let share = if dynamic { Share::Dynamic(2) } else { Share::Static };
         let id = if wide { 8 } else { 4 };
-        let (scores, _) = ours(&graph, &sources, id, share, Order::Random(seed));
+        let (scores, _) = ours(&graph, &sources, id, share, CallOrder::Random(seed));
         assert_close(&scores, &brandes(&graph, &sources));
     }
 
@@ -114,10 +114,10 @@ proptest! {
         let renamed: Vec<(u32, u32)> =
             edges.iter().map(|&(a, b)| (names[a as usize], names[b as usize])).collect();
         let (before, _) =
-            ours(&Arc::new(Csr::from_edges(20, &edges)), &[source], 4, Share::Static, Order::RoundRobin);
+            ours(&Arc::new(Csr::from_edges(20, &edges)), &[source], 4, Share::Static, CallOrder::RoundRobin);
         let (after, _) = ours(
             &Arc::new(Csr::from_edges(20, &renamed)),
-            &[names[source as usize]], 4, Share::Static, Order::RoundRobin,
+            &[names[source as usize]], 4, Share::Static, CallOrder::RoundRobin,
         );
         let want: Vec<f64> = (0..20).map(|v| f64::from(before[v])).collect();
         let back: Vec<f32> = (0..20).map(|v| after[names[v] as usize]).collect();
@@ -134,12 +134,12 @@ fn a_power_law_graph_gives_the_same_scores_in_any_order_of_threads() {
     };
     let graph = Arc::new(shape.build());
     let sources = graph.sources(3, 1);
-    let (scores, tally) = ours(&graph, &sources, 4, Share::Static, Order::RoundRobin);
+    let (scores, tally) = ours(&graph, &sources, 4, Share::Static, CallOrder::RoundRobin);
     assert_close(&scores, &brandes(&graph, &sources));
     assert_eq!(tally.requests[&0], 3);
     for (order, share) in [
-        (Order::OneByOne, Share::Static),
-        (Order::Random(9), Share::Dynamic(64)),
+        (CallOrder::OneByOne, Share::Static),
+        (CallOrder::Random(9), Share::Dynamic(64)),
     ] {
         let (again, other) = ours(&graph, &sources, 4, share, order);
         // Bit for bit: counts are whole numbers and dependencies are added in the order of the edges.
@@ -154,7 +154,7 @@ fn forward_accesses_are_one_depth_per_edge() {
     // A star of 1 + 40 vertices, from the hub: 40 edges out and 40 back.
     let edges: Vec<(u32, u32)> = (1..41).map(|v| (0, v)).collect();
     let graph = Arc::new(Csr::from_edges(41, &edges));
-    let setting = Setting {
+    let setting = SearchSetting {
         sources: vec![0],
         generated: 40,
         id: 4,
@@ -171,7 +171,7 @@ fn forward_accesses_are_one_depth_per_edge() {
         .clone();
     let mut found = 0;
     let mut looked = 0;
-    harness::each(&mut program, Order::RoundRobin, |_, op| {
+    harness::each(&mut program, CallOrder::RoundRobin, |_, op| {
         if op.addr >= depths.base && op.addr < depths.base + depths.bytes {
             found += u32::from(op.kind == Kind::Update);
             looked += u32::from(op.kind == Kind::Read);
@@ -212,9 +212,9 @@ proptest! {
         let graph = Arc::new(Csr::from_edges(30, &edges));
         let share = if dynamic { Share::Dynamic(4) } else { Share::Static };
         let setting =
-            super::pagerank::Setting { iterations: 7, generated: 100, id: 8, share, touch: 4096, threads: 3 };
+            super::pagerank::PageRankSetting { iterations: 7, generated: 100, id: 8, share, touch: 4096, threads: 3 };
         let mut program = Loops::new(super::pagerank::PageRank::new(graph.clone(), setting), None, 3);
-        let tally = harness::run(&mut program, Order::Random(seed), 1_000_000);
+        let tally = harness::run(&mut program, CallOrder::Random(seed), 1_000_000);
         prop_assert_eq!(tally.requests[&0], 7);
         for (ours, want) in program.kernel.scores().iter().zip(dense_ranks(&graph, 7)) {
             prop_assert!((f64::from(*ours) - want).abs() < 1e-6, "{} {}", ours, want);
@@ -233,7 +233,7 @@ fn pagerank_reads_one_contribution_per_edge_and_sweep_whatever_the_order() {
         .build(),
     );
     let make = || -> Box<dyn varve_access::Program> {
-        let setting = super::pagerank::Setting {
+        let setting = super::pagerank::PageRankSetting {
             iterations: 2,
             generated: 4096,
             id: 4,
@@ -255,7 +255,7 @@ fn pagerank_reads_one_contribution_per_edge_and_sweep_whatever_the_order() {
         .find(|region| region.name == "pr.contributions")
         .unwrap();
     let mut reads = 0;
-    harness::each(&mut *program, Order::RoundRobin, |_, op| {
+    harness::each(&mut *program, CallOrder::RoundRobin, |_, op| {
         reads += u64::from(
             op.kind == Kind::Read && (region.base..region.base + region.bytes).contains(&op.addr),
         );

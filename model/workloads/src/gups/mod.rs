@@ -17,11 +17,11 @@
 
 use varve_access::{Kind, Op};
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::init::chunk;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::steady::{Kernel, Steady};
+use crate::steady::{Steady, SteadyKernel};
 use varve_access::random::{Permutation, Rng, mix};
 use varve_spec::{Error, Param, Values, Want};
 
@@ -38,7 +38,7 @@ const INSTRUCTIONS: u32 = 64;
 const VALUES_LIMIT: u64 = 4 << 30;
 
 /// The workloads of this module.
-pub const ENTRIES: &[Entry] = &[Entry {
+pub const ENTRIES: &[WorkloadEntry] = &[WorkloadEntry {
     name: "gups",
     about: "random 8-byte updates, most of them to a hot part of a large array (HeMem's GUPS)",
     params: &[
@@ -269,7 +269,7 @@ impl Thread {
     }
 }
 
-impl Kernel for Gups {
+impl SteadyKernel for Gups {
     const NAME: &'static str = "gups";
     const STEPS: &'static str = "updates";
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::harness::{self, Order};
+use crate::harness::{self, CallOrder};
 
 const SMALL: &str = "bytes=1MiB,threads=3,updates=2000,values";
 
@@ -14,7 +14,7 @@ fn make(text: &str) -> Steady<Gups> {
 fn updated_items(gups: &mut Steady<Gups>) -> Vec<(usize, u64)> {
     let base = gups.kernel.array.base;
     let mut items = Vec::new();
-    harness::each(gups, Order::RoundRobin, |thread, op| {
+    harness::each(gups, CallOrder::RoundRobin, |thread, op| {
         if op.kind == Kind::Update {
             items.push((thread, (op.addr - base) / ITEM));
         }
@@ -33,7 +33,7 @@ fn the_array_holds_what_a_replay_of_the_random_numbers_says() {
                 *replay.entry(item).or_default() ^= number;
             }
         }
-        harness::run(&mut gups, Order::Random(5), 1 << 20);
+        harness::run(&mut gups, CallOrder::Random(5), 1 << 20);
         for (index, value) in gups.kernel.values.as_ref().unwrap().iter().enumerate() {
             assert_eq!(*value, replay.get(&(index as u64)).copied().unwrap_or(0));
         }
@@ -116,12 +116,12 @@ fn a_shift_moves_the_hot_set() {
 #[test]
 fn the_clock_ends_it() {
     let mut gups = make("bytes=1MiB,threads=2,updates=0,time=50us");
-    let tally = harness::run(&mut gups, Order::RoundRobin, 1 << 20);
+    let tally = harness::run(&mut gups, CallOrder::RoundRobin, 1 << 20);
     let updates = tally.of(Kind::Update);
     assert!((10_000..11_000).contains(&updates), "{updates}");
     // At full size: with a program that is scaled down it is a part of that.
     let mut gups = make("bytes=10MiB,threads=2,updates=0,time=500us,scale=10");
-    let tally = harness::run(&mut gups, Order::RoundRobin, 1 << 20);
+    let tally = harness::run(&mut gups, CallOrder::RoundRobin, 1 << 20);
     assert_eq!(tally.of(Kind::Update), updates);
 }
 

@@ -27,7 +27,7 @@ const PER_COARSE_LINE: u32 = 16;
 pub type Pencil = usize;
 
 /// A level.
-pub struct Level {
+pub struct GridLevel {
     /// Points along each axis.
     pub n: [usize; 3],
     numbers: Array,
@@ -48,21 +48,21 @@ pub struct Level {
     before: Vec<f64>,
 }
 
-/// Numbers in [`Level::data`].
+/// Numbers in [`GridLevel::data`].
 pub const X: usize = 0;
 /// See [`X`].
 pub const B: usize = 1;
 /// See [`X`].
 pub const AX: usize = 2;
 
-impl Level {
-    /// Level number `l` with `n` points in each direction.
-    pub fn new(layout: &mut Layout, l: usize, n: [usize; 3]) -> Level {
+impl GridLevel {
+    /// GridLevel number `l` with `n` points in each direction.
+    pub fn new(layout: &mut Layout, l: usize, n: [usize; 3]) -> GridLevel {
         let points = n.iter().product::<usize>();
         let mut array = |name: &str, of: u64, size: u64| {
             layout.array(&format!("hpcg.{l}.{name}"), points as u64 * of, size)
         };
-        Level {
+        GridLevel {
             n,
             numbers: array("numbers", ROW, 8),
             columns: array("columns", ROW, 4),
@@ -195,14 +195,14 @@ impl Level {
     }
 
     /// The point of this level where a point of the next coarser one is: every second along each axis.
-    pub fn fine(&self, coarse: &Level, point: usize) -> usize {
+    pub fn fine(&self, coarse: &GridLevel, point: usize) -> usize {
         let [nx, ny, _] = coarse.n;
         let (i, j, k) = (point % nx, point / nx % ny, point / nx / ny);
         2 * i + self.n[0] * (2 * j + self.n[1] * 2 * k)
     }
 
     /// The accesses of restriction (`up`: from this level to the coarse one) or of prolongation, for a coarse pencil.
-    pub fn between(&self, coarse: &Level, pencil: Pencil, up: bool, out: &mut Vec<Op>) {
+    pub fn between(&self, coarse: &GridLevel, pencil: Pencil, up: bool, out: &mut Vec<Op>) {
         let nx = coarse.n[0];
         let point = pencil * nx;
         let fine = self.fine(coarse, point) as u64;

@@ -22,11 +22,11 @@
 
 use varve_access::{Kind, Op, Region};
 
-use super::grid::{AX, B, DIAGONAL, Level, X};
-use crate::entry::Entry;
+use super::grid::{AX, B, DIAGONAL, GridLevel, X};
+use crate::entry::WorkloadEntry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
-use crate::loops::{Kernel, Loops, Stage, Work};
+use crate::loops::{Loops, Stage, StagedKernel, Work};
 use crate::nas::cg::vector_ops;
 use varve_spec::{Error, Param, Values, Want};
 
@@ -40,7 +40,7 @@ const ROWS: usize = 16;
 const POINTS: u64 = 1 << 26;
 
 /// The workload of this module.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "hpcg",
     about: "HPCG: conjugate gradients with multigrid on a 27-point stencil",
     params: &[
@@ -108,7 +108,7 @@ pub struct Hpcg {
     next: usize,
     threads: usize,
     regions: Vec<Region>,
-    levels: Vec<Level>,
+    levels: Vec<GridLevel>,
     /// The solution, p and A p.
     vectors: [Array; 3],
     data: [Vec<f64>; 3],
@@ -137,11 +137,11 @@ pub fn program(values: &Values) -> Result<Loops<Hpcg>, Error> {
 /// The program on a grid of these edges.
 pub fn solver(edges: [usize; 3], iterations: u64, threads: usize, touch: u64) -> Loops<Hpcg> {
     let mut layout = Layout::new();
-    let mut levels = vec![Level::new(&mut layout, 0, edges)];
+    let mut levels = vec![GridLevel::new(&mut layout, 0, edges)];
     let mut n = edges;
     while levels.len() < LEVELS && n.iter().all(|&n| n >= 4 && n % 2 == 0) {
         n = n.map(|n| n / 2);
-        levels.push(Level::new(&mut layout, levels.len(), n));
+        levels.push(GridLevel::new(&mut layout, levels.len(), n));
     }
     let points = levels[0].points();
     let vectors =
@@ -153,7 +153,7 @@ pub fn solver(edges: [usize; 3], iterations: u64, threads: usize, touch: u64) ->
     let norm = levels[0].data[B].iter().map(|b| b * b).sum::<f64>().sqrt();
     let arrays: Vec<Array> = levels
         .iter()
-        .flat_map(Level::arrays)
+        .flat_map(GridLevel::arrays)
         .chain(vectors)
         .collect();
     let kernel = Hpcg {
@@ -321,7 +321,7 @@ fn advance(work: &mut Work, nx: usize) -> std::ops::Range<usize> {
     from..to
 }
 
-impl Kernel for Hpcg {
+impl StagedKernel for Hpcg {
     fn name(&self) -> String {
         "hpcg".into()
     }

@@ -1,7 +1,7 @@
 //! HPCG against the same method on dense matrices, slow and obvious.
 
 use super::hpcg::{Hpcg, solver};
-use crate::harness::{self, Order};
+use crate::harness::{self, CallOrder};
 use crate::init::chunk;
 use crate::loops::{Loops, drain};
 use crate::nas::dense;
@@ -160,7 +160,7 @@ fn the_matrix_is_read_as_often_as_sweeps_and_products_are_made() {
     let mut program = solver([8, 8, 8], 1, 2, 4096);
     let regions = varve_access::Program::regions(&program);
     let mut bytes = [0u64; 3];
-    harness::each(&mut program, Order::RoundRobin, |_, op| {
+    harness::each(&mut program, CallOrder::RoundRobin, |_, op| {
         for (l, bytes) in bytes.iter_mut().enumerate() {
             let name = format!("hpcg.{l}.numbers");
             let region = regions.iter().find(|r| r.name == name).unwrap();

@@ -39,10 +39,10 @@
 //! layout; here it is permanent. Prefetching then finds long runs at every scale, as it does at full size.
 
 use super::matrix::{ACCEPTED, LINE, Matrix};
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
-use crate::loops::{Kernel, Loops, Stage, Work, run};
+use crate::loops::{Loops, Stage, StagedKernel, Work, run};
 use varve_access::{Kind, Op, Region};
 use varve_spec::{Error, Param, Values, Want};
 
@@ -68,7 +68,7 @@ const PER_SWAP: u32 = 5;
 const HOST_BYTES: u64 = 8 << 30;
 
 /// The workload of this module.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "hpl",
     about: "High-Performance Linpack: dense equations by blocked elimination with partial pivoting",
     params: &[
@@ -377,7 +377,7 @@ impl Hpl {
     }
 }
 
-impl Kernel for Hpl {
+impl StagedKernel for Hpl {
     fn name(&self) -> String {
         "hpl".into()
     }
@@ -451,7 +451,7 @@ impl Kernel for Hpl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{self, Order};
+    use crate::harness::{self, CallOrder};
     use crate::loops::drain;
     use crate::nas::dense;
 
@@ -493,9 +493,15 @@ mod tests {
     fn a_wrong_solution_does_not_pass() {
         let mut hpl = made("hpl:bytes=128KiB,block=16,threads=2");
         drain(&mut hpl);
-        assert_eq!(crate::loops::Kernel::answers(&hpl.kernel)[3].1, "passed");
+        assert_eq!(
+            crate::loops::StagedKernel::answers(&hpl.kernel)[3].1,
+            "passed"
+        );
         hpl.kernel.solution[5] += 1e-9;
-        assert_eq!(crate::loops::Kernel::answers(&hpl.kernel)[3].1, "failed");
+        assert_eq!(
+            crate::loops::StagedKernel::answers(&hpl.kernel)[3].1,
+            "failed"
+        );
     }
 
     #[test]
@@ -511,7 +517,7 @@ mod tests {
     fn work_is_divided_by_the_scale() {
         let count = |scale: u32| {
             let line = format!("hpl:bytes=8MiB,block=64,threads=2,scale={scale}");
-            harness::run(&mut made(&line), Order::RoundRobin, u64::MAX).instructions as f64
+            harness::run(&mut made(&line), CallOrder::RoundRobin, u64::MAX).instructions as f64
         };
         let ratio = count(1) / count(16);
         assert!((14.0..18.0).contains(&ratio), "{ratio}");

@@ -1,6 +1,6 @@
 //! The two benchmarks of the TOP500 list: High-Performance Linpack, which computes, and HPCG, which waits for memory.
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 
 pub mod grid;
 pub mod hpcg;
@@ -11,4 +11,4 @@ pub mod matrix;
 mod hpcg_tests;
 
 /// The workloads of this module.
-pub const ENTRIES: &[Entry] = &[hpcg::ENTRY, hpl::ENTRY];
+pub const ENTRIES: &[WorkloadEntry] = &[hpcg::ENTRY, hpl::ENTRY];

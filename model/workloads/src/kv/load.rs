@@ -12,7 +12,7 @@ use crate::node::mean_entries;
 pub(super) const REQUEST_OPS: usize = 64;
 
 /// The first phase of the run.
-pub enum Setup {
+pub enum LoadPhase {
     /// The loaded store's memory is touched.
     Touch(FirstTouch),
     /// Every item is inserted.
@@ -35,7 +35,7 @@ enum Stage {
     Done,
 }
 
-impl Setup {
+impl LoadPhase {
     /// By touching `items` loaded items and `nodes` nodes.
     pub fn touch(
         store: &Store,
@@ -44,13 +44,13 @@ impl Setup {
         items: u64,
         stride: u64,
         threads: usize,
-    ) -> Setup {
+    ) -> LoadPhase {
         let ranges = pieces(store, buffers, nodes, items);
-        Setup::Touch(FirstTouch::new(ranges, stride, By::All, threads))
+        LoadPhase::Touch(FirstTouch::new(ranges, stride, By::All, threads))
     }
 
     /// By inserting `items` items.
-    pub fn inserts(items: u64, threads: usize) -> Setup {
+    pub fn inserts(items: u64, threads: usize) -> LoadPhase {
         let loader = |thread| {
             let (next, high) = chunk(items, thread, threads);
             Loader {
@@ -59,7 +59,7 @@ impl Setup {
                 stage: Stage::Start,
             }
         };
-        Setup::Inserts((0..threads).map(loader).collect())
+        LoadPhase::Inserts((0..threads).map(loader).collect())
     }
 
     /// Appends the next ops of `thread`, as [`FirstTouch::fill`] does; an inserted item is copied from `buffer`.
@@ -72,8 +72,8 @@ impl Setup {
         out: &mut Vec<Op>,
     ) -> bool {
         match self {
-            Setup::Touch(touch) => touch.fill(thread, out),
-            Setup::Inserts(loaders) => loaders[thread].fill(tree, store, buffer, out),
+            LoadPhase::Touch(touch) => touch.fill(thread, out),
+            LoadPhase::Inserts(loaders) => loaders[thread].fill(tree, store, buffer, out),
         }
     }
 }

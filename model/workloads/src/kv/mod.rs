@@ -9,7 +9,7 @@
 //! one word per item in place of its value; each result is checked. The implicit one ([`implicit`]) computes the path
 //! of a key in a tree of any size. A test holds one to the other: depth, nodes, ops per request.
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 
 pub mod btree;
 pub mod implicit;
@@ -19,4 +19,4 @@ pub mod tree;
 pub mod ycsb;
 
 /// The workloads of this module.
-pub const ENTRIES: &[Entry] = &[ycsb::ENTRY];
+pub const ENTRIES: &[WorkloadEntry] = &[ycsb::ENTRY];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::tree::{first_value, key_of};
 use super::*;
-use crate::harness::{self, Order, Tally};
+use crate::harness::{self, CallOrder, Tally};
 
 const LIMIT: u64 = 1 << 26;
 
@@ -14,7 +14,7 @@ fn make(text: &str) -> Ycsb {
 
 fn run(text: &str) -> (Ycsb, Tally) {
     let mut ycsb = make(text);
-    let tally = harness::run(&mut ycsb, Order::RoundRobin, LIMIT);
+    let tally = harness::run(&mut ycsb, CallOrder::RoundRobin, LIMIT);
     assert_eq!(ycsb.failure(), None);
     (ycsb, tally)
 }

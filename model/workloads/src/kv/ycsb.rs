@@ -10,10 +10,10 @@ use varve_access::{Kind, Op, Program, Region};
 
 use super::btree::BTree;
 use super::implicit::Implicit;
-use super::load::{REQUEST_OPS, Setup, node_room, spare_items};
+use super::load::{LoadPhase, REQUEST_OPS, node_room, spare_items};
 use super::store::{ITEM, Store};
 use super::tree::Tree;
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::node::NODE;
@@ -29,7 +29,7 @@ const CLIENT: u32 = 180;
 const REAL_LIMIT: u64 = 64_000_000;
 
 /// The workload of this module.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "ycsb",
     about: "key-value store: B+-tree over 128 B items under YCSB A, B, C, D or F (Masstree)",
     params: &[
@@ -101,7 +101,7 @@ pub struct Ycsb {
     latest: bool,
     zipf: Zipf,
     scramble: Permutation,
-    setup: Setup,
+    setup: LoadPhase,
     limit: Limit,
     threads: Vec<Thread>,
     failure: Option<String>,
@@ -156,10 +156,10 @@ impl Ycsb {
             false => Tree::Implicit(Implicit::new(items, seed)),
         };
         let setup = if by_inserts {
-            Setup::inserts(items, threads)
+            LoadPhase::inserts(items, threads)
         } else {
             tree.load(items, &store);
-            Setup::touch(
+            LoadPhase::touch(
                 &store,
                 &buffers,
                 tree.nodes(),

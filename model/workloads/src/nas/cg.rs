@@ -16,10 +16,10 @@ use varve_access::{Kind, Op, Region};
 
 use super::cg_matrix::{Rows, Vectors};
 use super::lcg::SEED;
-use super::setup::{Class, Setup};
+use super::setup::{Class, NasSetup};
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
-use crate::loops::{Kernel, LINE, Loops, Stage, Work};
+use crate::loops::{LINE, Loops, Stage, StagedKernel, Work};
 use varve_spec::Error;
 
 /// Steps of conjugate gradients per iteration.
@@ -116,7 +116,7 @@ struct Data {
 ///
 /// # Errors
 /// A size out of range, or data that do not fit.
-pub fn program(setup: &Setup) -> Result<Loops<Cg>, Error> {
+pub fn program(setup: &NasSetup) -> Result<Loops<Cg>, Error> {
     let (n, nonzer, shift, iterations) = sizes(setup.class);
     let n = setup.size.unwrap_or(n) / setup.scale;
     setup.check_size("cg", n, 4 * nonzer as u64, 1 << 25)?;
@@ -367,7 +367,7 @@ impl Cg {
     }
 }
 
-impl Kernel for Cg {
+impl StagedKernel for Cg {
     fn name(&self) -> String {
         "cg".into()
     }

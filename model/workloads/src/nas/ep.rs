@@ -13,10 +13,10 @@
 use varve_access::{Kind, Op, Region};
 
 use super::lcg::Lcg;
-use super::setup::{Class, Setup};
+use super::setup::{Class, NasSetup};
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
-use crate::loops::{Kernel, LINE, Loops, Stage, Work};
+use crate::loops::{LINE, Loops, Stage, StagedKernel, Work};
 use varve_spec::Error;
 
 /// Pairs in a batch (the benchmark's MK = 16).
@@ -68,7 +68,7 @@ pub struct Ep {
 ///
 /// # Errors
 /// A size out of range.
-pub fn program(setup: &Setup) -> Result<Loops<Ep>, Error> {
+pub fn program(setup: &NasSetup) -> Result<Loops<Ep>, Error> {
     let pairs = setup.size.unwrap_or(1 << log_pairs(setup.class)) / setup.scale;
     setup.check_size("ep", pairs, BATCH, 1 << 40)?;
     let mut layout = Layout::new();
@@ -129,7 +129,7 @@ fn add_pairs(generator: &mut Lcg, sums: &mut Sums, pairs: u64) {
     }
 }
 
-impl Kernel for Ep {
+impl StagedKernel for Ep {
     fn name(&self) -> String {
         "ep".into()
     }
@@ -190,12 +190,12 @@ impl Kernel for Ep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{self, Order};
+    use crate::harness::{self, CallOrder};
     use crate::loops::drain;
 
     #[test]
     fn class_s_sums_are_the_published_ones() {
-        let mut ep = program(&Setup::tiny(Class::S, 0, 0, 3, true)).unwrap();
+        let mut ep = program(&NasSetup::tiny(Class::S, 0, 0, 3, true)).unwrap();
         drain(&mut ep);
         let (x, y) = ep.kernel.sums();
         // NPB verification values of class S.
@@ -212,8 +212,8 @@ mod tests {
     #[test]
     fn the_same_accesses_without_data() {
         let tally = |real| {
-            let mut ep = program(&Setup::tiny(Class::S, 1 << 18, 0, 3, real)).unwrap();
-            harness::run(&mut ep, Order::Random(1), u64::MAX)
+            let mut ep = program(&NasSetup::tiny(Class::S, 1 << 18, 0, 3, real)).unwrap();
+            harness::run(&mut ep, CallOrder::Random(1), u64::MAX)
         };
         assert_eq!(tally(true), tally(false));
     }

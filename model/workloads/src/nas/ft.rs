@@ -18,10 +18,10 @@ use varve_access::{Kind, Op, Region};
 
 use super::fft::{Complex, Fft, times};
 use super::lcg::{Lcg, SEED};
-use super::setup::{Class, Setup, refuse};
+use super::setup::{Class, NasSetup, refuse};
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
-use crate::loops::{Kernel, Loops, Stage, Work, run};
+use crate::loops::{Loops, Stage, StagedKernel, Work, run};
 use varve_spec::Error;
 
 /// Pencils transformed at once.
@@ -98,7 +98,7 @@ struct Data {
 ///
 /// # Errors
 /// Edges that are no powers of two or out of range, or data that do not fit.
-pub fn program(setup: &Setup) -> Result<Loops<Ft>, Error> {
+pub fn program(setup: &NasSetup) -> Result<Loops<Ft>, Error> {
     let (edges, iterations) = sizes(setup.class);
     let edges = setup.size.map_or(edges, |edge| [edge; 3]);
     let edges = setup.scaled_powers(edges, PENCILS as u64);
@@ -351,7 +351,7 @@ impl Ft {
     }
 }
 
-impl Kernel for Ft {
+impl StagedKernel for Ft {
     fn name(&self) -> String {
         "ft".into()
     }

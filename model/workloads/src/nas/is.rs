@@ -18,10 +18,10 @@
 use varve_access::{Op, Region};
 
 use super::lcg::{Lcg, SEED};
-use super::setup::{Class, Setup};
+use super::setup::{Class, NasSetup};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
-use crate::loops::{Kernel, Loops, Stage, Work};
+use crate::loops::{Loops, Stage, StagedKernel, Work};
 use varve_spec::Error;
 
 mod steps;
@@ -88,7 +88,7 @@ struct Data {
 ///
 /// # Errors
 /// A size out of range, or data that do not fit.
-pub fn program(setup: &Setup) -> Result<Loops<Is>, Error> {
+pub fn program(setup: &NasSetup) -> Result<Loops<Is>, Error> {
     let (log_keys, log_largest, log_buckets) = sizes(setup.class);
     let keys = setup.size.unwrap_or(1 << log_keys) / setup.scale;
     setup.check_size("is", keys, 64, 1 << 35)?;
@@ -249,7 +249,7 @@ impl Is {
     }
 }
 
-impl Kernel for Is {
+impl StagedKernel for Is {
     fn name(&self) -> String {
         "is".into()
     }

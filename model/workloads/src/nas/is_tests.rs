@@ -2,12 +2,12 @@
 
 use super::is::{Is, program};
 use super::lcg::{Lcg, SEED};
-use super::setup::{Class, Setup};
-use crate::harness::{self, Order};
+use super::setup::{Class, NasSetup};
+use crate::harness::{self, CallOrder};
 use crate::loops::{Loops, drain};
 
 fn ran(class: Class, size: u64, iterations: u64, threads: usize) -> Loops<Is> {
-    let mut is = program(&Setup::tiny(class, size, iterations, threads, true)).unwrap();
+    let mut is = program(&NasSetup::tiny(class, size, iterations, threads, true)).unwrap();
     drain(&mut is);
     is
 }
@@ -59,7 +59,7 @@ fn any_number_of_threads_sorts() {
 #[test]
 fn without_data_only_places_within_a_bucket_differ() {
     let accesses = |real| {
-        let mut is = program(&Setup::tiny(Class::A, 1 << 16, 2, 3, real)).unwrap();
+        let mut is = program(&NasSetup::tiny(Class::A, 1 << 16, 2, 3, real)).unwrap();
         let region = varve_access::Program::regions(&is);
         let ranks = region
             .iter()
@@ -68,7 +68,7 @@ fn without_data_only_places_within_a_bucket_differ() {
             .clone();
         let part = ranks.bytes / 1024;
         let mut all = Vec::new();
-        harness::each(&mut is, Order::RoundRobin, |thread, op| {
+        harness::each(&mut is, CallOrder::RoundRobin, |thread, op| {
             let mut op = *op;
             if op.addr >= ranks.base && op.addr < ranks.base + ranks.bytes {
                 op.addr = (op.addr - ranks.base) / part;

@@ -17,11 +17,11 @@
 use varve_access::{Op, Region};
 
 use super::lcg::SEED;
-use super::mg_grid::{Data, Grid, Level, Task};
-use super::setup::{Class, Setup, refuse};
+use super::mg_grid::{Grid, MgArrays, MgLevel, Task};
+use super::setup::{Class, NasSetup, refuse};
 use crate::init::{By, FirstTouch};
 use crate::layout::Layout;
-use crate::loops::{Kernel, Loops, Stage, Work};
+use crate::loops::{Loops, Stage, StagedKernel, Work};
 use varve_spec::Error;
 
 /// Coefficients of the smoother for classes S, W and A.
@@ -76,14 +76,14 @@ pub struct Mg {
     next: usize,
     regions: Vec<Region>,
     grid: Grid,
-    data: Option<Data>,
+    data: Option<MgArrays>,
 }
 
 /// Makes the program.
 ///
 /// # Errors
 /// An edge that is no power of two or out of range, or data that do not fit.
-pub fn program(setup: &Setup) -> Result<Loops<Mg>, Error> {
+pub fn program(setup: &NasSetup) -> Result<Loops<Mg>, Error> {
     let (edge, iterations) = sizes(setup.class);
     let edge = setup.size.unwrap_or(edge);
     if !edge.is_power_of_two() {
@@ -91,8 +91,8 @@ pub fn program(setup: &Setup) -> Result<Loops<Mg>, Error> {
     }
     let edges = setup.scaled_powers([edge; 3], 4);
     setup.check_size("mg", edges[2], 4, 4096)?;
-    let levels: Vec<Level> = Level::hierarchy(edges);
-    let points: u64 = levels.iter().map(Level::points).sum();
+    let levels: Vec<MgLevel> = MgLevel::hierarchy(edges);
+    let points: u64 = levels.iter().map(MgLevel::points).sum();
     let finest = levels[0].points();
     let mut layout = Layout::new();
     let u = layout.array("mg.u", points, 8);
@@ -118,7 +118,7 @@ pub fn program(setup: &Setup) -> Result<Loops<Mg>, Error> {
         tasks: vec![Task::ResidualOfV, Task::WrapR(0)],
         next: 0,
         regions: layout.regions().to_vec(),
-        data: real.then(|| Data::new(&grid, edges, smoother, setup.generator(SEED))),
+        data: real.then(|| MgArrays::new(&grid, edges, smoother, setup.generator(SEED))),
         grid,
     };
     Ok(Loops::new(kernel, Some(init), setup.threads))
@@ -131,7 +131,7 @@ impl Mg {
     }
 }
 
-impl Kernel for Mg {
+impl StagedKernel for Mg {
     fn name(&self) -> String {
         "mg".into()
     }
@@ -177,11 +177,11 @@ impl Kernel for Mg {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{self, Order};
+    use crate::harness::{self, CallOrder};
     use crate::loops::drain;
 
     fn norm(class: Class, size: u64, iterations: u64, threads: usize) -> f64 {
-        let mut mg = program(&Setup::tiny(class, size, iterations, threads, true)).unwrap();
+        let mut mg = program(&NasSetup::tiny(class, size, iterations, threads, true)).unwrap();
         drain(&mut mg);
         mg.kernel.norm().unwrap()
     }
@@ -199,9 +199,9 @@ mod tests {
     fn cycles_converge_at_a_rate_that_does_not_depend_on_the_size() {
         for (size, scale) in [(16, 1), (32, 1), (64, 1), (64, 2), (64, 4)] {
             let norms = [2, 3, 4].map(|iterations| {
-                let setup = Setup {
+                let setup = NasSetup {
                     scale,
-                    ..Setup::tiny(Class::S, size, iterations, 2, true)
+                    ..NasSetup::tiny(Class::S, size, iterations, 2, true)
                 };
                 let mut mg = program(&setup).unwrap();
                 drain(&mut mg);
@@ -218,17 +218,17 @@ mod tests {
 
     #[test]
     fn the_same_accesses_without_data_whatever_the_order() {
-        let make = |real| program(&Setup::tiny(Class::S, 16, 2, 3, real)).unwrap();
+        let make = |real| program(&NasSetup::tiny(Class::S, 16, 2, 3, real)).unwrap();
         let tally = harness::assert_order_does_not_matter(|| Box::new(make(true)), u64::MAX);
         assert_eq!(
-            harness::run(&mut make(false), Order::Random(1), u64::MAX),
+            harness::run(&mut make(false), CallOrder::Random(1), u64::MAX),
             tally
         );
     }
 
     #[test]
     fn an_odd_edge_is_refused() {
-        let error = program(&Setup::tiny(Class::S, 33, 1, 1, false))
+        let error = program(&NasSetup::tiny(Class::S, 33, 1, 1, false))
             .err()
             .unwrap();
         assert_eq!(

@@ -1,15 +1,15 @@
 //! The numbers of MG: its right-hand side, and the norm that it is judged by.
 
 use super::lcg::Lcg;
-use super::mg_grid::{Data, Grid};
+use super::mg_grid::{Grid, MgArrays};
 
 /// How many points of each sign the right-hand side has.
 const CHARGES: usize = 10;
 
-impl Data {
+impl MgArrays {
     /// Zero, and a right-hand side of ten points +1 and ten points -1: where the random numbers of the benchmark's
     /// generator, one per point in storage order, are largest and smallest.
-    pub fn new(grid: &Grid, edges: [u64; 3], smoother: [f64; 4], mut generator: Lcg) -> Data {
+    pub fn new(grid: &Grid, edges: [u64; 3], smoother: [f64; 4], mut generator: Lcg) -> MgArrays {
         let finest = &grid.levels[0];
         // (number, point), the largest first; and the smallest first.
         let mut largest: Vec<(f64, usize)> = Vec::new();
@@ -29,7 +29,7 @@ impl Data {
         largest.into_iter().for_each(|(_, point)| v[point] = 1.0);
         // The benchmark wraps the charges' ghosts too, but never reads them.
         let points = grid.u.len as usize;
-        Data {
+        MgArrays {
             u: vec![0.0; points],
             v,
             r: vec![0.0; points],

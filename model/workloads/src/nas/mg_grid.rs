@@ -7,7 +7,7 @@ use crate::layout::Array;
 use crate::loops::{Work, run};
 
 /// Real data behind the arrays of a [`Grid`].
-pub struct Data {
+pub struct MgArrays {
     /// The solution, or its correction, on all levels.
     pub u: Vec<f64>,
     /// The right-hand side on the finest level.
@@ -51,22 +51,22 @@ const PER_COPY_LINE: u32 = 4;
 
 /// One level: a box of points, ghosts included, within the arrays of all levels. Finest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct MgLevel {
     /// Points along the axes, with a ghost at either end; the first varies fastest.
     pub n: [usize; 3],
     /// Number of points in finer levels.
     pub offset: usize,
 }
 
-impl Level {
+impl MgLevel {
     /// Levels from `edges` points down to two along the shortest axis.
-    pub fn hierarchy(edges: [u64; 3]) -> Vec<Level> {
+    pub fn hierarchy(edges: [u64; 3]) -> Vec<MgLevel> {
         let count = edges.iter().min().map_or(1, |edge| edge.ilog2().max(1));
         let mut levels = Vec::new();
         let mut offset = 0;
         for level in 0..count {
             let n = edges.map(|edge| (edge >> level) as usize + 2);
-            levels.push(Level { n, offset });
+            levels.push(MgLevel { n, offset });
             offset += n[0] * n[1] * n[2];
         }
         levels
@@ -86,7 +86,7 @@ impl Level {
 /// All levels and their places in memory.
 pub struct Grid {
     /// Finest first.
-    pub levels: Vec<Level>,
+    pub levels: Vec<MgLevel>,
     /// The solution (on coarse levels, its correction).
     pub u: Array,
     /// The right-hand side.
@@ -96,7 +96,7 @@ pub struct Grid {
 }
 
 /// The nine rows around row `j` of plane `k`: that row, its four neighbours that share a face, its four that share an edge.
-fn around(level: &Level, j: usize, k: usize) -> [usize; 9] {
+fn around(level: &MgLevel, j: usize, k: usize) -> [usize; 9] {
     let row = |dj: usize, dk: usize| level.row(j + dj - 1, k + dk - 1);
     [
         row(1, 1),
@@ -156,7 +156,13 @@ impl Grid {
     }
 
     /// Does a block of a row of `task`.
-    pub fn step(&self, task: Task, data: Option<&mut Data>, work: &mut Work, out: &mut Vec<Op>) {
+    pub fn step(
+        &self,
+        task: Task,
+        data: Option<&mut MgArrays>,
+        work: &mut Work,
+        out: &mut Vec<Op>,
+    ) {
         match task {
             Task::Zero(level) => self.zero(level, data, work, out),
             Task::Interpolate(level) => self.interpolate(level, data, work, out),
@@ -175,7 +181,7 @@ impl Grid {
         run(out, kind, at, ((high - low) * 8) as u64, PER_STENCIL_LINE);
     }
 
-    fn zero(&self, level: usize, data: Option<&mut Data>, work: &mut Work, out: &mut Vec<Op>) {
+    fn zero(&self, level: usize, data: Option<&mut MgArrays>, work: &mut Work, out: &mut Vec<Op>) {
         let n = self.levels[level].n;
         let row = self.levels[level].row(work.within as usize, work.at as usize);
         let bytes = 8 * n[0] as u64;
@@ -199,7 +205,7 @@ impl Grid {
         &self,
         level: usize,
         of: Array,
-        mut data: Option<&mut Data>,
+        mut data: Option<&mut MgArrays>,
         work: &mut Work,
         out: &mut Vec<Op>,
     ) {
@@ -213,12 +219,12 @@ impl Grid {
         Self::row_ops(Kind::Read, of, rows[0], low, high, out);
         Self::row_ops(Kind::Write, self.r, rows[0], low, high, out);
         match data.as_deref_mut() {
-            Some(Data { u, v, r, .. }) if of == self.v => {
+            Some(MgArrays { u, v, r, .. }) if of == self.v => {
                 stencil(u, rows, A, low, high, |i, sum| {
                     r[rows[0] + i] = v[rows[0] + i] - sum;
                 })
             }
-            Some(Data { u, r, .. }) => {
+            Some(MgArrays { u, r, .. }) => {
                 stencil(u, rows, A, low, high, |i, sum| r[rows[0] + i] -= sum)
             }
             None => {}
@@ -229,7 +235,7 @@ impl Grid {
     fn smooth(
         &self,
         level: usize,
-        mut data: Option<&mut Data>,
+        mut data: Option<&mut MgArrays>,
         work: &mut Work,
         out: &mut Vec<Op>,
     ) {
@@ -241,7 +247,7 @@ impl Grid {
             Self::row_ops(Kind::Read, self.r, row, low - 1, high + 1, out);
         }
         Self::row_ops(Kind::Update, self.u, rows[0], low, high, out);
-        if let Some(Data { u, r, smoother, .. }) = data.as_deref_mut() {
+        if let Some(MgArrays { u, r, smoother, .. }) = data.as_deref_mut() {
             stencil(r, rows, *smoother, low, high, |i, sum| {
                 u[rows[0] + i] += sum
             });
@@ -253,7 +259,7 @@ impl Grid {
     fn restrict(
         &self,
         fine: usize,
-        mut data: Option<&mut Data>,
+        mut data: Option<&mut MgArrays>,
         work: &mut Work,
         out: &mut Vec<Op>,
     ) {
@@ -266,7 +272,7 @@ impl Grid {
             Self::row_ops(Kind::Read, self.r, row, 2 * low - 1, 2 * high, out);
         }
         Self::row_ops(Kind::Write, self.r, target, low, high, out);
-        if let Some(Data { r, .. }) = data.as_deref_mut() {
+        if let Some(MgArrays { r, .. }) = data.as_deref_mut() {
             let (fine, coarse_values) = r.split_at_mut(coarse.offset);
             let target = target - coarse.offset;
             // The fine points that `stencil` has room for at a time.
@@ -293,7 +299,7 @@ impl Grid {
     fn interpolate(
         &self,
         fine: usize,
-        data: Option<&mut Data>,
+        data: Option<&mut MgArrays>,
         work: &mut Work,
         out: &mut Vec<Op>,
     ) {
@@ -388,7 +394,7 @@ struct Block {
 
 impl Block {
     /// The block that `work` is at: item = inner plane, within = row and block.
-    fn of(level: &Level, work: &Work) -> Block {
+    fn of(level: &MgLevel, work: &Work) -> Block {
         let width = level.n[0] - 2;
         let blocks = width.div_ceil(BLOCK);
         let within = work.within as usize;
@@ -406,7 +412,7 @@ impl Block {
     /// last row the plane's two ghost rows.
     fn finish(
         self,
-        level: &Level,
+        level: &MgLevel,
         array: Array,
         mut values: Option<&mut Vec<f64>>,
         work: &mut Work,

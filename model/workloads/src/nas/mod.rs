@@ -9,7 +9,7 @@
 
 use varve_access::Program;
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use varve_spec::{Error, Values};
 
 pub mod cg;
@@ -29,23 +29,23 @@ pub(crate) mod dense;
 #[cfg(test)]
 mod is_tests;
 
-use setup::{PARAMS, Setup};
+use setup::{NasSetup, PARAMS};
 
 macro_rules! entry {
     ($name:literal, $about:literal, $module:ident) => {
-        Entry {
+        WorkloadEntry {
             name: $name,
             about: $about,
             params: PARAMS,
             build: |values: &Values| -> Result<Box<dyn Program>, Error> {
-                Ok(Box::new($module::program(&Setup::new(values)?)?))
+                Ok(Box::new($module::program(&NasSetup::new(values)?)?))
             },
         }
     };
 }
 
 /// The workloads of this module.
-pub const ENTRIES: &[Entry] = &[
+pub const ENTRIES: &[WorkloadEntry] = &[
     entry!(
         "cg",
         "NAS CG: smallest eigenvalue of a sparse matrix by conjugate gradients",

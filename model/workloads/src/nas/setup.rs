@@ -65,7 +65,7 @@ const MOST_BYTES: u64 = 12 << 30;
 
 /// The checked parameters of a kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
+pub struct NasSetup {
     /// Problem class.
     pub class: Class,
     /// Size that replaces the class's.
@@ -94,12 +94,12 @@ pub fn refuse(
     Error::rule("workload", workload, key, value, rule)
 }
 
-impl Setup {
+impl NasSetup {
     /// Reads the common parameters.
     ///
     /// # Errors
     /// A value out of range.
-    pub fn new(values: &Values) -> Result<Setup, Error> {
+    pub fn new(values: &Values) -> Result<NasSetup, Error> {
         let class = match values.word("class") {
             "S" => Class::S,
             "W" => Class::W,
@@ -110,7 +110,7 @@ impl Setup {
             _ => Class::E,
         };
         let given = |key| Some(values.count(key)).filter(|&count| count > 0);
-        Ok(Setup {
+        Ok(NasSetup {
             class,
             size: given("size"),
             iterations: given("iterations"),
@@ -124,10 +124,10 @@ impl Setup {
 
     /// A setup for tests: one thread's worth of defaults at an explicit size, real data or not.
     #[cfg(test)]
-    pub fn tiny(class: Class, size: u64, iterations: u64, threads: usize, real: bool) -> Setup {
+    pub fn tiny(class: Class, size: u64, iterations: u64, threads: usize, real: bool) -> NasSetup {
         let data = if real { "real" } else { "addresses" };
         let given = |count| Some(count).filter(|&count| count > 0);
-        Setup {
+        NasSetup {
             class,
             size: given(size),
             iterations: given(iterations),
@@ -203,12 +203,12 @@ mod tests {
 
     #[test]
     fn scaling_divides_the_volume() {
-        let setup = Setup {
+        let setup = NasSetup {
             scale: 64,
-            ..Setup::tiny(Class::D, 0, 0, 1, false)
+            ..NasSetup::tiny(Class::D, 0, 0, 1, false)
         };
         assert_eq!(setup.scaled_powers([1024, 1024, 1024], 4), [256, 256, 256]);
-        let setup = Setup { scale: 2, ..setup };
+        let setup = NasSetup { scale: 2, ..setup };
         assert_eq!(setup.scaled_powers([512, 512, 512], 4), [512, 512, 256]);
         assert_eq!(
             setup.scaled_powers([2048, 1024, 1024], 4),
@@ -218,14 +218,14 @@ mod tests {
 
     #[test]
     fn data_that_do_not_fit_are_refused_by_name_or_left_out() {
-        let setup = Setup::tiny(Class::D, 0, 0, 1, true);
+        let setup = NasSetup::tiny(Class::D, 0, 0, 1, true);
         let error = setup.real("ft", 80 << 30).unwrap_err().to_string();
         assert!(
             error.starts_with("workload `ft`: `data=real`: the data would take 80 GiB"),
             "{error}"
         );
         assert!(
-            !Setup {
+            !NasSetup {
                 data: "auto",
                 ..setup
             }
@@ -233,7 +233,7 @@ mod tests {
             .unwrap()
         );
         assert!(
-            Setup {
+            NasSetup {
                 data: "auto",
                 ..setup
             }

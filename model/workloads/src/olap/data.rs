@@ -26,7 +26,7 @@ const ORDER_DAYS: u64 = 2406;
 
 /// A line of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LineItem {
     /// Its order.
     pub order: u64,
     /// Pieces, 1 to 50.
@@ -47,7 +47,7 @@ pub struct Line {
 
 /// An order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct OlapOrder {
     /// Its customer.
     pub customer: u64,
     /// Day of the order.
@@ -56,16 +56,16 @@ pub struct Order {
 
 /// All tables of a size.
 #[derive(Clone, Copy, Debug)]
-pub struct Data {
+pub struct OlapTables {
     /// Rows of `lineitem`.
     pub lines: u64,
     seed: u64,
 }
 
-impl Data {
+impl OlapTables {
     /// Tables with about `lines` lines, at least [`PATTERN`].
-    pub fn new(lines: u64, seed: u64) -> Data {
-        Data {
+    pub fn new(lines: u64, seed: u64) -> OlapTables {
+        OlapTables {
             lines: (lines / PATTERN).max(1) * PATTERN,
             seed,
         }
@@ -101,9 +101,9 @@ impl Data {
     }
 
     /// A row of `orders`.
-    pub fn order(&self, order: u64) -> Order {
+    pub fn order(&self, order: u64) -> OlapOrder {
         let random = self.random(1, order);
-        Order {
+        OlapOrder {
             customer: (random >> 32) % self.customers(),
             day: (random % ORDER_DAYS) as u32,
         }
@@ -115,14 +115,14 @@ impl Data {
     }
 
     /// A row of `lineitem`.
-    pub fn line(&self, line: u64) -> Line {
+    pub fn line(&self, line: u64) -> LineItem {
         let order = self.order_of(line);
         let (a, b) = (self.random(3, line), self.random(4, line));
         let part = |random: u64, shift: u32, below: u64| ((random >> shift & 0xFFFF) * below) >> 16;
         let quantity = 1 + part(a, 0, 50);
         let shipped = self.order(order).day + 1 + part(a, 16, 121) as u32;
         let received = shipped + 1 + part(a, 32, 30) as u32;
-        Line {
+        LineItem {
             order,
             quantity,
             // Of a piece, from 900 to 2,100 dollars.
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn orders_have_one_to_seven_lines_that_follow_each_other() {
-        let data = Data::new(1000, 1);
+        let data = OlapTables::new(1000, 1);
         assert_eq!((data.lines, data.orders()), (980, 245));
         let mut lines = BTreeMap::<u64, u64>::new();
         let mut before = 0;
@@ -167,15 +167,16 @@ mod tests {
     /// asked for.
     #[test]
     fn values_have_the_ranges_and_shares_of_the_specification() {
-        let data = Data::new(280_000, 1);
+        let data = OlapTables::new(280_000, 1);
         let share = |count: usize, of: u64| count as f64 / of as f64;
-        let lines: Vec<Line> = (0..data.lines).map(|line| data.line(line)).collect();
+        let lines: Vec<LineItem> = (0..data.lines).map(|line| data.line(line)).collect();
         for line in &lines {
             assert!((1..=50).contains(&line.quantity) && line.discount <= 10 && line.tax <= 8);
             assert!((90_000..=210_000).contains(&(line.price / line.quantity)));
         }
-        let of =
-            |keep: &dyn Fn(&&Line) -> bool| share(lines.iter().filter(keep).count(), data.lines);
+        let of = |keep: &dyn Fn(&&LineItem) -> bool| {
+            share(lines.iter().filter(keep).count(), data.lines)
+        };
         assert!((0.97..0.995).contains(&of(&|l| l.shipped <= Q1_DAY)));
         assert!((0.5..0.58).contains(&of(&|l| l.shipped > Q3_DAY)));
         let segment = (0..data.customers()).filter(|&c| data.segment(c) == Q3_SEGMENT);

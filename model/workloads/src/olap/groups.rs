@@ -1,6 +1,6 @@
 //! Q1's groups: sums by return flag and line status.
 
-use super::data::Line;
+use super::data::LineItem;
 
 /// Sums of a group. Prices are in cents, with a discount in hundredths of them, with a tax in hundredths of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub const GROUPS: usize = 8;
 pub type Groups = [Sums; GROUPS];
 
 /// The group of a line.
-pub fn group(line: &Line) -> usize {
+pub fn group(line: &LineItem) -> usize {
     let flag = match line.flag {
         b'A' => 0,
         b'N' => 2,
@@ -37,7 +37,7 @@ pub fn group(line: &Line) -> usize {
 
 impl Sums {
     /// One line more.
-    pub fn add(&mut self, line: &Line) {
+    pub fn add(&mut self, line: &LineItem) {
         let discounted = line.price * (100 - line.discount);
         self.lines += 1;
         self.quantity += line.quantity;

@@ -7,7 +7,7 @@
 //! queries.rs  the program: both queries, row by row
 //! ```
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 
 pub mod data;
 pub mod groups;
@@ -18,4 +18,4 @@ pub mod table;
 mod tests;
 
 /// The workloads of this module.
-pub const ENTRIES: &[Entry] = &[queries::ENTRY];
+pub const ENTRIES: &[WorkloadEntry] = &[queries::ENTRY];

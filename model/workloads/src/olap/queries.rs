@@ -23,13 +23,13 @@
 
 use varve_access::{Kind, Op, Region};
 
-use super::data::{Data, PATTERN, Q1_DAY, Q3_DAY, Q3_SEGMENT};
+use super::data::{OlapTables, PATTERN, Q1_DAY, Q3_DAY, Q3_SEGMENT};
 use super::groups::{GROUPS, Groups, Sums, group};
 use super::table::{NONE, Table, buckets};
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
-use crate::loops::{Kernel, Loops, Stage, Work, run};
+use crate::loops::{Loops, Stage, StagedKernel, Work, run};
 use varve_spec::{Error, Param, Values, Want};
 
 /// Rows of a step.
@@ -64,7 +64,7 @@ const PER_BEST: u32 = 5;
 const LINES: u64 = 1 << 30;
 
 /// The workload of this module.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "olap",
     about: "analytical queries on columns: a scan with sums (TPC-H Q1) and a hash join (Q3)",
     params: &[
@@ -123,7 +123,7 @@ struct Places {
 
 /// The kernel, for [`Loops`].
 pub struct Queries {
-    data: Data,
+    data: OlapTables,
     regions: Vec<Region>,
     places: Places,
     threads: usize,
@@ -147,7 +147,7 @@ pub fn program(values: &Values) -> Result<Loops<Queries>, Error> {
     let lines = values.count_in("lines", PATTERN, LINES)?;
     let passes = values.count_in("passes", 1, u64::MAX)?;
     let threads = values.count("threads") as usize;
-    let data = Data::new(lines, values.count("seed"));
+    let data = OlapTables::new(lines, values.count("seed"));
     let mut layout = Layout::new();
     let (lines, orders, customers) = (data.lines, data.orders(), data.customers());
     let places = Places {
@@ -372,7 +372,7 @@ fn charge(out: &mut [Op], instructions: u32) {
     }
 }
 
-impl Kernel for Queries {
+impl StagedKernel for Queries {
     fn name(&self) -> String {
         "olap".into()
     }

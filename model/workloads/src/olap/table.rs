@@ -7,7 +7,7 @@ pub const NONE: u64 = u64::MAX;
 
 /// An order that passed the filters, and the sum of its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct JoinEntry {
     /// Its number.
     pub order: u64,
     /// The next one of the chain.
@@ -22,13 +22,13 @@ pub struct Table {
     /// The first entry of each chain; a power of two.
     pub directory: Vec<u64>,
     /// By thread one after the other, with room for all orders of each.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JoinEntry>,
 }
 
 impl Table {
     /// An empty table for `orders` orders.
     pub fn new(orders: u64) -> Table {
-        let empty = Entry {
+        let empty = JoinEntry {
             order: NONE,
             next: NONE,
             revenue: 0,
@@ -48,7 +48,7 @@ impl Table {
     pub fn insert(&mut self, at: u64, order: u64) {
         let bucket = self.bucket(order) as usize;
         let next = std::mem::replace(&mut self.directory[bucket], at);
-        self.entries[at as usize] = Entry {
+        self.entries[at as usize] = JoinEntry {
             order,
             next,
             revenue: 0,

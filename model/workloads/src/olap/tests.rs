@@ -1,8 +1,8 @@
 //! Both queries against loops over rows that know of no columns, threads or hash tables.
 
-use super::data::{Data, Q1_DAY, Q3_DAY, Q3_SEGMENT};
+use super::data::{OlapTables, Q1_DAY, Q3_DAY, Q3_SEGMENT};
 use super::queries::{ENTRY, Queries, program};
-use crate::harness::{self, Order};
+use crate::harness::{self, CallOrder};
 use crate::loops::Loops;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ fn made(line: &str) -> Loops<Queries> {
 }
 
 /// Lines, pieces, cents, and charges, by flag and status.
-fn q1(data: &Data) -> BTreeMap<(u8, u8), [u128; 4]> {
+fn q1(data: &OlapTables) -> BTreeMap<(u8, u8), [u128; 4]> {
     let mut groups = BTreeMap::<_, [u128; 4]>::new();
     for line in (0..data.lines).map(|at| data.line(at)) {
         if line.shipped > Q1_DAY {
@@ -32,7 +32,7 @@ fn q1(data: &Data) -> BTreeMap<(u8, u8), [u128; 4]> {
 }
 
 /// Revenue by order, the ten that have most.
-fn q3(data: &Data) -> Vec<(u64, u64)> {
+fn q3(data: &OlapTables) -> Vec<(u64, u64)> {
     let mut revenue = BTreeMap::<u64, u64>::new();
     for line in (0..data.lines).map(|at| data.line(at)) {
         let order = data.order(line.order);
@@ -61,9 +61,9 @@ proptest! {
     ) {
         let text = format!("olap:lines={lines},passes=2,threads={threads},seed={seed}");
         let mut program = made(&text);
-        let tally = harness::run(&mut program, Order::Random(order), u64::MAX);
+        let tally = harness::run(&mut program, CallOrder::Random(order), u64::MAX);
         prop_assert_eq!(tally.requests[&0], 2);
-        let data = Data::new(lines, seed.into());
+        let data = OlapTables::new(lines, seed.into());
         prop_assert_eq!(program.kernel.best(), q3(&data));
         let ours: Vec<[u128; 4]> = program.kernel.groups().iter().filter(|s| s.lines > 0)
             .map(|s| [s.lines.into(), s.quantity.into(), s.price.into(), s.charged])
@@ -102,7 +102,7 @@ fn columns_are_read_line_by_line_and_the_join_waits_for_its_directory() {
     let region = |name: &str| regions.iter().find(|r| r.name == name).unwrap().clone();
     let (shipped, entries) = (region("lineitem.shipped"), region("join.entries"));
     let (mut dates, mut waited) = (0, 0);
-    harness::each(&mut program, Order::RoundRobin, |_, op| {
+    harness::each(&mut program, CallOrder::RoundRobin, |_, op| {
         let is_in = |r: &varve_access::Region| (r.base..r.base + r.bytes).contains(&op.addr);
         if is_in(&shipped) && op.kind == Kind::Read {
             dates += u64::from(op.size);
@@ -111,7 +111,7 @@ fn columns_are_read_line_by_line_and_the_join_waits_for_its_directory() {
     });
     // Once for each query.
     assert_eq!(dates, 2 * 28_000 * 4);
-    let data = Data::new(28_000, 1);
+    let data = OlapTables::new(28_000, 1);
     let found = (0..data.lines).map(|at| data.line(at)).filter(|line| {
         let order = data.order(line.order);
         line.shipped > Q3_DAY && order.day < Q3_DAY && data.segment(order.customer) == Q3_SEGMENT

@@ -8,11 +8,11 @@
 
 use varve_access::{Kind, Op};
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::init::{By, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::TIME;
-use crate::steady::{Kernel, Steady};
+use crate::steady::{Steady, SteadyKernel};
 use varve_access::random::Rng;
 use varve_spec::{Error, Param, Values, Want};
 
@@ -26,7 +26,7 @@ const PER_LINE: u32 = 2;
 const PER_BLOCK: u32 = 6;
 
 /// The workload of this module.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "access",
     about: "sequential or random reads, writes, updates, non-temporal or flushed writes",
     params: &[
@@ -133,7 +133,7 @@ impl Access {
     }
 }
 
-impl Kernel for Access {
+impl SteadyKernel for Access {
     const NAME: &'static str = ENTRY.name;
     const STEPS: &'static str = "blocks";
     const TOUCHED: By = By::All;
@@ -190,7 +190,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::harness::{self, Order};
+    use crate::harness::{self, CallOrder};
 
     fn make(text: &str) -> Steady<Access> {
         Access::new(&ENTRY.values(text).unwrap()).unwrap()
@@ -200,7 +200,7 @@ mod tests {
     fn two_rounds_of_a_sequential_walk_visit_every_line_twice() {
         let mut access = make("bytes=64KiB,threads=4,block=256,blocks=128");
         let mut visits: BTreeMap<u64, u32> = BTreeMap::new();
-        harness::each(&mut access, Order::RoundRobin, |_, op| {
+        harness::each(&mut access, CallOrder::RoundRobin, |_, op| {
             if op.kind == Kind::Read {
                 *visits.entry(op.addr).or_default() += 1;
             }
@@ -214,7 +214,7 @@ mod tests {
         let mut access = make("bytes=64KiB,threads=4,pattern=random,blocks=25600,op=update");
         let mut visits = vec![0u32; 1024];
         let base = access.kernel.blocks.base;
-        harness::each(&mut access, Order::RoundRobin, |_, op| {
+        harness::each(&mut access, CallOrder::RoundRobin, |_, op| {
             if op.kind == Kind::Update {
                 visits[((op.addr - base) / LINE) as usize] += 1;
             }

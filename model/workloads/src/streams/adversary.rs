@@ -15,10 +15,10 @@
 
 use varve_access::{Kind, Op};
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::layout::{Array, Layout};
 use crate::limit::TIME;
-use crate::steady::{Kernel, Steady};
+use crate::steady::{Steady, SteadyKernel};
 use varve_access::random::Rng;
 use varve_spec::{Error, Param, Values, Want};
 
@@ -29,7 +29,7 @@ const ITEM: u64 = 8;
 const INSTRUCTIONS: u32 = 30;
 
 /// The workload of this module.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "adversary",
     about: "updates to hot pages that share a cache bin although bins hold equally many pages",
     params: &[
@@ -96,7 +96,7 @@ impl Adversary {
     }
 }
 
-impl Kernel for Adversary {
+impl SteadyKernel for Adversary {
     const NAME: &'static str = ENTRY.name;
     const STEPS: &'static str = "updates";
 
@@ -118,7 +118,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::harness::{self, Order};
+    use crate::harness::{self, CallOrder};
 
     fn make(text: &str) -> Steady<Adversary> {
         Adversary::new(&ENTRY.values(text).unwrap()).unwrap()
@@ -132,7 +132,7 @@ mod tests {
         let mut bin_of: HashMap<u64, usize> = HashMap::new();
         let mut load = vec![0u32; bins];
         let mut heat: HashMap<u64, u32> = HashMap::new();
-        harness::each(&mut adversary, Order::RoundRobin, |_, op| {
+        harness::each(&mut adversary, CallOrder::RoundRobin, |_, op| {
             let page = op.addr >> 12;
             if op.kind.is_access() {
                 bin_of.entry(page).or_insert_with(|| {

@@ -6,11 +6,11 @@
 
 use varve_access::Op;
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::init::chunk;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::steady::{Kernel, Steady};
+use crate::steady::{Steady, SteadyKernel};
 use varve_access::random::Permutation;
 use varve_spec::{Error, Param, Values, Want};
 
@@ -18,7 +18,7 @@ use varve_spec::{Error, Param, Values, Want};
 const INSTRUCTIONS: u32 = 2;
 
 /// The workload of this module.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "chase",
     about: "pointer chasing round one random cycle: idle latency",
     params: &[
@@ -70,7 +70,7 @@ impl Chase {
     }
 }
 
-impl Kernel for Chase {
+impl SteadyKernel for Chase {
     const NAME: &'static str = ENTRY.name;
     const STEPS: &'static str = "steps";
 
@@ -94,7 +94,7 @@ impl Kernel for Chase {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{self, Order};
+    use crate::harness::{self, CallOrder};
     use varve_access::{Kind, Program};
 
     fn make(text: &str) -> Steady<Chase> {
@@ -106,7 +106,7 @@ mod tests {
         let mut chase = make("bytes=64000,threads=1,steps=1000");
         let start = chase.answers();
         let mut nodes = Vec::new();
-        harness::each(&mut chase, Order::RoundRobin, |_, op| {
+        harness::each(&mut chase, CallOrder::RoundRobin, |_, op| {
             if op.kind == Kind::Read {
                 assert_eq!(op.dependent, 1);
                 nodes.push(op.addr);

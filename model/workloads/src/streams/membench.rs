@@ -8,12 +8,12 @@
 
 use varve_access::{Kind, Op};
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::init::chunk;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::registry;
-use crate::steady::{Kernel, Steady};
+use crate::steady::{Steady, SteadyKernel};
 use varve_access::random::Permutation;
 use varve_spec::{Error, Param, Values, Want};
 
@@ -33,7 +33,7 @@ const PER_REFERENCE: u32 = 4;
 const PER_STORE: u32 = 8;
 
 /// The workload of this module.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "membench",
     about: "writes to hot objects among cold ones, with a pause between two (MemBench)",
     params: &[
@@ -167,7 +167,7 @@ impl MemBench {
     }
 }
 
-impl Kernel for MemBench {
+impl SteadyKernel for MemBench {
     const NAME: &'static str = ENTRY.name;
     const STEPS: &'static str = "writes";
 
@@ -211,7 +211,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::harness::{self, Order};
+    use crate::harness::{self, CallOrder};
     use varve_access::Program;
 
     fn make(text: &str) -> Steady<MemBench> {
@@ -229,7 +229,7 @@ mod tests {
             let mut fields: HashMap<u64, u64> = HashMap::new();
             let mut rounds: HashMap<(usize, u64), u64> = HashMap::new();
             let mut running = [false; 3];
-            harness::each(&mut bench, Order::Random(3), |thread, op| {
+            harness::each(&mut bench, CallOrder::Random(3), |thread, op| {
                 running[thread] |= op.kind == Kind::Phase && op.addr == crate::init::PHASE_RUN;
                 if op.kind == Kind::Write && running[thread] {
                     assert_eq!(op.dependent, 1);
@@ -256,7 +256,7 @@ mod tests {
         let far = bench.kernel.remote.base..bench.kernel.remote.base + 300 * OBJECT;
         let (mut near, mut remote) = (HashMap::new(), HashMap::new());
         let mut running = [false; 2];
-        harness::each(&mut bench, Order::Random(3), |thread, op| {
+        harness::each(&mut bench, CallOrder::Random(3), |thread, op| {
             running[thread] |= op.kind == Kind::Phase && op.addr == crate::init::PHASE_RUN;
             if op.kind == Kind::Write && running[thread] {
                 let to = if far.contains(&op.addr) {

@@ -1,6 +1,6 @@
 //! Loops with one access pattern each: to measure a machine, to disturb a neighbour, to defeat a policy.
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 
 pub mod access;
 pub mod adversary;
@@ -9,7 +9,7 @@ pub mod membench;
 pub mod stream;
 
 /// The workloads of this module.
-pub const ENTRIES: &[Entry] = &[
+pub const ENTRIES: &[WorkloadEntry] = &[
     stream::ENTRY,
     access::ENTRY,
     chase::ENTRY,
@@ -19,7 +19,7 @@ pub const ENTRIES: &[Entry] = &[
 
 #[cfg(test)]
 mod tests {
-    use crate::harness::{self, Order};
+    use crate::harness::{self, CallOrder};
     use crate::registry::build;
     use varve_access::random::mix;
 
@@ -32,7 +32,7 @@ mod tests {
             region.name.bytes().for_each(|byte| add(byte.into()));
             [region.base, region.bytes].into_iter().for_each(&mut add);
         }
-        harness::each(&mut *program, Order::RoundRobin, |thread, op| {
+        harness::each(&mut *program, CallOrder::RoundRobin, |thread, op| {
             ops += 1;
             if ops <= 100_000 {
                 add(thread as u64 | (op.kind as u64) << 16 | u64::from(op.size) << 32);

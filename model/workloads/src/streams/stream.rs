@@ -6,7 +6,7 @@
 
 use varve_access::{Kind, Op, Program, Region};
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use varve_spec::{Error, Param, Values, Want};
@@ -30,7 +30,7 @@ const START: [f64; 3] = [1.0, 2.0, 0.0];
 const BARRIER_LOOP: u64 = 1;
 
 /// The workload of this module.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "stream",
     about: "copy, scale, add, triad over three arrays of doubles (McCalpin's STREAM)",
     params: &[
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn the_arrays_end_as_the_benchmarks_own_check_says() {
         let mut stream = make("bytes=1MiB,threads=3,passes=4,values");
-        harness::run(&mut stream, harness::Order::Random(1), 1 << 22);
+        harness::run(&mut stream, harness::CallOrder::Random(1), 1 << 22);
         let [mut a, mut b, mut c] = START;
         for _ in 0..4 {
             c = a;

@@ -53,14 +53,14 @@ pub struct District {
     /// Sum of the history entries, in cents.
     pub history: i64,
     /// Orders beyond the initial ones.
-    pub orders: Vec<Order>,
+    pub orders: Vec<TpccOrder>,
     /// Their lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<OrderLine>,
 }
 
 /// An order and where its records lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct TpccOrder {
     /// Customer number, 1 to 3000.
     pub customer: u16,
     /// Number of lines.
@@ -77,7 +77,7 @@ pub struct Order {
 
 /// An order line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OrderLine {
     /// Item number, 1 to 100,000.
     pub item: u32,
     /// Supplying warehouse, from 0.
@@ -118,7 +118,7 @@ pub struct Stock {
 
 /// The whole database.
 #[derive(Clone, Debug)]
-pub struct Data {
+pub struct TpccDatabase {
     seed: u64,
     /// Money taken by each warehouse, in cents.
     pub warehouses: Vec<i64>,
@@ -162,9 +162,9 @@ pub fn draw_name(rng: &mut Rng) -> usize {
     nurand(rng, 255, C_NAME, 0, NAMES - 1) as usize
 }
 
-impl Data {
+impl TpccDatabase {
     /// The initial database of `warehouses` warehouses.
-    pub fn new(warehouses: u64, seed: u64) -> Data {
+    pub fn new(warehouses: u64, seed: u64) -> TpccDatabase {
         let districts = warehouses * DISTRICTS;
         let mut rng = Rng::new(seed, u64::MAX);
         // Every name once, the rest at random (clause 4.3.3.1).
@@ -198,7 +198,7 @@ impl Data {
             orders: Vec::new(),
             lines: Vec::new(),
         };
-        Data {
+        TpccDatabase {
             seed,
             warehouses: vec![WAREHOUSE_YTD; warehouses as usize],
             districts: vec![district; districts as usize],
@@ -273,7 +273,7 @@ impl Data {
     }
 
     /// Line number `line` (from 0) of an order.
-    pub fn line(&self, district: usize, number: u32, order: &Order, line: u8) -> Line {
+    pub fn line(&self, district: usize, number: u32, order: &TpccOrder, line: u8) -> OrderLine {
         if u64::from(number) > ORDERS {
             let first = order.first_line as usize - LINES as usize;
             return self.districts[district].lines[first + line as usize];
@@ -286,7 +286,7 @@ impl Data {
         } else {
             1 + (random >> 32) as u32 % 999_999
         };
-        Line {
+        OrderLine {
             item: (random % ITEMS) as u32 + 1,
             supply: (district as u64 / DISTRICTS) as u32,
             amount,
@@ -314,7 +314,7 @@ mod tests {
         let mut before = 0;
         for order in 1..=ORDERS {
             assert_eq!(lines_before(order), before);
-            let count = Data::initial_count(order as u32);
+            let count = TpccDatabase::initial_count(order as u32);
             assert!((5..=15).contains(&count));
             before += u64::from(count);
         }
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn every_customer_has_one_initial_order() {
-        let data = Data::new(1, 5);
+        let data = TpccDatabase::new(1, 5);
         for district in [0, 3, 9] {
             let mut seen = vec![false; CUSTOMERS as usize];
             for order in 1..=ORDERS as u32 {
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn every_name_has_its_customers() {
-        let data = Data::new(1, 5);
+        let data = TpccDatabase::new(1, 5);
         let mut total = 0;
         for name in 0..NAMES as usize {
             let (low, high) = data.with_name(name);
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn stock_stays_between_ten_and_a_hundred() {
-        let mut data = Data::new(1, 5);
+        let mut data = TpccDatabase::new(1, 5);
         let mut rng = Rng::new(1, 1);
         for _ in 0..1000 {
             data.sell(42, rng.between(1, 10) as u8, false);

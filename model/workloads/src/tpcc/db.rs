@@ -3,7 +3,8 @@
 use varve_access::Op;
 
 use super::data::{
-    CUSTOMERS, Data, LINES, NEW_ORDERS, ORDERS, Order, draw_customer, draw_name, lines_before,
+    CUSTOMERS, LINES, NEW_ORDERS, ORDERS, TpccDatabase, TpccOrder, draw_customer, draw_name,
+    lines_before,
 };
 use super::index::Growing;
 use super::tables::{Tables, record, row};
@@ -13,7 +14,7 @@ use varve_access::random::Rng;
 /// The database, and the transaction under way.
 pub struct Db {
     /// Values.
-    pub data: Data,
+    pub data: TpccDatabase,
     /// Places.
     pub tables: Tables,
     pub(super) tx: Tx,
@@ -23,7 +24,7 @@ pub struct Db {
 
 impl Db {
     /// A database as loaded.
-    pub fn new(data: Data, tables: Tables) -> Db {
+    pub fn new(data: TpccDatabase, tables: Tables) -> Db {
         Db {
             data,
             tables,
@@ -80,7 +81,12 @@ impl Db {
         customer
     }
 
-    pub(super) fn read_order(&mut self, district: usize, number: u32, out: &mut Vec<Op>) -> Order {
+    pub(super) fn read_order(
+        &mut self,
+        district: usize,
+        number: u32,
+        out: &mut Vec<Op>,
+    ) -> TpccOrder {
         let order = self.order(district, number);
         self.tables
             .by_order
@@ -93,7 +99,7 @@ impl Db {
     pub(super) fn read_lines(
         &mut self,
         district: usize,
-        order: &Order,
+        order: &TpccOrder,
         mut each: impl FnMut(usize, u64),
         out: &mut Vec<Op>,
     ) {
@@ -111,7 +117,7 @@ impl Db {
     }
 
     /// An order of a district, initial or new.
-    pub fn order(&self, district: usize, number: u32) -> Order {
+    pub fn order(&self, district: usize, number: u32) -> TpccOrder {
         if u64::from(number) > ORDERS {
             return self.data.districts[district].orders[number as usize - 1 - ORDERS as usize];
         }
@@ -122,9 +128,9 @@ impl Db {
             Some(rank) => tables.new_orders.at(group * NEW_ORDERS + rank),
             None => 0,
         };
-        Order {
+        TpccOrder {
             customer: self.data.buyer(district, number),
-            count: Data::initial_count(number),
+            count: TpccDatabase::initial_count(number),
             first_line: first_line as u32,
             address: tables.orders.at(group * ORDERS + rank),
             lines: tables.lines.at(group * LINES + first_line),

@@ -14,7 +14,7 @@
 //! alike in every district; the number of lines of the initial orders runs evenly through 5 to 15. Of indexes: initial
 //! leaves are full, since keys are loaded in order; a growing index gets fresh leaves, but inner nodes are not split.
 
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 
 pub mod check;
 pub mod data;
@@ -26,4 +26,4 @@ pub mod transactions;
 pub mod tx;
 
 /// The workloads of this module.
-pub const ENTRIES: &[Entry] = &[program::ENTRY];
+pub const ENTRIES: &[WorkloadEntry] = &[program::ENTRY];

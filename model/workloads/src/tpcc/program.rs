@@ -3,11 +3,11 @@
 use varve_access::{Op, Program, Region};
 
 use super::check::check;
-use super::data::Data;
+use super::data::TpccDatabase;
 use super::db::Db;
 use super::tables::Tables;
 use super::transactions::{CLASSES, PERCENT, Worker};
-use crate::entry::Entry;
+use crate::entry::WorkloadEntry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::Layout;
 use crate::limit::{Limit, TIME};
@@ -25,7 +25,7 @@ const SHORTEST: u64 = 9_000;
 const CHECKED: usize = 64;
 
 /// The workload of this module.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "tpcc",
     about: "TPC-C-like transactions on an in-memory database with optimistic concurrency (Silo)",
     params: &[
@@ -87,7 +87,7 @@ impl Tpcc {
         };
         Ok(Tpcc {
             layout,
-            db: Db::new(Data::new(warehouses, seed), tables),
+            db: Db::new(TpccDatabase::new(warehouses, seed), tables),
             init: FirstTouch::new(ranges, values.count("touch"), By::All, threads),
             limit,
             workers: (0..threads).map(worker).collect(),

@@ -2,7 +2,7 @@
 
 use super::super::data::{CUSTOMERS, FIRST_OPEN, ORDERS};
 use super::*;
-use crate::harness::{self, Order, Tally};
+use crate::harness::{self, CallOrder, Tally};
 use varve_access::Kind;
 
 const LIMIT: u64 = 1 << 26;
@@ -11,7 +11,7 @@ fn make(text: &str) -> Tpcc {
     Tpcc::new(&ENTRY.values(text).unwrap()).unwrap()
 }
 
-fn run(text: &str, order: Order) -> (Tpcc, Tally) {
+fn run(text: &str, order: CallOrder) -> (Tpcc, Tally) {
     let mut tpcc = make(text);
     let tally = harness::run(&mut tpcc, order, LIMIT);
     assert_eq!(tpcc.failure(), None);
@@ -23,16 +23,19 @@ fn the_database_is_consistent_at_the_start_and_after_any_run() {
     assert_eq!(check(&make("warehouses=2").db), Ok(()));
     for (warehouses, threads) in [(1, 1), (1, 3), (2, 3), (3, 2)] {
         let text = format!("warehouses={warehouses},threads={threads},transactions=2k");
-        let (tpcc, _) = run(&text, Order::Random(9));
+        let (tpcc, _) = run(&text, CallOrder::Random(9));
         assert_eq!(check(&tpcc.db), Ok(()), "{text}");
     }
 }
 
 #[test]
 fn the_check_finds_what_is_wrong() {
-    let (mut tpcc, _) = run("warehouses=1,threads=1,transactions=500", Order::RoundRobin);
+    let (mut tpcc, _) = run(
+        "warehouses=1,threads=1,transactions=500",
+        CallOrder::RoundRobin,
+    );
     let whole = tpcc.db.data.clone();
-    type Damage = fn(&mut Data);
+    type Damage = fn(&mut TpccDatabase);
     let damages: [(&str, Damage); 5] = [
         ("1: warehouse 0", |data| data.warehouses[0] += 1),
         ("9: district 3", |data| {
@@ -64,7 +67,10 @@ fn order_does_not_matter_when_threads_have_their_own_warehouses() {
 
 #[test]
 fn transactions_come_in_the_standard_mix() {
-    let (tpcc, tally) = run("warehouses=1,threads=1,transactions=10k", Order::RoundRobin);
+    let (tpcc, tally) = run(
+        "warehouses=1,threads=1,transactions=10k",
+        CallOrder::RoundRobin,
+    );
     for (class, percent) in PERCENT.iter().enumerate() {
         let got = tally.requests[&(class as u64)];
         assert!(
@@ -84,12 +90,16 @@ fn transactions_come_in_the_standard_mix() {
 /// The ordered quantities are those that the stock records as sold.
 #[test]
 fn stock_sold_is_what_the_new_lines_order() {
-    let (tpcc, _) = run("warehouses=2,threads=2,transactions=1k", Order::Random(2));
+    let (tpcc, _) = run(
+        "warehouses=2,threads=2,transactions=1k",
+        CallOrder::Random(2),
+    );
     let data = &tpcc.db.data;
     let mut sold = vec![0u32; data.stock.len()];
     for district in &data.districts {
         for line in &district.lines {
-            sold[Data::stock_row(line.supply, line.item) as usize] += u32::from(line.quantity);
+            sold[TpccDatabase::stock_row(line.supply, line.item) as usize] +=
+                u32::from(line.quantity);
         }
     }
     assert!(
@@ -112,7 +122,10 @@ fn stock_sold_is_what_the_new_lines_order() {
 
 #[test]
 fn deliveries_take_the_oldest_orders_first() {
-    let (tpcc, _) = run("warehouses=1,threads=2,transactions=2k", Order::RoundRobin);
+    let (tpcc, _) = run(
+        "warehouses=1,threads=2,transactions=2k",
+        CallOrder::RoundRobin,
+    );
     let deliveries: u64 = tpcc.committed[3];
     for district in &tpcc.db.data.districts {
         assert_eq!(u64::from(district.oldest_open - FIRST_OPEN), deliveries);
@@ -134,7 +147,10 @@ fn deliveries_take_the_oldest_orders_first() {
 
 #[test]
 fn records_and_marks_are_what_a_transaction_should_cost() {
-    let (tpcc, tally) = run("warehouses=1,threads=1,transactions=2k", Order::RoundRobin);
+    let (tpcc, tally) = run(
+        "warehouses=1,threads=1,transactions=2k",
+        CallOrder::RoundRobin,
+    );
     assert_eq!(tally.of(Kind::Begin), 2000);
     // Of the mix: ten locks of stock for each new order and more; order lines of deliveries; so about a dozen a
     // transaction. Searches dominate: several hundred reads.

@@ -3,7 +3,8 @@
 use varve_access::{Kind, Op};
 
 use super::data::{
-    CUSTOMERS, DISTRICTS, Data, ITEMS, LINES, Line, Order, draw_customer, draw_item,
+    CUSTOMERS, DISTRICTS, ITEMS, LINES, OrderLine, TpccDatabase, TpccOrder, draw_customer,
+    draw_item,
 };
 use super::db::{Db, customer_row, open_rank};
 use super::tables::{Tables, record, row};
@@ -80,7 +81,7 @@ impl Db {
         let known = &self.data.districts[district];
         let number = known.next_order;
         let first_line = LINES as u32 + known.lines.len() as u32;
-        let order = Order {
+        let order = TpccOrder {
             customer,
             count,
             first_line,
@@ -108,7 +109,7 @@ impl Db {
                 district,
                 &order,
                 line,
-                Line {
+                OrderLine {
                     item,
                     supply,
                     quantity,
@@ -117,8 +118,11 @@ impl Db {
                 out,
             );
             if !rolls_back {
-                self.data
-                    .sell(Data::stock_row(supply, item), quantity, supply != warehouse);
+                self.data.sell(
+                    TpccDatabase::stock_row(supply, item),
+                    quantity,
+                    supply != warehouse,
+                );
                 self.insert_line(district, &order, line, worker.thread, out);
             }
         }
@@ -144,7 +148,7 @@ impl Db {
         &mut self,
         district: usize,
         number: u32,
-        order: &Order,
+        order: &TpccOrder,
         thread: usize,
         out: &mut Vec<Op>,
     ) {
@@ -175,9 +179,9 @@ impl Db {
     fn order_line(
         &mut self,
         district: usize,
-        order: &Order,
+        order: &TpccOrder,
         line: u8,
-        wanted: Line,
+        wanted: OrderLine,
         out: &mut Vec<Op>,
     ) {
         self.tables.by_item.walk(u64::from(wanted.item) - 1, out);
@@ -186,7 +190,7 @@ impl Db {
             row::ITEM,
             out,
         );
-        let stock = Data::stock_row(wanted.supply, wanted.item);
+        let stock = TpccDatabase::stock_row(wanted.supply, wanted.item);
         self.tables.by_stock.walk(stock, out);
         let address = self.tables.stock.at(stock);
         self.tx.read(address, row::STOCK, out);
@@ -198,13 +202,13 @@ impl Db {
             lines.len() as u64 + LINES,
             u64::from(order.first_line) + u64::from(line)
         );
-        lines.push(Line { amount, ..wanted });
+        lines.push(OrderLine { amount, ..wanted });
     }
 
     fn insert_line(
         &mut self,
         district: usize,
-        order: &Order,
+        order: &TpccOrder,
         line: u8,
         thread: usize,
         out: &mut Vec<Op>,
@@ -331,7 +335,7 @@ impl Db {
         self.seen.dedup();
         let mut low = 0;
         for at in 0..self.seen.len() {
-            let stock = Data::stock_row(warehouse, self.seen[at]);
+            let stock = TpccDatabase::stock_row(warehouse, self.seen[at]);
             self.tables.by_stock.walk(stock, out);
             self.tx.read(self.tables.stock.at(stock), row::STOCK, out);
             low += u32::from(self.data.quantity(stock) < threshold);

@@ -162,7 +162,7 @@ pub struct Plain {
 
 /// What is run on a model: a workload, a trace or a command.
 #[derive(Debug)]
-pub enum Work {
+pub enum RunSubject {
     /// A workload or a trace.
     Named(String),
     /// A command's words.
@@ -171,7 +171,7 @@ pub enum Work {
 
 /// A WebAssembly program and its arguments.
 #[derive(Debug)]
-pub struct Program {
+pub struct WasmProgram {
     pub file: String,
     pub arguments: Vec<OsString>,
 }
@@ -184,10 +184,10 @@ trait Subject: Sized {
     fn of(what: What) -> Self;
 }
 
-impl Subject for Work {
-    fn of(what: What) -> Work {
+impl Subject for RunSubject {
+    fn of(what: What) -> RunSubject {
         let work = what.work.into_iter().next();
-        work.map_or(Work::Command(what.command), Work::Named)
+        work.map_or(RunSubject::Command(what.command), RunSubject::Named)
     }
 }
 
@@ -197,10 +197,10 @@ impl Subject for Vec<OsString> {
     }
 }
 
-impl Subject for Program {
+impl Subject for WasmProgram {
     const WASM: bool = true;
-    fn of(what: What) -> Program {
-        Program {
+    fn of(what: What) -> WasmProgram {
+        WasmProgram {
             file: what.work.into_iter().next().unwrap_or_default(),
             arguments: what.command,
         }
@@ -219,37 +219,37 @@ macro_rules! kinds {
 
         /// The kinds of runs.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Kind {
+        pub enum RunKind {
             $($kind,)*
         }
 
-        impl Kind {
+        impl RunKind {
             /// All of them.
-            pub const ALL: &[Kind] = &[$(Kind::$kind,)*];
+            pub const ALL: &[RunKind] = &[$(RunKind::$kind,)*];
 
             /// Who takes an option, in a few words.
             pub fn who(self) -> &'static str {
-                match self { $(Kind::$kind => $who,)* }
+                match self { $(RunKind::$kind => $who,)* }
             }
 
             /// How one of them runs.
             pub fn how(self) -> &'static str {
-                match self { $(Kind::$kind => $how,)* }
+                match self { $(RunKind::$kind => $how,)* }
             }
 
             /// Whether it runs on a modelled machine.
             pub fn is_modelled(self) -> bool {
-                match self { $(Kind::$kind => $modelled,)* }
+                match self { $(RunKind::$kind => $modelled,)* }
             }
 
             /// Whether it is for WebAssembly programs.
             fn is_wasm(self) -> bool {
-                match self { $(Kind::$kind => <$subject>::WASM,)* }
+                match self { $(RunKind::$kind => <$subject>::WASM,)* }
             }
 
             /// Adds its options to a command.
             fn options(self) -> fn(Command) -> Command {
-                match self { $(Kind::$kind => $kind::augment_args,)* }
+                match self { $(RunKind::$kind => $kind::augment_args,)* }
             }
         }
 
@@ -261,8 +261,8 @@ macro_rules! kinds {
             pub fn job(&self) -> Result<Job, String> {
                 let what: What = self.options()?;
                 Ok(match self.kind()? {
-                    $(Kind::$kind => {
-                        let options = self.only(Kind::$kind, &what.shown())?;
+                    $(RunKind::$kind => {
+                        let options = self.only(RunKind::$kind, &what.shown())?;
                         Job::$kind(<$subject>::of(what), options)
                     })*
                 })
@@ -272,13 +272,13 @@ macro_rules! kinds {
 }
 
 kinds! {
-    ModelledPages(Work, modelled: true), "pages on a model",
+    ModelledPages(RunSubject, modelled: true), "pages on a model",
         "with its pages on a modelled machine";
-    ModelledNative(Work, modelled: true), "native programs on a model",
+    ModelledNative(RunSubject, modelled: true), "native programs on a model",
         "with its objects on a modelled machine";
-    ModelledJava(Work, modelled: true), "Java on a model",
+    ModelledJava(RunSubject, modelled: true), "Java on a model",
         "with its generations on a modelled machine";
-    ModelledObjects(Program, modelled: true), "WebAssembly programs on a model",
+    ModelledObjects(WasmProgram, modelled: true), "WebAssembly programs on a model",
         "with its objects on a modelled machine";
     LivePages(Vec<OsString>, modelled: false), "--live",
         "with its pages on this machine";
@@ -286,9 +286,9 @@ kinds! {
         "with its objects on this machine";
     LiveJava(Vec<OsString>, modelled: false), "--live --plan for Java",
         "with the generations of its Java virtual machine on this machine";
-    LiveObjects(Program, modelled: false), "WebAssembly programs with --plan",
+    LiveObjects(WasmProgram, modelled: false), "WebAssembly programs with --plan",
         "with its objects on this machine";
-    Plain(Program, modelled: false), "WebAssembly programs on this machine",
+    Plain(WasmProgram, modelled: false), "WebAssembly programs on this machine",
         "on this machine, without a plan";
 }
 
@@ -311,7 +311,7 @@ impl Job {
         let named = match self {
             Job::ModelledPages(work, _)
             | Job::ModelledNative(work, _)
-            | Job::ModelledJava(work, _) => matches!(work, Work::Named(_)),
+            | Job::ModelledJava(work, _) => matches!(work, RunSubject::Named(_)),
             _ => false,
         };
         !named
@@ -329,7 +329,7 @@ impl What {
     }
 }
 
-impl Kind {
+impl RunKind {
     /// A command with the options of such runs.
     pub fn command(self, name: &'static str) -> Command {
         (self.options())(Command::new(name))
@@ -349,25 +349,31 @@ fn ids(add: fn(Command) -> Command) -> Vec<Id> {
 }
 
 /// Several kinds under one name, and which these are.
-type Group = (&'static str, fn(&Kind) -> bool);
+type Group = (&'static str, fn(&RunKind) -> bool);
 
 /// Which runs take an option, in words: those that stand for several kinds first.
 fn takers(id: &Id) -> String {
-    let takes = |kind: &Kind| kind.takes().contains(id);
-    let mut kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(takes).collect();
+    let takes = |kind: &RunKind| kind.takes().contains(id);
+    let mut kinds: Vec<RunKind> = RunKind::ALL.iter().copied().filter(takes).collect();
     let groups: [Group; 6] = [
         ("runs on a model (--machine)", |kind| kind.is_modelled()),
         ("objects on a model", |kind| {
-            kind.is_modelled() && *kind != Kind::ModelledPages
+            kind.is_modelled() && *kind != RunKind::ModelledPages
         }),
         ("native and WebAssembly programs with plans", |kind| {
             matches!(
                 kind,
-                Kind::ModelledNative | Kind::ModelledObjects | Kind::LiveNative | Kind::LiveObjects
+                RunKind::ModelledNative
+                    | RunKind::ModelledObjects
+                    | RunKind::LiveNative
+                    | RunKind::LiveObjects
             )
         }),
         ("objects on this machine", |kind| {
-            matches!(kind, Kind::LiveNative | Kind::LiveJava | Kind::LiveObjects)
+            matches!(
+                kind,
+                RunKind::LiveNative | RunKind::LiveJava | RunKind::LiveObjects
+            )
         }),
         ("WebAssembly programs", |kind| kind.is_wasm()),
         // What runs with a plan here runs here: it is said once.
@@ -377,13 +383,13 @@ fn takers(id: &Id) -> String {
     ];
     let mut who: Vec<&str> = Vec::new();
     for (name, is_in) in groups {
-        let mut members = Kind::ALL.iter().filter(|kind| is_in(kind));
+        let mut members = RunKind::ALL.iter().filter(|kind| is_in(kind));
         if members.all(|kind| kinds.contains(kind)) {
             kinds.retain(|kind| !is_in(kind));
             who.push(name);
         }
     }
-    who.extend(kinds.into_iter().map(Kind::who));
+    who.extend(kinds.into_iter().map(RunKind::who));
     match who.split_last() {
         Some((last, [])) => last.to_string(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
@@ -411,7 +417,7 @@ impl Request {
     }
 
     /// The options of a kind of run, if no others were given.
-    fn only<T: Args>(&self, kind: Kind, what: &str) -> Result<Box<T>, String> {
+    fn only<T: Args>(&self, kind: RunKind, what: &str) -> Result<Box<T>, String> {
         let taken = [
             ids(T::augment_args),
             ids(What::augment_args),
@@ -424,7 +430,7 @@ impl Request {
             let option = format!("--{}", arg.get_long().unwrap_or_default());
             // Pages have plans of their own name.
             let remedy = match (kind, &*option) {
-                (Kind::ModelledPages, "--plan") => "take --policy".into(),
+                (RunKind::ModelledPages, "--plan") => "take --policy".into(),
                 _ => format!("leave {option} out"),
             };
             return Err(format!(
@@ -440,7 +446,7 @@ impl Request {
     ///
     /// # Errors
     /// Nothing to run, or too much.
-    pub fn kind(&self) -> Result<Kind, String> {
+    pub fn kind(&self) -> Result<RunKind, String> {
         let what: What = self.options()?;
         let live: Live = self.options()?;
         let machine = self.options::<Model>()?.machine;
@@ -465,9 +471,9 @@ impl Request {
                 );
             }
             (Some(file), _) if is_wasm(file) => match machine {
-                Some(_) => Kind::ModelledObjects,
-                None if planned || live.live => Kind::LiveObjects,
-                None => Kind::Plain,
+                Some(_) => RunKind::ModelledObjects,
+                None if planned || live.live => RunKind::LiveObjects,
+                None => RunKind::Plain,
             },
             (Some(work), _) if is_program(work) => {
                 return Err(format!(
@@ -486,21 +492,21 @@ impl Request {
                 ));
             }
             (None, _) if live.live && self.options::<Plans>()?.profile.is_some() => {
-                Kind::LiveNative
+                RunKind::LiveNative
             }
-            (None, _) if live.live && planned => Kind::LiveJava,
-            (None, _) if live.live => Kind::LivePages,
-            (Some(work), _) if !is_trace(work) => Kind::ModelledPages,
-            _ if ids(Pages::augment_args).iter().any(|id| self.given(id)) => Kind::ModelledPages,
+            (None, _) if live.live && planned => RunKind::LiveJava,
+            (None, _) if live.live => RunKind::LivePages,
+            (Some(work), _) if !is_trace(work) => RunKind::ModelledPages,
+            _ if ids(Pages::augment_args).iter().any(|id| self.given(id)) => RunKind::ModelledPages,
             // A machine whose fast memory is a cache of the slow one has no place for an object: pages alone differ there.
             _ if machine.as_deref().is_some_and(is_cached)
                 && !objects.iter().any(|id| self.given(id)) =>
             {
-                Kind::ModelledPages
+                RunKind::ModelledPages
             }
-            (Some(trace), _) if jvm::is_of_java(trace)? => Kind::ModelledJava,
-            (None, [word, ..]) if jvm::is_java(word) => Kind::ModelledJava,
-            _ => Kind::ModelledNative,
+            (Some(trace), _) if jvm::is_of_java(trace)? => RunKind::ModelledJava,
+            (None, [word, ..]) if jvm::is_java(word) => RunKind::ModelledJava,
+            _ => RunKind::ModelledNative,
         })
     }
 }
@@ -561,24 +567,24 @@ mod tests {
     );
 
     /// Words that ask for each kind of run.
-    const ASKS: [(Kind, &[&str], &[&str]); 9] = [
-        (Kind::ModelledPages, &["gups"], &[]),
-        (Kind::ModelledNative, &[TRACE], &[]),
-        (Kind::ModelledJava, &[], &["--", "java", "X"]),
-        (Kind::ModelledObjects, &["x.wasm", "--machine", "m"], &[]),
-        (Kind::LivePages, &["--live"], &["--", "true"]),
+    const ASKS: [(RunKind, &[&str], &[&str]); 9] = [
+        (RunKind::ModelledPages, &["gups"], &[]),
+        (RunKind::ModelledNative, &[TRACE], &[]),
+        (RunKind::ModelledJava, &[], &["--", "java", "X"]),
+        (RunKind::ModelledObjects, &["x.wasm", "--machine", "m"], &[]),
+        (RunKind::LivePages, &["--live"], &["--", "true"]),
         (
-            Kind::LiveNative,
+            RunKind::LiveNative,
             &["--live", "--sites", "x.sites"],
             &["--", "true"],
         ),
         (
-            Kind::LiveJava,
+            RunKind::LiveJava,
             &["--live", "--plan", "kg-n"],
             &["--", "java", "X"],
         ),
-        (Kind::LiveObjects, &["x.wasm", "--plan", "kg-n"], &[]),
-        (Kind::Plain, &["x.wasm"], &[]),
+        (RunKind::LiveObjects, &["x.wasm", "--plan", "kg-n"], &[]),
+        (RunKind::Plain, &["x.wasm"], &[]),
     ];
 
     /// What comes of words and an option with a value that it can have.
@@ -624,8 +630,8 @@ mod tests {
             ["live", "machine", "plan", "profile"].contains(&id.as_str()) || pages.contains(id)
         };
         for arg in options {
-            let taken = |kind: &Kind| kind.takes().contains(arg.get_id());
-            assert!(Kind::ALL.iter().any(taken), "nobody takes {arg}");
+            let taken = |kind: &RunKind| kind.takes().contains(arg.get_id());
+            assert!(RunKind::ALL.iter().any(taken), "nobody takes {arg}");
             for (kind, before, after) in ASKS {
                 if decides(arg) {
                     continue;
@@ -650,15 +656,15 @@ mod tests {
         for (kind, before, after) in ASKS {
             let words = [before, after].concat();
             let is = match job(&words).unwrap() {
-                Job::ModelledPages(..) => Kind::ModelledPages,
-                Job::ModelledObjects(..) => Kind::ModelledObjects,
-                Job::ModelledNative(..) => Kind::ModelledNative,
-                Job::ModelledJava(..) => Kind::ModelledJava,
-                Job::LivePages(..) => Kind::LivePages,
-                Job::LiveNative(..) => Kind::LiveNative,
-                Job::LiveJava(..) => Kind::LiveJava,
-                Job::LiveObjects(..) => Kind::LiveObjects,
-                Job::Plain(..) => Kind::Plain,
+                Job::ModelledPages(..) => RunKind::ModelledPages,
+                Job::ModelledObjects(..) => RunKind::ModelledObjects,
+                Job::ModelledNative(..) => RunKind::ModelledNative,
+                Job::ModelledJava(..) => RunKind::ModelledJava,
+                Job::LivePages(..) => RunKind::LivePages,
+                Job::LiveNative(..) => RunKind::LiveNative,
+                Job::LiveJava(..) => RunKind::LiveJava,
+                Job::LiveObjects(..) => RunKind::LiveObjects,
+                Job::Plain(..) => RunKind::Plain,
             };
             assert_eq!(is, kind, "{words:?}");
         }

@@ -11,7 +11,7 @@ use crate::args::BuildArgs;
 use crate::ui::{self, Done, Failure, failed, wrong};
 use input::Input;
 use maven::Maven;
-use project::Program;
+use project::SourceProgram;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ pub fn build(a: &BuildArgs) -> Done {
         .prefix("varve-build-")
         .tempdir()
         .map_err(|e| failed(format!("cannot make a temporary folder: {e}; set TMPDIR")))?;
-    let program = Program::of(&input, a.main.as_deref(), &maven, scratch.path())?;
+    let program = SourceProgram::of(&input, a.main.as_deref(), &maven, scratch.path())?;
     let app = project::write(scratch.path(), &program, &file_name, maven.release, &keep)
         .map_err(|e| failed(format!("{}: {e}", scratch.path().display())))?;
     let words = ["process-classes"];

@@ -66,7 +66,7 @@ const LIBRARY: &[(&str, &str)] = sources! {
 type Sources = Vec<(PathBuf, PathBuf)>;
 
 /// A program as the compiler wants it.
-pub struct Program {
+pub struct SourceProgram {
     main: String,
     sources: Sources,
     /// A folder of classes that are there already.
@@ -74,22 +74,22 @@ pub struct Program {
     jars: Vec<PathBuf>,
 }
 
-impl Program {
+impl SourceProgram {
     /// What `input` is to the compiler. `main` is the main class, if the user names it.
     pub fn of(
         input: &Input,
         main: Option<&str>,
         maven: &Maven,
         scratch: &Path,
-    ) -> Result<Program, Failure> {
+    ) -> Result<SourceProgram, Failure> {
         match input {
-            Input::Sources(files) => Program::of_sources(files, main).map_err(wrong),
-            Input::Jars(jars) => Program::of_jars(jars, main, maven).map_err(wrong),
-            Input::Project(pom) => Program::of_project(pom, main, maven, scratch),
+            Input::Sources(files) => SourceProgram::of_sources(files, main).map_err(wrong),
+            Input::Jars(jars) => SourceProgram::of_jars(jars, main, maven).map_err(wrong),
+            Input::Project(pom) => SourceProgram::of_project(pom, main, maven, scratch),
         }
     }
 
-    fn of_sources(files: &[PathBuf], main: Option<&str>) -> Result<Program, String> {
+    fn of_sources(files: &[PathBuf], main: Option<&str>) -> Result<SourceProgram, String> {
         let mut sources = Sources::new();
         let mut found = None;
         for file in files {
@@ -111,7 +111,7 @@ impl Program {
                 files[0].display()
             )
         })?;
-        Ok(Program {
+        Ok(SourceProgram {
             main,
             sources,
             classes: None,
@@ -119,7 +119,11 @@ impl Program {
         })
     }
 
-    fn of_jars(jars: &[PathBuf], main: Option<&str>, maven: &Maven) -> Result<Program, String> {
+    fn of_jars(
+        jars: &[PathBuf],
+        main: Option<&str>,
+        maven: &Maven,
+    ) -> Result<SourceProgram, String> {
         let shown = jars[0].display();
         let jars: Vec<PathBuf> = jars
             .iter()
@@ -135,7 +139,7 @@ impl Program {
         if !maven.jar_has(&jars[0], &class_file(&main))? {
             return Err(format!("{shown}: no class {main} in it; say --main CLASS"));
         }
-        Ok(Program {
+        Ok(SourceProgram {
             main,
             sources: vec![],
             classes: None,
@@ -149,7 +153,7 @@ impl Program {
         main: Option<&str>,
         maven: &Maven,
         scratch: &Path,
-    ) -> Result<Program, Failure> {
+    ) -> Result<SourceProgram, Failure> {
         let shown = pom.display();
         let text = fs::read_to_string(pom).map_err(|e| wrong(format!("{shown}: {e}")))?;
         if text.contains("<packaging>pom</packaging>") {
@@ -193,7 +197,7 @@ impl Program {
         }
         let paths = read(&class_path)?;
         let jars = std::env::split_paths(paths.trim()).filter(|p| !p.as_os_str().is_empty());
-        Ok(Program {
+        Ok(SourceProgram {
             main,
             sources: vec![],
             classes: Some(classes),
@@ -225,7 +229,7 @@ fn escaped(text: &str) -> String {
 /// use them.
 pub fn write(
     folder: &Path,
-    program: &Program,
+    program: &SourceProgram,
     file_name: &str,
     release: u32,
     keep: &[String],
@@ -255,7 +259,7 @@ fn parent() -> String {
     format!("{before}<modules>{}</modules>{after}", modules.concat())
 }
 
-fn project(program: &Program, file_name: &str, release: u32, keep: &[String]) -> String {
+fn project(program: &SourceProgram, file_name: &str, release: u32, keep: &[String]) -> String {
     let library = ["varve-api", "host"].map(|name| {
         format!("<dependency><groupId>varve</groupId><artifactId>{name}</artifactId><version>1</version></dependency>\n")
     });
@@ -332,7 +336,7 @@ mod tests {
 
     #[test]
     fn names_of_files_are_no_markup() {
-        let program = Program {
+        let program = SourceProgram {
             main: "a.Main".into(),
             sources: vec![],
             classes: None,

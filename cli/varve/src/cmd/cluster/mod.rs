@@ -14,7 +14,7 @@ use varve_run::Keep;
 pub const NAMED: usize = 10;
 
 /// Points with results in a folder that all nodes see.
-pub trait Work {
+pub trait ClusterWork {
     /// What its jobs are called.
     fn name(&self) -> &str;
 

@@ -1,6 +1,6 @@
 //! `varve sweep status` and `varve study status`: points by what is known of them.
 
-use super::{NAMED, Work, split};
+use super::{ClusterWork, NAMED, split};
 use crate::sweep::progress::{Given, Stage, stages};
 use crate::sweep::slurm::{self, Silent, Task, Tasks};
 use crate::sweep::submission::{self, Submission};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use varve_run::State;
 
-pub fn status(work: &dyn Work, as_json: bool) -> Done {
+pub fn status(work: &dyn ClusterWork, as_json: bool) -> Done {
     let out = work.out();
     let mut submitted = submission::all(out).map_err(failed)?;
     let jobs: Vec<String> = submitted.values().filter_map(|s| s.job.clone()).collect();

@@ -1,6 +1,6 @@
 //! `varve sweep submit` and `varve study submit`: one job array with what is missing or failed, and that no other job has.
 
-use super::{Work, no_slurm, split};
+use super::{ClusterWork, no_slurm, split};
 use crate::args::SubmitHow;
 use crate::sweep::emit::{array, word};
 use crate::sweep::progress::{Given, Stage, stages};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use varve_report::write_atomically;
 
-pub fn submit(work: &dyn Work, a: &SubmitHow) -> Done {
+pub fn submit(work: &dyn ClusterWork, a: &SubmitHow) -> Done {
     let out = work.out();
     let _alone = submission::alone(out).map_err(failed)?;
     let before = submission::all(out).map_err(failed)?;
@@ -77,7 +77,7 @@ fn nothing(a: &SubmitHow, points: usize, busy: usize) -> Done {
 }
 
 /// Writes the script of a submission. Its paths are whole: a task may begin in another folder.
-fn script(work: &dyn Work, number: usize, tasks: usize) -> Result<PathBuf, Failure> {
+fn script(work: &dyn ClusterWork, number: usize, tasks: usize) -> Result<PathBuf, Failure> {
     let out: &Path = &std::path::absolute(work.out()).map_err(failed)?;
     // The build that submits is the one that runs.
     let varve = std::env::current_exe().map_err(failed)?;

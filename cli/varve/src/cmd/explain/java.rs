@@ -4,7 +4,7 @@ use super::picture::{Memory, boxes};
 use super::{Page, shown};
 use crate::ui::{Failure, wrong};
 use varve_observed::registry::Listed;
-use varve_run::catalogue::Live;
+use varve_run::catalogue::LiveSupport;
 use varve_run::jvm::{By, PLANS};
 use varve_trace::Use;
 
@@ -52,7 +52,7 @@ pub fn explain(listed: &Listed, spec: &str) -> Result<String, Failure> {
             .map(|p| shown(p.key, p.default, p.about))
             .collect(),
         tries: match plan.live {
-            Live::Only(how, _) => format!("varve {how} {spec} -- java -jar service.jar"),
+            LiveSupport::Only(how, _) => format!("varve {how} {spec} -- java -jar service.jar"),
             _ => format!("varve run --plan dram,{spec} -- java -jar service.jar"),
         },
         read: "docs/jvm.md".into(),

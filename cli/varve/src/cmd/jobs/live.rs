@@ -6,7 +6,7 @@ use crate::ui::{self, Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use varve_jobs::demand::Part;
+use varve_jobs::demand::PartialDemand;
 use varve_jobs::kept::Kept;
 use varve_jobs::live::{self, LiveHost, LiveOptions, exercise};
 use varve_jobs::model::ModelSpec;
@@ -124,7 +124,7 @@ fn unmeasured(group: &Group, i: usize, why: String) -> Demand {
         part: p.inside.as_ref().and_then(|inside| {
             let fast_bytes = inside.fast?;
             let curve = Vec::new();
-            Some(Part { fast_bytes, curve })
+            Some(PartialDemand { fast_bytes, curve })
         }),
         missing: vec![why],
         ..Demand::default()

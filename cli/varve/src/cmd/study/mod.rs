@@ -9,7 +9,7 @@ use crate::sweep::emit::{self, For, Shared};
 use crate::sweep::share::Share;
 use crate::sweep::submission;
 use crate::ui::{self, Done, Failure, failed, print, wrong};
-use points::Runs;
+use points::StudyRuns;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -82,11 +82,11 @@ fn shared(chosen: Vec<&Study>) -> Result<Vec<&Study>, Failure> {
 }
 
 /// Runs of studies, for a scheduler.
-fn runs<'a>(name: &'a str, of: &'a StudyOf, folder: &'a Path) -> Result<Runs<'a>, Failure> {
+fn runs<'a>(name: &'a str, of: &'a StudyOf, folder: &'a Path) -> Result<StudyRuns<'a>, Failure> {
     if folder.as_os_str() == "none" {
         return Err(wrong(NO_FOLDER));
     }
-    Ok(Runs {
+    Ok(StudyRuns {
         name,
         chosen: shared(chosen(name, of)?)?,
         of,

@@ -12,7 +12,7 @@ use varve_run::{Error, Keep};
 use varve_studies::Study;
 
 /// Some studies, and where their runs are.
-pub struct Runs<'a> {
+pub struct StudyRuns<'a> {
     pub name: &'a str,
     pub chosen: Vec<&'a Study>,
     pub of: &'a StudyOf,
@@ -20,7 +20,7 @@ pub struct Runs<'a> {
     pub keep: Keep,
 }
 
-impl cluster::Work for Runs<'_> {
+impl cluster::ClusterWork for StudyRuns<'_> {
     fn name(&self) -> &str {
         self.name
     }

@@ -46,7 +46,7 @@ impl Opened {
     }
 }
 
-impl cluster::Work for Opened {
+impl cluster::ClusterWork for Opened {
     fn name(&self) -> &str {
         &self.sweep.stem
     }

@@ -4,11 +4,11 @@ use super::super::claim;
 use super::look::{Look, columns, label, mean_of_all};
 use super::steady::Steady;
 use super::suite::{CONTINUOUS, MANY, OFFLINE, ONLINE, With, key};
-use super::{Runs, Suite, charts};
+use super::{CrossLayerSuite, Runs, charts};
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, RunTable, StudyResult, Value};
 
-pub(super) fn claims(ran: &(Suite, Runs), out: &mut StudyResult) {
+pub(super) fn claims(ran: &(CrossLayerSuite, Runs), out: &mut StudyResult) {
     let all = Look {
         suite: &ran.0,
         ran: &ran.1,

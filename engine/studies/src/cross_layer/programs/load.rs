@@ -8,7 +8,7 @@ mod claims;
 pub(super) use claims::claims;
 
 use super::super::Setup;
-use super::Suite;
+use super::CrossLayerSuite;
 use super::suite::{CONTINUOUS, Entry, OFFLINE, SAMPLE_NS, With};
 use crate::managed::ManagedPlan;
 use varve_access::random::Rng;
@@ -81,7 +81,7 @@ fn key(entry: &Entry, strategy: &str, with: With) -> String {
     format!("{}, changing load, {strategy}, {with:?}", entry.name)
 }
 
-pub(super) fn plan(setup: &Setup, suite: &Suite, plan: &mut ManagedPlan) {
+pub(super) fn plan(setup: &Setup, suite: &CrossLayerSuite, plan: &mut ManagedPlan) {
     let load = Load::of(setup);
     for (at, entry) in suite.entries.iter().enumerate() {
         let mut ask = |strategy: &str, words: &str, with: With| {

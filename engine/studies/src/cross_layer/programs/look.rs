@@ -2,12 +2,12 @@
 
 use super::steady::Steady;
 use super::suite::{Entry, MANY, With, key};
-use super::{Runs, Suite};
+use super::{CrossLayerSuite, Runs};
 use varve_observed::PlanResult;
 
 /// Looks results up beside the default.
 pub(super) struct Look<'a> {
-    pub(super) suite: &'a Suite,
+    pub(super) suite: &'a CrossLayerSuite,
     pub(super) ran: &'a Runs,
 }
 

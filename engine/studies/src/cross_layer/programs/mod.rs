@@ -20,14 +20,14 @@ use varve_pages::governor::BandwidthModel;
 use varve_report::StudyResult;
 use varve_run::Error;
 
-use suite::Suite;
+use suite::CrossLayerSuite;
 
 /// The results.
 pub struct Ran {
     /// The programs each by itself.
-    alone: Option<(Suite, Runs)>,
+    alone: Option<(CrossLayerSuite, Runs)>,
     /// SciMark's kernels for a given time, every instance run.
-    timed: (Suite, ManagedResults),
+    timed: (CrossLayerSuite, ManagedResults),
 }
 
 impl Ran {
@@ -65,7 +65,7 @@ pub fn run(
     if !b9 && !b10 {
         return Ok(None);
     }
-    let kernels = Suite::kernels(setup, model, watch)?;
+    let kernels = CrossLayerSuite::kernels(setup, model, watch)?;
     let mut timed = ManagedPlan::default();
     if b9 {
         load::plan(setup, &kernels, &mut timed);
@@ -97,8 +97,8 @@ fn alone(
     setup: &Setup,
     model: Option<&BandwidthModel>,
     watch: Watch,
-) -> Result<(Suite, Runs), Error> {
-    let suite = Suite::new(setup, model, watch)?;
+) -> Result<(CrossLayerSuite, Runs), Error> {
+    let suite = CrossLayerSuite::new(setup, model, watch)?;
     let (mut first, mut second) = (ManagedPlan::default(), ManagedPlan::default());
     let usual = suite.trays(With::Nothing, None).unwrap_or_default();
     let counts = |entry: &Entry| {

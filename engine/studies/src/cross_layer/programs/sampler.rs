@@ -4,7 +4,7 @@
 //! the whole of the sampler's thread is gone, as the paper's pins it, or it has the part that a scheduler gives it among thirteen.
 
 use super::super::{Setup, claim};
-use super::Suite;
+use super::CrossLayerSuite;
 use super::look::mean_of_all;
 use super::suite::{Entry, MANY, SAMPLE_NS, With};
 use crate::managed::{ManagedPlan, ManagedResults};
@@ -87,7 +87,7 @@ fn key(entry: &Entry, sampler: Sampler) -> String {
     format!("{}, {name}", entry.name)
 }
 
-pub(super) fn plan(setup: &Setup, suite: &Suite, plan: &mut ManagedPlan) {
+pub(super) fn plan(setup: &Setup, suite: &CrossLayerSuite, plan: &mut ManagedPlan) {
     let end_ns = SAMPLE_NS
         * match (setup.tiny(), setup.quick()) {
             (true, _) => 3,
@@ -122,7 +122,7 @@ fn over(r: &PlanResult, base: &PlanResult) -> Option<[f64; 3]> {
     ])
 }
 
-pub(super) fn claims(suite: &Suite, ran: &ManagedResults, out: &mut StudyResult) {
+pub(super) fn claims(suite: &CrossLayerSuite, ran: &ManagedResults, out: &mut StudyResult) {
     let beside = |entry: &Entry, sampler: Sampler| {
         over(
             ran.get(&key(entry, sampler))?,
@@ -184,7 +184,7 @@ fn geometric_mean(all: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 /// A kernel's run beside twelve threads without sampling.
 type Of<'a> = &'a dyn Fn(&Entry, Sampler) -> Option<[f64; 3]>;
 
-fn table(suite: &Suite, beside: Of<'_>) -> RunTable {
+fn table(suite: &CrossLayerSuite, beside: Of<'_>) -> RunTable {
     let mut table = RunTable::new(
         "SciMark and the sampler's hardware thread, for the same work, over 12 threads without sampling (figure 7, table 4)",
         "kernel and threads",

@@ -151,7 +151,7 @@ pub(super) enum With {
 pub(super) const MANY: u32 = 11;
 
 /// The programs with what their runs have in common.
-pub struct Suite {
+pub struct CrossLayerSuite {
     pub(super) entries: Vec<&'static Entry>,
     machine: Machine,
     pub(super) shrink: u32,
@@ -164,19 +164,19 @@ pub struct Suite {
 /// The divisor of the machine for coarse runs, and for those of which every instance is run.
 const SMALL: u32 = 64;
 
-impl Suite {
+impl CrossLayerSuite {
     pub(super) fn new(
         setup: &Setup,
         model: Option<&BandwidthModel>,
         watch: Watch,
-    ) -> Result<Suite, Error> {
+    ) -> Result<CrossLayerSuite, Error> {
         let (shrink, size) = match setup.options.effort {
             Effort::Tiny => (SMALL, 0),
             Effort::Quick => (SMALL, 1),
             Effort::Full => (16, 2),
         };
         let entries = ALL.iter().filter(|e| e.quick || !setup.quick());
-        Suite::of(setup, model, (shrink, size, entries.collect()), watch)
+        CrossLayerSuite::of(setup, model, (shrink, size, entries.collect()), watch)
     }
 
     /// SciMark's kernels alone, on the machine of coarse runs.
@@ -184,10 +184,10 @@ impl Suite {
         setup: &Setup,
         model: Option<&BandwidthModel>,
         watch: Watch,
-    ) -> Result<Suite, Error> {
+    ) -> Result<CrossLayerSuite, Error> {
         let size = usize::from(!setup.tiny());
         let entries = ALL.iter().filter(|e| e.scimark);
-        Suite::of(setup, model, (SMALL, size, entries.collect()), watch)
+        CrossLayerSuite::of(setup, model, (SMALL, size, entries.collect()), watch)
     }
 
     fn of(
@@ -195,8 +195,8 @@ impl Suite {
         model: Option<&BandwidthModel>,
         (shrink, size, entries): (u32, usize, Vec<&'static Entry>),
         watch: Watch,
-    ) -> Result<Suite, Error> {
-        let mut suite = Suite {
+    ) -> Result<CrossLayerSuite, Error> {
+        let mut suite = CrossLayerSuite {
             entries,
             machine: setup.bench.machine.scaled(shrink),
             shrink,

@@ -8,8 +8,8 @@
 //!
 //! N is the process's number in its own namespace, and `/tmp` is its own too (`/proc/PID/root/tmp`).
 
-use super::report::{self, Seen};
-use super::{JavaError, Sampling, agent, options};
+use super::report::{self, SeenMachines};
+use super::{AllocationSampling, JavaError, agent, options};
 use crate::error::LiveError;
 use crate::launch::Folder;
 use crate::probe::sysfs::{field, own_number};
@@ -102,7 +102,7 @@ fn catches_quit(status: &str) -> bool {
 ///
 /// # Errors
 /// [`JavaError`]: there is no such machine, it is somebody else's, or it does not take the agent.
-pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, JavaError> {
+pub fn attach(process: u32, sampling: &AllocationSampling) -> Result<SeenMachines, JavaError> {
     let target = target(process)?;
     let folder = Folder::below(&target.tmp)?;
     let readable = fs::Permissions::from_mode(0o755);

@@ -14,7 +14,7 @@ mod report;
 mod run;
 
 pub use attach::{attach, can_attach, is_java};
-pub use report::{JavaSite, JavaSites, Seen};
+pub use report::{JavaSite, JavaSites, SeenMachines};
 pub use run::command;
 
 use crate::error::LiveError;
@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// How samples are taken.
-pub struct Sampling<'a> {
+pub struct AllocationSampling<'a> {
     /// Bytes that a thread allocates between two samples, on average; 0 samples every object.
     pub interval_bytes: u64,
     /// When to stop; `None` for the program's end. A command that is there still is asked to end.
@@ -92,7 +92,7 @@ fn agent(folder: &Folder) -> Result<PathBuf, JavaError> {
 }
 
 /// What the agent is told.
-fn options(report: &Path, sampling: &Sampling) -> String {
+fn options(report: &Path, sampling: &AllocationSampling) -> String {
     format!(
         "report={};interval={}",
         report.display(),

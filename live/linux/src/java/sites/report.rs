@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 
 /// What was seen.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SeenMachines {
     /// Machines that told of their allocations, that which allocated most first.
     pub machines: Vec<JavaSites>,
     /// How a command ended; `None` for a process that runs on.
@@ -104,7 +104,7 @@ pub struct JavaSite {
 }
 
 /// Reads reports. Machines without samples are an error if there is no other.
-pub(super) fn read(text: &str, status: Option<ExitStatus>) -> Result<Seen, JavaError> {
+pub(super) fn read(text: &str, status: Option<ExitStatus>) -> Result<SeenMachines, JavaError> {
     let (all, torn): (Vec<JavaSites>, usize) = read_lines(text);
     let (mut machines, failed): (Vec<JavaSites>, Vec<JavaSites>) =
         all.into_iter().partition(|machine| machine.error.is_none());
@@ -122,7 +122,7 @@ pub(super) fn read(text: &str, status: Option<ExitStatus>) -> Result<Seen, JavaE
     notes
         .extend(reasons.map(|why| format!("a virtual machine's allocations are not known: {why}")));
     machines.sort_by_key(|machine| std::cmp::Reverse(machine.allocated_bytes));
-    Ok(Seen {
+    Ok(SeenMachines {
         machines,
         status,
         notes,

@@ -1,7 +1,7 @@
 //! A command whose virtual machines load the agent.
 
-use super::report::{self, Seen};
-use super::{JavaError, Sampling, agent, options};
+use super::report::{self, SeenMachines};
+use super::{AllocationSampling, JavaError, agent, options};
 use crate::launch::{self, Folder, Running};
 use crate::program;
 use std::ffi::{OsStr, OsString};
@@ -13,8 +13,11 @@ use std::process::ExitStatus;
 ///
 /// # Errors
 /// [`JavaError`]: the program is not found or cannot be started, no virtual machine has told of its allocations. A program that
-/// fails is no error; see [`Seen::status`].
-pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, JavaError> {
+/// fails is no error; see [`SeenMachines::status`].
+pub fn command(
+    words: &[OsString],
+    sampling: &AllocationSampling,
+) -> Result<SeenMachines, JavaError> {
     let mut command = launch::command(words)?;
     program::find(command.get_program())?;
     let folder = Folder::new()?;
@@ -25,7 +28,7 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, JavaErro
 }
 
 /// Waits for the command; after its time it is asked to end.
-fn wait(running: &mut Running, sampling: &Sampling) -> io::Result<ExitStatus> {
+fn wait(running: &mut Running, sampling: &AllocationSampling) -> io::Result<ExitStatus> {
     if let Some(time) = sampling.time {
         if let Some(status) = running.wait_for(time)? {
             return Ok(status);

@@ -25,7 +25,7 @@ use std::io;
 
 /// A page that is to come into another frame of its node. Frames are the kernel's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct FrameExchange {
     /// Its address divided by the size of pages.
     pub page: u64,
     /// Where it is.
@@ -53,7 +53,7 @@ pub trait Exchanger {
     ///
     /// # Errors
     /// The process has ended, or may not be touched.
-    fn exchange(&mut self, process: u32, orders: &[Order]) -> io::Result<Vec<Landed>>;
+    fn exchange(&mut self, process: u32, orders: &[FrameExchange]) -> io::Result<Vec<Landed>>;
 
     /// Frames of the reserve as they are now.
     ///
@@ -147,7 +147,7 @@ impl LiveExchanger {
         Ok(status)
     }
 
-    fn run(&mut self, process: u32, orders: &[Order]) -> io::Result<Vec<Landed>> {
+    fn run(&mut self, process: u32, orders: &[FrameExchange]) -> io::Result<Vec<Landed>> {
         let numbers: Vec<u64> = orders.iter().map(|o| o.page).collect();
         let frames = self.frames(process, &numbers)?;
         let mut landed = vec![Landed::Stale; orders.len()];
@@ -208,7 +208,7 @@ impl LiveExchanger {
 }
 
 impl Exchanger for LiveExchanger {
-    fn exchange(&mut self, process: u32, orders: &[Order]) -> io::Result<Vec<Landed>> {
+    fn exchange(&mut self, process: u32, orders: &[FrameExchange]) -> io::Result<Vec<Landed>> {
         let stays = OneProcessor::stay();
         let landed = self.run(process, orders);
         // What was given up and not replaced ahead.

@@ -2,7 +2,7 @@
 //! else, and another one has taken its place by then.
 
 use crate::mapped::Mapped;
-use crate::nodes::policy::{Look, prefer};
+use crate::nodes::policy::{MisplacedPages, prefer};
 use crate::place::huge;
 use crate::place::pagemap::{Entry, Pagemap};
 use crate::place::reserve::{Unit, populate};
@@ -79,7 +79,12 @@ impl Held {
             active: (0..units + SPARE).map(|at| at < units).collect(),
             idle: (units..units + SPARE).collect(),
         });
-        prefer(start, (units + SPARE) * size, &[node], Look::Away)?;
+        prefer(
+            start,
+            (units + SPARE) * size,
+            &[node],
+            MisplacedPages::Ignore,
+        )?;
         // SAFETY: mapped just now, private and anonymous, and nobody else's.
         unsafe { populate(start, units * size, self.unit) }.map_err(of_place)?;
         self.read(self.blocks.len() - 1, 0, units)

@@ -1,4 +1,4 @@
-//! What was seen and done about frames, beside what [`crate::tier::Counts`] has.
+//! What was seen and done about frames, beside what [`crate::tier::TierCounts`] has.
 
 use super::pages::{Kind, Unplaced};
 use crate::tier::decide::FrameState;

@@ -2,11 +2,11 @@
 //! of it is tested without a machine.
 
 use super::energy::Power;
-use super::exchange::{Exchanger, Landed, Order};
+use super::exchange::{Exchanger, FrameExchange, Landed};
 use super::pages::{FrameMemory, Kind, PageFrame};
 use super::report::FrameReport;
 use super::spans::Spans;
-use crate::tier::decide::{Decide, Page, Remap};
+use crate::tier::decide::{Page, Remap, TierPolicy};
 use crate::tier::memory::Refusal;
 use crate::tier::observe::Scope;
 use crate::tier::steer::{Allowance, Migrate, Places, Residency, Steering, Tiered, is_gone};
@@ -88,7 +88,7 @@ impl Places for InFrames {
     }
 }
 
-impl<D: Decide> Migrate<InFrames> for Steering<D, InFrames> {
+impl<D: TierPolicy> Migrate<InFrames> for Steering<D, InFrames> {
     fn begin(&mut self) {
         self.forget_vacated();
     }
@@ -182,7 +182,7 @@ impl<D: Decide> Migrate<InFrames> for Steering<D, InFrames> {
     }
 }
 
-impl<D: Decide> Steering<D, InFrames> {
+impl<D: TierPolicy> Steering<D, InFrames> {
     /// Reports to the policy which pages have come, gone, and moved.
     fn settle(&mut self, change: Change) {
         let mut empty: BTreeSet<u32> = BTreeSet::new();
@@ -385,17 +385,17 @@ impl<D: Decide> Steering<D, InFrames> {
             return;
         };
         let order = |remap: &Remap| {
-            Some(Order {
+            Some(FrameExchange {
                 page: self.places.owners.get(&remap.from)?.page.number(),
                 from: self.places.spans.kernel(remap.from)?,
                 to: self.places.spans.kernel(remap.to)?,
             })
         };
-        let orders: Vec<(Remap, Order)> = remaps
+        let orders: Vec<(Remap, FrameExchange)> = remaps
             .iter()
             .filter_map(|r| Some((*r, order(r)?)))
             .collect();
-        let (remaps, orders): (Vec<Remap>, Vec<Order>) = orders.into_iter().unzip();
+        let (remaps, orders): (Vec<Remap>, Vec<FrameExchange>) = orders.into_iter().unzip();
         let bytes = self.limits.page_bytes;
         let landed = match self
             .places

@@ -5,7 +5,7 @@ use super::*;
 use crate::tier::decide::FrameState;
 use crate::tier::frames::pages::Unplaced;
 use crate::tier::observe::Blind;
-use crate::tier::steer::Limits;
+use crate::tier::steer::MoveLimits;
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -64,7 +64,7 @@ struct Hands(Shared);
 
 impl Exchanger for Hands {
     /// As on a real machine all pages leave before the first comes back: one may come into a frame that another has left.
-    fn exchange(&mut self, process: u32, orders: &[Order]) -> io::Result<Vec<Landed>> {
+    fn exchange(&mut self, process: u32, orders: &[FrameExchange]) -> io::Result<Vec<Landed>> {
         let mut world = self.0.borrow_mut();
         let mut landed = vec![Landed::Stale; orders.len()];
         let mut going = Vec::new();
@@ -139,7 +139,7 @@ struct Mirror {
     offered: BTreeSet<u32>,
 }
 
-impl Decide for Mirror {
+impl TierPolicy for Mirror {
     fn found(&mut self, page: Page, frame: Option<u32>, _: bool) -> Option<u32> {
         let at = frame.expect("frames are chosen");
         self.offered.remove(&at);
@@ -215,7 +215,7 @@ impl Decide for Mirror {
 fn steering(world: &Shared, processes: u32) -> Steering<Mirror, InFrames> {
     let zones = format!("Node 0, zone Normal\n spanned {FRAMES}\n start_pfn: 1\n");
     let spans = Spans::parse(&zones, 4096).unwrap();
-    let limits = Limits {
+    let limits = MoveLimits {
         page_bytes: 4096,
         hold: 0,
     };

@@ -79,8 +79,8 @@ impl RefChannel {
     }
 
     /// Keeps `outstanding` requests waiting until all `places` are read; returns ns from the first to the last data.
-    fn closed_loop(&mut self, places: &[Place], outstanding: usize) -> f64 {
-        let mut waiting: VecDeque<Place> = VecDeque::new();
+    fn closed_loop(&mut self, places: &[DramAddress], outstanding: usize) -> f64 {
+        let mut waiting: VecDeque<DramAddress> = VecDeque::new();
         let mut next = places.iter();
         let mut in_flight: VecDeque<u64> = VecDeque::new();
         let (mut now, mut done) = (0u64, 0usize);
@@ -129,7 +129,12 @@ impl RefChannel {
     }
 
     /// Issues one command; a column access takes its request from the queue and returns when its data is there.
-    fn one_command(&mut self, now: u64, waiting: &mut VecDeque<Place>, busy: usize) -> Option<u64> {
+    fn one_command(
+        &mut self,
+        now: u64,
+        waiting: &mut VecDeque<DramAddress>,
+        busy: usize,
+    ) -> Option<u64> {
         let seen = waiting.len().min(self.queue.saturating_sub(busy).max(1));
         for i in 0..seen {
             let p = waiting[i];
@@ -182,7 +187,7 @@ impl RefChannel {
         None
     }
 
-    fn column_allowed(&self, now: u64, p: Place) -> bool {
+    fn column_allowed(&self, now: u64, p: DramAddress) -> bool {
         if now < self.banks[p.bank as usize].column {
             return false;
         }
@@ -201,8 +206,8 @@ impl RefChannel {
 }
 
 /// The fast model in the same loop, with the bus and the read queue that the memory controller gives it.
-fn fast_closed_loop(d: &crate::describe::Dram, places: &[Place], outstanding: usize) -> f64 {
-    let t = Timing::of(d);
+fn fast_closed_loop(d: &crate::describe::Dram, places: &[DramAddress], outstanding: usize) -> f64 {
+    let t = DramTiming::of(d);
     let mut channel = Channel::new(d);
     let mut bus = Server::default();
     let mut queue = super::super::queue::Entries::new(22);
@@ -239,7 +244,7 @@ fn idle_latencies_are_those_of_the_commands() {
     let d = dram();
     for random in [false, true] {
         let channel = Channel::new(&d);
-        let places: Vec<Place> = lines(random, 400)
+        let places: Vec<DramAddress> = lines(random, 400)
             .iter()
             .map(|a| channel.place(*a))
             .collect();
@@ -260,7 +265,7 @@ fn throughput_under_load_is_near_that_of_the_commands() {
     for random in [false, true] {
         for outstanding in [4, 12, 48] {
             let channel = Channel::new(&d);
-            let places: Vec<Place> = lines(random, 6000)
+            let places: Vec<DramAddress> = lines(random, 6000)
                 .iter()
                 .map(|a| channel.place(*a))
                 .collect();
@@ -283,7 +288,7 @@ proptest! {
         let mut d = dram();
         d.refi_ns = 1e9;
         d.powerdown_after_ns = 1e8;
-        let t = Timing::of(&d);
+        let t = DramTiming::of(&d);
         let mut channel = Channel::new(&d);
         let mut open: Vec<Option<(u32, Ps)>> = vec![None; channel.all_banks as usize];
         let mut now = 1_000_000;
@@ -306,7 +311,7 @@ proptest! {
     #[test]
     fn power_states_add_up(gaps in prop::collection::vec((0u64..40_000_000, 0u64..(1 << 20), any::<bool>()), 1..80)) {
         let d = dram();
-        let t = Timing::of(&d);
+        let t = DramTiming::of(&d);
         let mut channel = Channel::new(&d);
         let mut now = 0;
         for (gap, line, write) in gaps {
@@ -328,7 +333,7 @@ proptest! {
 fn a_day_in_the_life_of_a_rank_by_hand() {
     let mut d = dram();
     d.refi_ns = 1e9;
-    let t = Timing::of(&d);
+    let t = DramTiming::of(&d);
     let mut channel = Channel::new(&d);
     let p = channel.place(0);
     // A read of a closed row at 100 ns: stand-by until then, active for 14.25 + 14.25 + 3.0 ns.
@@ -358,7 +363,7 @@ fn a_day_in_the_life_of_a_rank_by_hand() {
 fn self_refresh_is_entered_by_channel() {
     let mut d = dram();
     (d.ranks, d.refi_ns) = (2, 1e9);
-    let t = Timing::of(&d);
+    let t = DramTiming::of(&d);
     let mut channel = Channel::new(&d);
     let used = channel.place(0);
     let mut now = 0;
@@ -382,7 +387,7 @@ fn self_refresh_is_entered_by_channel() {
 #[test]
 fn alternating_ranks_cost_the_bus_and_neighbouring_lines_do_not() {
     let d = dram();
-    let t = Timing::of(&d);
+    let t = DramTiming::of(&d);
     let mut channel = Channel::new(&d);
     let same_row: u64 = (1..65)
         .map(|i| {

@@ -1,6 +1,6 @@
 //! The directory against a set of addresses, and the link's bounds on a whole machine.
 
-use super::super::memory::{Backing, Memory, nodes};
+use super::super::memory::{Backing, MemorySystem, nodes};
 use super::*;
 use crate::Machine;
 use crate::calibrate::{self, Bench, How, Order, Pattern};
@@ -48,7 +48,7 @@ proptest! {
     #[test]
     fn a_line_is_marked_once(ops in prop::collection::vec((0u64..40, 0u8..5), 1..120)) {
         let m = machine();
-        let mut memory = Memory::new(&m);
+        let mut memory = MemorySystem::new(&m);
         let base = far(&m, Backing::Dram);
         let mut marked = HashSet::new();
         let (mut reads, mut writes, mut now) = (0, 0, 1_000_000);
@@ -86,8 +86,8 @@ proptest! {
 #[test]
 fn a_marked_line_is_read_at_home_no_sooner_than_the_other_socket_answers() {
     let m = machine();
-    let link = Timing::of(m.link.as_ref());
-    let mut memory = Memory::new(&m);
+    let link = LinkTiming::of(m.link.as_ref());
+    let mut memory = MemorySystem::new(&m);
     let at = far(&m, Backing::Dram);
     let alone = memory.read(1_000_000, at, 1).done - 1_000_000;
     let from_far = memory.read(2_000_000, at, 0).done - 2_000_000;
@@ -99,13 +99,13 @@ fn a_marked_line_is_read_at_home_no_sooner_than_the_other_socket_answers() {
     );
     let mut slow = m.clone();
     slow.link.as_mut().unwrap().ns = 300.0;
-    let mut memory = Memory::new(&slow);
+    let mut memory = MemorySystem::new(&slow);
     memory.read(1_000_000, at, 0);
     assert_eq!(memory.read(2_000_000, at, 1).done - 2_000_000, 300_000);
 }
 
 /// GB/s of all cores on another socket's memory.
-fn all_out(m: &Machine, how: How, memory: calibrate::Memory) -> f64 {
+fn all_out(m: &Machine, how: How, memory: calibrate::MeasuredMemory) -> f64 {
     let p = Pattern::new(
         how,
         Order::Sequential,
@@ -123,7 +123,7 @@ fn each_direction_is_bounded_and_both_are_more_than_one() {
         m.link.as_mut().unwrap().gbps = gbps;
         let most = gbps * 8.0 / 9.0;
         let [reads, writes, both] = [How::Read, How::NtStore, How::Mix(67)]
-            .map(|how| all_out(&m, how, calibrate::Memory::RemoteDram));
+            .map(|how| all_out(&m, how, calibrate::MeasuredMemory::RemoteDram));
         assert!(
             reads > 0.9 * most && reads < 1.01 * most,
             "{reads} of {most}"
@@ -145,11 +145,11 @@ fn first_reads_of_remote_pm_are_slow() {
     let first = |m: &Machine| {
         Bench::new(m)
             .cold()
-            .alone(p.clone(), calibrate::Memory::RemotePm)
+            .alone(p.clone(), calibrate::MeasuredMemory::RemotePm)
             .gbps()
     };
     let later = Bench::new(&m)
-        .alone(p.clone(), calibrate::Memory::RemotePm)
+        .alone(p.clone(), calibrate::MeasuredMemory::RemotePm)
         .gbps();
     assert!(first(&m) < writes, "{} of {writes}", first(&m));
     assert!(later > 1.5 * writes, "{later}");
@@ -168,7 +168,7 @@ fn remote_stores_are_steady() {
     let gbps = |us: u64| {
         let p = Pattern::new(How::NtStore, Order::Sequential, 8, 256, 64 << 20);
         let bench = Bench::new(&m).window(us * 1000);
-        bench.alone(p, calibrate::Memory::RemotePm).gbps()
+        bench.alone(p, calibrate::MeasuredMemory::RemotePm).gbps()
     };
     let (short, long) = (gbps(200), gbps(3000));
     assert!((short / long - 1.0).abs() < 0.15, "{short} and {long}");

@@ -57,7 +57,7 @@ proptest! {
     #[test]
     fn memory_mode_does_what_its_figure_says(ops in prop::collection::vec((0u64..1024, any::<bool>()), 1..600)) {
         let m = machine();
-        let mut memory = Memory::new(&m);
+        let mut memory = MemorySystem::new(&m);
         let mut reference = RefCache::default();
         let mut now = 1_000_000;
         for (line, write) in ops {
@@ -79,7 +79,7 @@ proptest! {
 #[test]
 fn a_miss_takes_as_long_as_both_memories() {
     let m = machine();
-    let mut memory = Memory::new(&m);
+    let mut memory = MemorySystem::new(&m);
     let now = 1_000_000;
     let miss = memory.read(now, 0, 0).done - now;
     let later = now + 10_000_000;
@@ -104,7 +104,7 @@ fn slow_writes_hold_up_fast_ones_in_the_shared_queue() {
         .base;
     // 64 DRAM writes one after the other, alone and behind 400 scattered PM writes.
     let last = |pm_writes: u64| {
-        let mut memory = Memory::new(&m);
+        let mut memory = MemorySystem::new(&m);
         let now = 1_000_000;
         for i in 0..pm_writes {
             memory.write(now, pm_base + i * 4096, 0, Store::Evicted);

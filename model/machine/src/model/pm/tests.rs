@@ -73,7 +73,7 @@ impl RefDimm {
 /// Far apart in time, so that nothing waits and the order is the program's.
 fn run(ops: &[(u64, bool)]) -> (PmCounts, PmCounts) {
     let p = pm();
-    let t = Timing::of(&p);
+    let t = PmTiming::of(&p);
     let (mut fast, mut slow) = (Dimm::new(&t), RefDimm::new(&p));
     let mut now = 0;
     for &(address, write) in ops {
@@ -128,7 +128,7 @@ proptest! {
     /// However many wait, every write but those that still wait has reached the buffer, once.
     #[test]
     fn no_write_is_lost_in_the_crowd(writers in 1u64..24, blocks in 1u64..60) {
-        let t = Timing::of(&pm());
+        let t = PmTiming::of(&pm());
         let mut dimm = Dimm::new(&t);
         // Every writer has a block of its own and writes it whole, all at once; the DIMM takes them when it can.
         let mut now = 1;
@@ -158,7 +158,7 @@ proptest! {
 
 #[test]
 fn four_writers_combine_and_many_do_not() {
-    let t = Timing::of(&pm());
+    let t = PmTiming::of(&pm());
     let amplification = |writers: u64| {
         let mut dimm = Dimm::new(&t);
         let (mut now, mut last) = (1, 0);
@@ -188,7 +188,7 @@ fn four_writers_combine_and_many_do_not() {
 #[test]
 fn a_read_pays_for_the_media_once_a_line() {
     let p = pm();
-    let t = Timing::of(&p);
+    let t = PmTiming::of(&p);
     let mut dimm = Dimm::new(&t);
     let first = dimm.read(1_000_000, 0, &t);
     assert_eq!(first, (0, ps(p.buffer_ns) + ps(p.media_read_ns)));

@@ -1,6 +1,6 @@
 //! The parts of a thread's turn that are functions of their own, each compiled for every processor and for newer ones.
 
-use super::super::host::{Level, Work};
+use super::super::host::{InstructionLevel, Work};
 use super::super::time::Ps;
 use super::{Shared, Thread};
 use varve_access::Op;
@@ -20,7 +20,7 @@ impl Work for Turn<'_, '_> {
     type Out = Option<Op>;
 
     #[inline(always)]
-    fn work<L: Level>(self, level: L) -> Option<Op> {
+    fn work<L: InstructionLevel>(self, level: L) -> Option<Op> {
         self.thread.run(level, self.limit, self.shared)
     }
 }
@@ -32,7 +32,7 @@ impl Work for Look<'_, '_> {
     type Out = ();
 
     #[inline(always)]
-    fn work<L: Level>(self, _: L) {
+    fn work<L: InstructionLevel>(self, _: L) {
         self.0.look_ahead(self.1);
     }
 }
@@ -53,7 +53,7 @@ impl Work for Missed<'_, '_> {
     type Out = ();
 
     #[inline(always)]
-    fn work<L: Level>(self, level: L) {
+    fn work<L: InstructionLevel>(self, level: L) {
         self.thread.first_level_miss(
             level,
             self.line,
@@ -78,7 +78,7 @@ impl Work for FetchAhead<'_, '_> {
     type Out = ();
 
     #[inline(always)]
-    fn work<L: Level>(self, _: L) {
+    fn work<L: InstructionLevel>(self, _: L) {
         for line in self.lines.0..=self.lines.1 {
             self.thread.fetch_ahead(line, self.now, self.shared);
         }
@@ -92,7 +92,7 @@ impl Work for Instructions<'_, '_> {
     type Out = ();
 
     #[inline(always)]
-    fn work<L: Level>(self, _: L) {
+    fn work<L: InstructionLevel>(self, _: L) {
         self.0.instructions(self.2, self.1);
     }
 }
@@ -104,7 +104,7 @@ impl Work for WriteThrough<'_, '_> {
     type Out = ();
 
     #[inline(always)]
-    fn work<L: Level>(self, _: L) {
+    fn work<L: InstructionLevel>(self, _: L) {
         self.0.write_through(self.2, self.1);
     }
 }

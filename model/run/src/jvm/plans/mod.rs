@@ -78,7 +78,7 @@ pub type Plan = Chosen<By>;
 type PlanEntry = Entry<By>;
 
 /// The command that runs plans by generation live.
-const LIVE: crate::catalogue::Live = crate::catalogue::Live::By("run --live --plan");
+const LIVE: crate::catalogue::LiveSupport = crate::catalogue::LiveSupport::By("run --live --plan");
 
 /// The parameter of plans by generation.
 const OUTSIDE: Param = Param::new(

@@ -2,7 +2,7 @@
 //! TACO 2021).
 
 use super::{By, PlanEntry};
-use crate::catalogue::Live;
+use crate::catalogue::LiveSupport;
 use varve_pima::{Pima, PimaSettings, params};
 use varve_spec::{Param, Values, Want};
 
@@ -15,7 +15,7 @@ pub const ENTRY: PlanEntry = PlanEntry {
         params::HOLD_OFF,
         ALLOCATION,
     ],
-    live: Live::Only(
+    live: LiveSupport::Only(
         "run --live --plan",
         "decides by how fast the program runs, which a recording does not contain",
     ),

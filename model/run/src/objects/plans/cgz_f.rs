@@ -2,13 +2,13 @@
 
 use super::by_writes::written;
 use super::{By, Choose, PlanEntry};
-use crate::catalogue::Live;
+use crate::catalogue::LiveSupport;
 use varve_sites::select::{THRESHOLD, cgz_f};
 
 /// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     source: "Akram, TACO 2021: Crystal Gazer, CGZ-F1",
-    live: Live::By("run --live --sites"),
+    live: LiveSupport::By("run --live --sites"),
     ..PlanEntry::new(
         "cgz-f",
         "sites whose objects are written often in fast memory",

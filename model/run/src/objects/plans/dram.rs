@@ -1,12 +1,12 @@
 //! `dram`: the bound that others are compared with.
 
 use super::{By, PlanEntry};
-use crate::catalogue::Live;
+use crate::catalogue::LiveSupport;
 
 /// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     advised: false,
-    live: Live::No("it needs no placing: run the program without varve"),
+    live: LiveSupport::No("it needs no placing: run the program without varve"),
     ..PlanEntry::new(
         "dram",
         "all in fast memory, of which there is enough: the bound",

@@ -1,14 +1,14 @@
 //! `oracle`: sites by their counts in this very run, which are not known before it.
 
 use super::{By, Choose, PlanEntry, densest};
-use crate::catalogue::Live;
+use crate::catalogue::LiveSupport;
 use varve_sites::select::Candidate;
 
 /// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
     advised: false,
     // On a machine the profile is the truth.
-    live: Live::By("run --live --sites"),
+    live: LiveSupport::By("run --live --sites"),
     ..PlanEntry::new(
         "oracle",
         "the sites that cost most time in slow memory, by the truth of this very run: a bound",

@@ -1,10 +1,10 @@
 //! `slow`: no fast memory at all.
 
 use super::{By, PlanEntry};
-use crate::catalogue::Live;
+use crate::catalogue::LiveSupport;
 
 /// Its entry in the catalogue.
 pub const ENTRY: PlanEntry = PlanEntry {
-    live: Live::No("numactl --membind does it"),
+    live: LiveSupport::No("numactl --membind does it"),
     ..PlanEntry::new("slow", "all in slow memory", |_| Ok(By::Slow))
 };

@@ -1,7 +1,7 @@
 //! `trays`: hot and cold sites on different DIMMs of a machine with one memory (Olson et al., TACO 2018, sections 7.1 and 8.2).
 
 use super::{By, PlanEntry};
-use crate::catalogue::Live;
+use crate::catalogue::LiveSupport;
 use varve_spec::{Param, Want};
 
 /// Its entry in the catalogue.
@@ -13,7 +13,7 @@ pub const ENTRY: PlanEntry = PlanEntry {
         "0.05",
         "the part of all misses that cold sites may have together: the paper tries 0.01 to 0.2",
     )],
-    live: Live::No("no allocator of this machine chooses DIMMs"),
+    live: LiveSupport::No("no allocator of this machine chooses DIMMs"),
     ..PlanEntry::new(
         "trays",
         "hot sites on few DIMMs and cold ones packed on others, which sleep",

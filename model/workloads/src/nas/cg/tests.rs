@@ -1,11 +1,11 @@
 //! CG against published values and slow, obvious solutions.
 
 use super::*;
-use crate::harness::{self, Order};
+use crate::harness::{self, CallOrder};
 use crate::loops::drain;
 
 fn zeta(class: Class, threads: usize) -> f64 {
-    let mut cg = program(&Setup::tiny(class, 0, 0, threads, true)).unwrap();
+    let mut cg = program(&NasSetup::tiny(class, 0, 0, threads, true)).unwrap();
     drain(&mut cg);
     assert!(cg.kernel.residual() < 1e-9, "{}", cg.kernel.residual());
     cg.kernel.zeta()
@@ -21,11 +21,11 @@ fn class_s_zeta_is_the_published_one() {
 
 #[test]
 fn the_solution_is_that_of_gaussian_elimination() {
-    let setup = Setup::tiny(Class::S, 60, 1, 2, true);
+    let setup = NasSetup::tiny(Class::S, 60, 1, 2, true);
     let mut cg = program(&setup).unwrap();
     let starts = cg.kernel.starts.clone();
     let matrix = cg.kernel.data.as_ref().unwrap().matrix.clone();
-    harness::run(&mut cg, Order::RoundRobin, u64::MAX);
+    harness::run(&mut cg, CallOrder::RoundRobin, u64::MAX);
     let mut dense = vec![vec![0.0; 60]; 60];
     for row in 0..60 {
         for at in starts[row] as usize..starts[row + 1] as usize {
@@ -44,8 +44,8 @@ fn the_solution_is_that_of_gaussian_elimination() {
 #[test]
 fn the_same_accesses_without_data() {
     let tally = |real| {
-        let mut cg = program(&Setup::tiny(Class::S, 0, 1, 3, real)).unwrap();
-        harness::run(&mut cg, Order::Random(1), u64::MAX)
+        let mut cg = program(&NasSetup::tiny(Class::S, 0, 1, 3, real)).unwrap();
+        harness::run(&mut cg, CallOrder::Random(1), u64::MAX)
     };
     assert_eq!(tally(true), tally(false));
 }

@@ -1,7 +1,7 @@
 //! FT against published values and slow, obvious solutions.
 
 use super::*;
-use crate::harness::{self, Order};
+use crate::harness::{self, CallOrder};
 use crate::loops::drain;
 
 #[test]
@@ -15,7 +15,7 @@ fn class_s_checksums_are_the_published_ones() {
         [5.544255039624e2, 4.917475857993e2],
         [5.542683411902e2, 4.932597244941e2],
     ];
-    let mut ft = program(&Setup::tiny(Class::S, 0, 0, 3, true)).unwrap();
+    let mut ft = program(&NasSetup::tiny(Class::S, 0, 0, 3, true)).unwrap();
     drain(&mut ft);
     assert_eq!(ft.kernel.checksums().len(), published.len());
     for (ours, want) in ft.kernel.checksums().iter().zip(published) {
@@ -31,7 +31,7 @@ fn class_s_checksums_are_the_published_ones() {
 #[test]
 fn class_w_checksums_are_the_published_ones() {
     // NPB verification values of class W, whose box is no cube, of the first and the last iteration.
-    let mut ft = program(&Setup::tiny(Class::W, 0, 0, 2, true)).unwrap();
+    let mut ft = program(&NasSetup::tiny(Class::W, 0, 0, 2, true)).unwrap();
     drain(&mut ft);
     let published = [
         (0, [5.673612178944e2, 5.293246849175e2]),
@@ -93,10 +93,10 @@ fn the_transform_of_a_box_is_the_sum_that_defines_it_and_comes_back() {
 
 #[test]
 fn the_same_accesses_without_data_whatever_the_order() {
-    let make = |real| program(&Setup::tiny(Class::S, 16, 2, 3, real)).unwrap();
+    let make = |real| program(&NasSetup::tiny(Class::S, 16, 2, 3, real)).unwrap();
     let tally = harness::assert_order_does_not_matter(|| Box::new(make(true)), u64::MAX);
     assert_eq!(
-        harness::run(&mut make(false), Order::Random(1), u64::MAX),
+        harness::run(&mut make(false), CallOrder::Random(1), u64::MAX),
         tally
     );
 }

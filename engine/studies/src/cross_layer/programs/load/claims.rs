@@ -1,7 +1,7 @@
 //! The results of a changing load: claims, the table and the pictures.
 
 use super::super::super::{Setup, claim};
-use super::super::Suite;
+use super::super::CrossLayerSuite;
 use super::super::charts::over_default;
 use super::super::look::mean_of_all;
 use super::super::suite::{CONTINUOUS, Entry, OFFLINE, With};
@@ -46,7 +46,7 @@ impl Beside {
 
 pub(in super::super) fn claims(
     setup: &Setup,
-    suite: &Suite,
+    suite: &CrossLayerSuite,
     ran: &ManagedResults,
     out: &mut StudyResult,
 ) {
@@ -122,7 +122,7 @@ pub(in super::super) fn claims(
 /// A kernel's run beside the default.
 type Of<'a> = &'a dyn Fn(&Entry, &str, With) -> Option<Beside>;
 
-fn table(suite: &Suite, title: String, beside: Of<'_>) -> RunTable {
+fn table(suite: &CrossLayerSuite, title: String, beside: Of<'_>) -> RunTable {
     let mut table = RunTable::new(title, "kernel and strategy");
     table.columns = vec![
         Column::new("time, no governor", Format::Ratio, Better::Lower),
@@ -161,7 +161,7 @@ fn table(suite: &Suite, title: String, beside: Of<'_>) -> RunTable {
     table
 }
 
-fn charts(suite: &Suite, beside: Of<'_>, out: &mut StudyResult) {
+fn charts(suite: &CrossLayerSuite, beside: Of<'_>, out: &mut StudyResult) {
     let bars = |of: fn(&Beside) -> f64| {
         let one = |(strategy, with): (&str, With)| {
             let name = match with {
