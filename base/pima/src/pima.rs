@@ -56,7 +56,7 @@ pub enum PimaError {
     #[error("pima: alpha is {0}: it is a slowdown, and must be at least 1")]
     Alpha(f64),
     /// Nothing to compare.
-    #[error("pima: a sample of 0 intervals says nothing: intervals must be at least 1")]
+    #[error("pima: a sample needs at least 1 interval")]
     NoIntervals,
 }
 

@@ -24,7 +24,7 @@ pub enum Error {
     OneMemory(String),
     /// Memory of a machine that the nodes are not known of.
     #[error(
-        "which nodes are fast and slow memory where the file runs is not known of `{0}`: say it with --nodes fast=0,slow=1"
+        "the fast and slow nodes of `{0}`, where the file runs, are not known: name them with --nodes fast=0,slow=1"
     )]
     NoNodes(String),
     /// What a program is on a model cannot be run.

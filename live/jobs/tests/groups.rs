@@ -159,7 +159,7 @@ fn placement_inside_a_program_is_of_its_kind() {
             "command = [\"java\"]\nplan = \"pima\"",
             "takes whatever fast memory it finds",
         ),
-        ("command = [\"java\"]\nplan = \"hotset\"", "goes by page"),
+        ("command = [\"java\"]\nplan = \"hotset\"", "places by page"),
         (
             "command = [\"java\"]\nplan = \"slow\"",
             "which is what `memory` is for",

@@ -224,7 +224,7 @@ fn ask(machine: Machine, interval: u64) -> Result<(), &'static str> {
         wanted.pop();
         if !jvmti.ask_for(&wanted) {
             return Err(
-                "it gives no samples of allocations: it is older than JDK 11, or another profiler has them",
+                "it provides no allocation samples: it is older than JDK 11, or another profiler uses them",
             );
         }
     }
@@ -239,7 +239,7 @@ fn ask(machine: Machine, interval: u64) -> Result<(), &'static str> {
     let _ = JVMTI.set(jvmti);
     match jvmti.listen(&callbacks) {
         true => Ok(()),
-        false => Err("it tells no agent of its collections"),
+        false => Err("it does not notify agents of its collections"),
     }
 }
 

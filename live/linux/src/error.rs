@@ -22,7 +22,7 @@ pub enum LiveError {
     NoCommand,
     /// The size of the DRAM cache is not known.
     #[error(
-        "the kernel tells of no DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size, such as --bins 48GiB"
+        "the kernel reports no DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size, such as --bins 48GiB"
     )]
     NoCache,
     /// Nodes have DRAM caches of different sizes.

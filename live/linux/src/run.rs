@@ -148,8 +148,7 @@ impl Watch {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    let note =
-                        format!("could not look at the program's page map from outside: {error}");
+                    let note = format!("could not read the program's page map: {error}");
                     if !self.notes.contains(&note) {
                         self.notes.push(note);
                     }

@@ -38,7 +38,7 @@ pub fn live_spec(spec: &str) -> Result<String, String> {
         }
         Live::No(why) => {
             return Err(format!(
-                "page policy `{}` is for models alone: {why}; `varve policy` says which are for this machine",
+                "page policy `{}` runs on models only: {why}; `varve policy` lists those for this machine",
                 entry.name
             ));
         }

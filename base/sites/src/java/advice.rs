@@ -74,7 +74,7 @@ pub fn young(profile: &Profile, sizes: &[Size]) -> Young {
     let allocated = heap.allocated_bytes as f64;
     if heap.old_by.is_empty() {
         return Young::Unknown(
-            "collections of the young generation are not known of this collector",
+            "this collector's collections of the young generation are not known",
         );
     }
     if sizes.is_empty() {
@@ -85,7 +85,7 @@ pub fn young(profile: &Profile, sizes: &[Size]) -> Young {
     }
     if !is_old_known(profile) {
         return Young::Unknown(
-            "the old generation was not collected, so that nobody knows which old objects died soon (run longer, or `jcmd PID GC.run`)",
+            "the old generation was not collected, so it is unknown which old objects died soon (run longer, or `jcmd PID GC.run`)",
         );
     }
     let pays = |pair: &[Size]| {

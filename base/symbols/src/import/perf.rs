@@ -48,7 +48,7 @@ pub fn perf_script(
     ];
     if unplaced > 0 {
         missing.push(format!(
-            "{unplaced} of {all} samples are at addresses whose site is not known, and count as all other memory; a copy of /proc/PID/maps beside the file (FILE.maps, or --maps) tells of static variables and stacks, `varve trace record` of sites"
+            "{unplaced} of {all} samples are at addresses whose site is not known, and count as all other memory; a copy of /proc/PID/maps beside the file (FILE.maps, or --maps) identifies static variables and stacks, `varve trace record` of sites"
         ));
     }
     if without_level > 0 {

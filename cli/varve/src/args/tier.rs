@@ -87,7 +87,7 @@ pub struct TierArgs {
 fn way(text: &str) -> Result<Way, String> {
     let names: Vec<&str> = Way::ALL.iter().map(|way| way.name()).collect();
     let found = Way::ALL.into_iter().find(|way| way.name() == text);
-    found.ok_or_else(|| format!("there are {}", names.join(", ")))
+    found.ok_or_else(|| format!("choose one of {}", names.join(", ")))
 }
 
 fn page(text: &str) -> Result<Bytes, String> {

@@ -95,8 +95,7 @@ fn notes(seen: &Seen, machine: &JavaSites, others: &[JavaSites]) -> Vec<String> 
     }
     if machine.thinned > 0 {
         notes.push(format!(
-            "so many samples were alive at once that one of {} was followed: survivors are known the less; a larger --interval takes \
-             fewer",
+            "too many samples were alive at once, so only one in {} was followed and survival is less precise; a larger --interval takes fewer",
             1u64 << machine.thinned.min(63)
         ));
     }

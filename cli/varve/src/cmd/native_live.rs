@@ -208,10 +208,10 @@ fn as_text(report: &ObjectReport, map: &SiteMap, lines: &[Line], budget: u64) ->
     }
     table
         .notes
-        .push("spilled: what was to be fast and found no room in the budget".into());
+        .push("spilled: meant for fast memory, but over its budget".into());
     let (pages, wrong) = elsewhere(report, &map.kinds);
     table.notes.push(format!(
-        "Budget {}. Of {pages} pages that were looked at, the kernel has {wrong} on a node of the other kind.",
+        "Budget {}. Of {pages} pages checked, the kernel has {wrong} on a node of the other kind.",
         fmt::bytes(budget as f64)
     ));
     for process in &report.ran.processes {

@@ -55,7 +55,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     };
     let say_how = || {
         let (source, unseen) = words(sampled::source(sampling.events));
-        eprintln!("varve: sampling {source}, up to {rate} looks a second; not seen: {unseen}");
+        eprintln!("varve: sampling {source}, up to {rate} scans a second; not observed: {unseen}");
         if let Err(why) = &events
             && sampled::has_hardware()
         {
@@ -76,7 +76,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     };
     if seen.looks == 0 {
         return Err(failed(
-            "the program ended before it was looked at, so nothing is known of it; give it a larger input",
+            "the program ended before the first scan, so there is no profile; give it a larger input",
         ));
     }
     let blind = blind(&seen, a.live.pid.is_some());

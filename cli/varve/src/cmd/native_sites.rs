@@ -179,13 +179,13 @@ fn about(sampling: &Sampling, counts: &[Counts], doubts: &[bool]) -> Vec<String>
         ),
         match used(sampling) {
             ACCESSES => "accesses: estimated from those that were sampled; samples: objects that were followed".into(),
-            _ => "pages used: summed over looks; samples: objects that were followed".into(),
+            _ => "pages used: summed over scans; samples: objects that were followed".into(),
         },
         match doubtful.count() {
             0 => "No site is in doubt: within the error of its samples each stays where hot-sites puts it.".into(),
             count => format!(
                 "(?) in doubt: within the error of their samples hot-sites may put {count} of {} sites, {:.0} % of all bytes, into the \
-                 other memory. A longer run tells.",
+                 other memory. A longer run decides.",
                 counts.len(),
                 100.0 * bytes as f64 / all.max(1) as f64
             ),

@@ -153,7 +153,7 @@ pub fn record(command: &[OsString], options: RecorderOptions) -> Result<(TempPat
     // The end of a thread is an op of no instructions.
     if marked && end.instructions == 0 {
         return Err(wrong(
-            "--marked: the command never looked for the file /varve/record/begin, so that nothing was recorded: leave --marked out",
+            "--marked: the command never looked up the file /varve/record/begin, so nothing was recorded: leave --marked out",
         ));
     }
     Ok((path, end))

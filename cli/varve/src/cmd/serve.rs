@@ -136,7 +136,7 @@ fn settings(a: &ServeArgs, shards: usize) -> Result<Settings, Failure> {
     let passwords = a.auth_file.as_deref().map(passwords).transpose()?;
     if let Some(address) = listen.filter(|l| !l.ip().is_loopback() && passwords.is_none()) {
         eprintln!(
-            "warning: --listen {address}: whoever reaches it may read and write all values; --auth-file asks for passwords"
+            "warning: --listen {address}: any client that reaches it may read and write all values; --auth-file requires passwords"
         );
     }
     let time = |seconds: f64| (seconds > 0.0).then(|| Duration::from_secs_f64(seconds));
@@ -160,7 +160,7 @@ fn passwords(file: &Path) -> Result<Arc<Passwords>, Failure> {
     if std::fs::metadata(file).is_ok_and(|m| m.mode() & 0o077 != 0) {
         let shown = file.display();
         eprintln!(
-            "warning: --auth-file {shown}: others than its owner may use it: chmod 600 {shown}"
+            "warning: --auth-file {shown}: users other than its owner may access it: chmod 600 {shown}"
         );
     }
     Ok(Arc::new(passwords))

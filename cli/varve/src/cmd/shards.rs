@@ -49,7 +49,7 @@ impl Regions {
                         "{shown}: its values are in one shard: leave out --shards {n}"
                     ))),
                     _ if first => Err(wrong(format!(
-                        "{shown}.shards: not there, and it says how many of {shown}.0 and so on there are: put it back"
+                        "{shown}.shards is missing: it has the number of files {shown}.0 and so on: restore it"
                     ))),
                     n => Ok(regions(n, true)),
                 };

@@ -136,7 +136,7 @@ fn kinds(a: &TierArgs) -> Result<Kinds, Failure> {
         Some(given) => Kinds::parse(given, &topology).map_err(wrong),
         None => Kinds::probe(&topology).map_err(|why| {
             wrong(format!(
-                "nothing to tier: {why}; a guest with two kinds is in docs/howto-operator.md, and --nodes fast=0,slow=0 tells what would be decided"
+                "nothing to tier: {why}; a guest with two kinds is in docs/howto-operator.md, and --nodes fast=0,slow=0 prints decisions and migrates nothing"
             ))
         }),
     }

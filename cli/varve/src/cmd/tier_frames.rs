@@ -154,7 +154,7 @@ fn cache(a: &TierArgs) -> Result<CacheOfNodes, Failure> {
             let (topology, _) = Topology::read(Path::new("/"));
             topology.dram_cache_bytes().map_err(|_| {
                 wrong(
-                    "the kernel tells of no one DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size for each node, such as --cache 48GiB",
+                    "the kernel reports no single DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size for each node, such as --cache 48GiB",
                 )
             })?
         }
@@ -178,7 +178,7 @@ fn rivals() -> Vec<String> {
     match balancing.as_deref().map(str::trim) {
         Ok("0") | Err(_) => Vec::new(),
         Ok(mode) => vec![format!(
-            "NUMA balancing is on (kernel.numa_balancing = {mode}) and moves pages to other nodes, and so to other frames; it stays on, and what others move is counted (sysctl kernel.numa_balancing=0 turns it off)"
+            "NUMA balancing is on (kernel.numa_balancing = {mode}) and moves pages to other nodes, and so to other frames; it stays on, and its migrations are counted (sysctl kernel.numa_balancing=0 turns it off)"
         )],
     }
 }

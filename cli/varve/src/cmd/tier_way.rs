@@ -39,7 +39,7 @@ pub(super) fn options<'a>(
         (false, None) => None,
         (false, Some(_)) => {
             return Err(wrong(format!(
-                "--observe: page policy {policy} does not go by what is in use: leave --observe out"
+                "--observe: page policy {policy} does not use accesses: leave --observe out"
             )));
         }
     };
@@ -92,12 +92,13 @@ pub(super) fn stop_flag_unless_command(
 /// The way to see what is in use: the one that was asked for, or the first that there is.
 fn way(a: &TierArgs) -> Result<Way, Failure> {
     let Some(way) = a.observe else {
-        return first_way().map_err(|why| failed(format!("nothing sees what is in use: {why}")));
+        return first_way()
+            .map_err(|why| failed(format!("no way to observe accesses works here: {why}")));
     };
     match way.why_not() {
         None => Ok(way),
         Some(why) => Err(failed(format!(
-            "--observe {way}: {why}; without --observe the first way is taken that there is"
+            "--observe {way}: {why}; without --observe, the first way that works is used"
         ))),
     }
 }

@@ -611,7 +611,7 @@ fn a_plan_is_emitted_for_a_scheduler() {
         "--strategy",
         "linux,all",
     ]);
-    two.refuses(2, &["--emit writes one plan", "2 strategies"]);
+    two.refuses(2, &["--emit writes one schedule", "2 strategies"]);
     assert_eq!(of(&["--nodes", "fast=0,slow=2"]).code, 2);
     assert_eq!(of(&["--emit", "slurm", "--json"]).code, 2);
 }

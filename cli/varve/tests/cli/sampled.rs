@@ -95,7 +95,7 @@ fn a_hot_site_is_worth_more_than_a_cold_one_and_is_placed_so() {
     };
     let file = folder.path().join("p.sites");
     let said = sampled(&program, &file);
-    assert!(said.err.contains("not seen: "), "{}", said.err);
+    assert!(said.err.contains("not observed: "), "{}", said.err);
     let profile = is_hot_worth_more(&file);
     let hot = counts(&profile, "make_hot");
     let told_apart = !said.err.contains("not told apart");

@@ -286,7 +286,7 @@ pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
         for p in &e.plan.programs {
             if p.fast_bytes > 0 && p.fast_bytes < p.bytes && !p.in_part {
                 lost.push(format!(
-                    "{} of the {} of {} were to be in fast memory: nobody holds it to that",
+                    "{} of the {} of {} were to be in fast memory: the scheduler does not enforce it",
                     fmt::bytes(p.fast_bytes as f64),
                     fmt::bytes(p.bytes as f64),
                     p.name
@@ -309,7 +309,7 @@ pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
     let bound = steps.iter().any(|s| s.memory.is_some());
     if bound && let Some(fast) = e.group.fast {
         lost.push(format!(
-            "nobody holds the programs to the {} of fast memory that the group may use",
+            "the scheduler does not enforce the group's limit of {} of fast memory",
             fmt::bytes(fast as f64)
         ));
     }

@@ -91,7 +91,7 @@ fn wrong(told: Told, plan: &str) -> Option<(String, &'static str)> {
                 _ if matches!(found.live, PlanLive::Only(..)) => {
                     "takes whatever fast memory it finds, which the group's plan gives away"
                 }
-                jvm::By::Pages(_) => "goes by page, and no generation is told apart",
+                jvm::By::Pages(_) => "places by page, and does not distinguish generations",
                 _ if !found.by.by_generation() => {
                     "has all in one memory, which is what `memory` is for"
                 }

@@ -233,7 +233,7 @@ fn notes(processes: &[JavaProcess], placing: Placing) -> Vec<String> {
             if elsewhere > 0 {
                 let all: u64 = nodes.values().sum();
                 notes.push(format!(
-                    "{who}: {:.1} of {:.1} MiB of {what} are on other nodes than asked for: theirs were full",
+                    "{who}: {:.1} of {:.1} MiB of {what} are on other nodes than requested: those were full",
                     elsewhere as f64 / f64::from(1 << 20),
                     all as f64 / f64::from(1 << 20)
                 ));

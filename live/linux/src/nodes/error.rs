@@ -73,7 +73,7 @@ fn remedy(error: &io::Error) -> &'static str {
         Some(libc::EINVAL) => {
             "; the node may be outside of what this process is allowed (Mems_allowed_list in /proc/self/status), or the kernel older than Linux 5.15"
         }
-        Some(libc::ENOMEM) => "; there is no memory left",
+        Some(libc::ENOMEM) => "; no memory is left",
         _ => "",
     }
 }

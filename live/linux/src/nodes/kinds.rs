@@ -35,7 +35,7 @@ impl fmt::Display for NoKinds {
             NoKinds::OneNode(node) => write!(f, "all memory is alike (node {node} alone has any)"),
             NoKinds::Alike(nodes) => write!(
                 f,
-                "all memory is alike (nothing says that one of nodes {} is slower than another; --nodes fast={},slow={} does)",
+                "all memory is alike (no source reports one of nodes {} as slower than another; --nodes fast={},slow={} declares it)",
                 Kinds::list(nodes),
                 nodes[0],
                 nodes[1]

@@ -207,7 +207,7 @@ fn notes_about(processes: &[ObjectProcess], kinds: &Kinds) -> Vec<String> {
         }
         let (pages, elsewhere) = process.pages_elsewhere(kinds);
         if elsewhere > 0 {
-            notes.push(format!("{who}: {elsewhere} of {pages} pages that were looked at are on other nodes than asked for: theirs were full"));
+            notes.push(format!("{who}: {elsewhere} of {pages} pages checked are on other nodes than requested: those were full"));
         }
     }
     notes

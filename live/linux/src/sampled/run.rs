@@ -67,7 +67,7 @@ pub enum SampledError {
     #[error("{0}")]
     Live(#[from] LiveError),
     /// There is no such process.
-    #[error("--pid {0}: there is no such process")]
+    #[error("--pid {0}: no such process")]
     Gone(u32),
     /// It is somebody else's.
     #[error("--pid {0}: the process is another user's; sample it as that user, or as root")]
@@ -237,7 +237,7 @@ impl Accesses {
             match Hardware::begin(process, events) {
                 Ok(hardware) => accesses.hardware = Some(hardware),
                 Err(why) => accesses.notes.push(format!(
-                    "the processor's samples could not be had of this program, so its pages were looked at: {why}"
+                    "hardware sampling failed for this program, so its pages were scanned: {why}"
                 )),
             }
         }

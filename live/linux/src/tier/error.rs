@@ -10,7 +10,7 @@ pub enum TierError {
     #[error("{0}")]
     Live(#[from] LiveError),
     /// There is no such process.
-    #[error("--pid {0}: there is no such process")]
+    #[error("--pid {0}: no such process")]
     Gone(u32),
     /// It is somebody else's.
     #[error("--pid {0}: the process is another user's: tier it as that user, or as root")]
@@ -46,7 +46,7 @@ pub enum TierError {
         allowed: String,
     },
     /// An empty control group.
-    #[error("{0}: there is no process in that control group")]
+    #[error("{0}: that control group has no process")]
     Empty(String),
     /// What it uses cannot be seen.
     #[error("process {process} cannot be observed: {why}")]

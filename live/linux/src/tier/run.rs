@@ -264,7 +264,7 @@ where
         }
         if !matches!(self.target, Target::Group(_)) && !who::knows_families() {
             notes.push(
-                "processes that these start are left alone: the kernel does not tell of them (CONFIG_PROC_CHILDREN); --cgroup has them"
+                "child processes are not tiered: the kernel does not list them (CONFIG_PROC_CHILDREN); --cgroup includes them"
                     .into(),
             );
         }
@@ -323,7 +323,7 @@ where
                     let (report, _) = &self.reports[number as usize];
                     let (name, pid) = (&report.name, report.pid);
                     self.note(format!(
-                        "{name} ({pid}) was left alone before it ended: it cannot be looked at any more: {why}"
+                        "{name} ({pid}) was dropped before it ended: it can no longer be scanned: {why}"
                     ));
                 }
             }

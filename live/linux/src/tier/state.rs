@@ -142,7 +142,8 @@ impl Teller {
     /// There is no place for it: a line for the user.
     pub fn new() -> Result<Teller, String> {
         let root = Path::new("/");
-        let folder = folder(root).ok_or("`varve top` does not see this: there is no /run/user")?;
+        let folder =
+            folder(root).ok_or("`varve top` cannot show this run: there is no /run/user")?;
         let no = |e: io::Error| format!("`varve top` does not see this: {}: {e}", folder.display());
         let made = fs::DirBuilder::new()
             .recursive(true)
@@ -226,7 +227,7 @@ fn decision(before: &Counts, now: &Counts) -> Option<String> {
     if up + down > 0 {
         let asked = now.wishes - before.wishes;
         words.push(format!(
-            "moved {} to fast and {} to slow memory; the policy asked for {asked} moves",
+            "promoted {} and demoted {}; the policy requested {asked} migrations",
             size(up),
             size(down)
         ));
@@ -250,7 +251,7 @@ fn decision(before: &Counts, now: &Counts) -> Option<String> {
     }
     if now.by_others > before.by_others {
         let others = size(now.by_others - before.by_others);
-        words.push(format!("others moved {others}"));
+        words.push(format!("others migrated {others}"));
     }
     (!words.is_empty()).then(|| words.join("; "))
 }
@@ -272,7 +273,7 @@ mod tests {
         let words = decision(&before, &now).unwrap();
         assert_eq!(
             words,
-            "moved 4.0 MiB to fast and 0 B to slow memory; the policy asked for 9 moves; pages waited since the node was full"
+            "promoted 4.0 MiB and demoted 0 B; the policy requested 9 migrations; pages waited since the node was full"
         );
     }
 

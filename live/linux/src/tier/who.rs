@@ -21,8 +21,8 @@ pub fn group(name: &str) -> Result<PathBuf, String> {
         return Ok(folder);
     }
     let why = match Path::new(GROUPS).join("cgroup.controllers").is_file() {
-        true => "there is no such control group; `systemd-cgls` shows those that there are",
-        false => "no control groups of version 2 are mounted at /sys/fs/cgroup",
+        true => "no such control group; `systemd-cgls` lists those that exist",
+        false => "no cgroup v2 hierarchy is mounted at /sys/fs/cgroup",
     };
     Err(format!("--cgroup {name}: {why}"))
 }

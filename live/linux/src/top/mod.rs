@@ -92,13 +92,13 @@ impl Snapshot {
         }
         if found.hidden > 0 {
             notes.push(format!(
-                "where the memory of {} processes of others is, is not told: be root to see it",
+                "the residency of {} processes of other users is hidden: run as root to see it",
                 found.hidden
             ));
         }
         if traffic.is_empty() {
             notes.push(
-                "traffic to memory is not told: it needs a processor with memory bandwidth monitoring, and resctrl mounted (mount -t resctrl resctrl /sys/fs/resctrl)"
+                "memory traffic is not available: it needs a processor with memory bandwidth monitoring, and resctrl mounted (mount -t resctrl resctrl /sys/fs/resctrl)"
                     .into(),
             );
         }

@@ -471,7 +471,7 @@ impl Request {
             },
             (Some(work), _) if is_program(work) => {
                 return Err(format!(
-                    "{work} is a program, and what is run stands after `--`: write `varve run -- {work}`"
+                    "{work} is a program; a command follows `--`: write `varve run -- {work}`"
                 ));
             }
             (Some(work), _) if live.live => {
@@ -481,7 +481,7 @@ impl Request {
             }
             (Some(work), [word, ..]) => {
                 return Err(format!(
-                    "{work} is no WebAssembly program, and takes no arguments: leave `-- {}` out; for a command leave `{work}` out",
+                    "{work} is not a WebAssembly program, and takes no arguments: leave `-- {}` out; for a command leave `{work}` out",
                     word.to_string_lossy()
                 ));
             }
@@ -693,7 +693,7 @@ mod tests {
             ),
             (
                 &["gups", "--", "ls"],
-                "gups is no WebAssembly program, and takes no arguments: leave `-- ls` out",
+                "gups is not a WebAssembly program, and takes no arguments: leave `-- ls` out",
             ),
             (
                 &["gups", "--plan", "hotset"],
@@ -701,7 +701,7 @@ mod tests {
             ),
             (
                 &["/bin/sh"],
-                "/bin/sh is a program, and what is run stands after `--`: write `varve run -- /bin/sh`",
+                "/bin/sh is a program; a command follows `--`: write `varve run -- /bin/sh`",
             ),
             (&["a.wasm", "b.wasm"], "one thing is run at a time"),
             (&["sh", "-c"], "unexpected argument"),

@@ -82,7 +82,7 @@ pub fn share(text: &str) -> Result<f64, String> {
         Some(percent) => percent.parse::<f64>().map(|p| p / 100.0),
         None => text.trim().parse::<f64>(),
     };
-    let share = number.map_err(|_| format!("`{text}` is no share such as 1%"))?;
+    let share = number.map_err(|_| format!("`{text}` is not a share such as 1%"))?;
     match (1e-5..=0.9).contains(&share) {
         true => Ok(share),
         false => Err("a sample is 0.001% to 90% of a run".into()),

@@ -34,7 +34,9 @@ pub fn time(text: &str) -> Result<Duration, String> {
     match varve_spec::written::seconds(text) {
         Some(s) if (1e-3..=LONGEST).contains(&s) => Ok(Duration::from_secs_f64(s)),
         Some(_) => Err("a time is 1ms to a year".into()),
-        None => Err(format!("`{text}` is no time such as 500ms, 5s, 2m or 1h")),
+        None => Err(format!(
+            "`{text}` is not a time such as 500ms, 5s, 2m or 1h"
+        )),
     }
 }
 

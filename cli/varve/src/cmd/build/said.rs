@@ -50,7 +50,7 @@ pub fn tell(lines: &[String], shown: &Shown) -> Failure {
                 "Maven could not fetch what it needs: {reason}; check the network, and the mirrors in ~/.m2/settings.xml"
             )),
             Some(reason) => wrong(reason),
-            None => failed("Maven failed and did not say why; --log FILE keeps what it says"),
+            None => failed("Maven failed and printed no reason; --log FILE keeps its output"),
         };
     };
     for problem in problems {

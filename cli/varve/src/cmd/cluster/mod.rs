@@ -53,7 +53,7 @@ fn split(points: Vec<Point>) -> (Vec<Known>, Vec<(String, Option<String>)>) {
 pub fn no_slurm(silent: Silent) -> Failure {
     match silent {
         Silent::Absent(program) => failed(format!(
-            "no scheduler was found: there is no `{program}` here; run this where Slurm's commands are, or print a script with --emit"
+            "no scheduler was found: `{program}` is not installed here; run this on a host with Slurm's commands, or print a script with --emit"
         )),
         Silent::Said(line) => failed(line),
     }

@@ -20,7 +20,7 @@ pub fn status(work: &dyn Work, as_json: bool) -> Done {
         Err(Silent::Absent(program)) => (
             Tasks::new(),
             Some(format!(
-                "no scheduler was found: there is no `{program}` here; run this where Slurm's commands are to know what waits and runs"
+                "no scheduler was found: `{program}` is not installed here; run this on a host with Slurm's commands to see waiting and running tasks"
             )),
         ),
         Err(Silent::Said(line)) => (

@@ -34,8 +34,7 @@ pub fn explain(spec: &str) -> Result<String, Failure> {
     let mut notes = Vec::new();
     let (shows, picture) = match asks {
         true => (
-            "It has to be told something of the program, so that there is no picture of it alone."
-                .into(),
+            "It needs information about the program, so there is no picture of it alone.".into(),
             String::new(),
         ),
         false => pictured(spec, entry, machine, &mut notes)?,
@@ -104,7 +103,7 @@ fn pictured(
     let daemons = placement.daemons();
     if daemons.period > 0 {
         notes.push(format!(
-            "Later it moves pages: it looks every {} ms, and samples one access in {}.",
+            "Later it migrates pages: it runs every {} ms, and samples one access in {}.",
             daemons.period as f64 / 1e6,
             daemons.sample_period.max(1)
         ));
@@ -216,7 +215,7 @@ mod tests {
             line.starts_with("FFFF") && line.ends_with("ssss"),
             "{linux}"
         );
-        assert!(text("hotset").contains("Later it moves pages"));
+        assert!(text("hotset").contains("Later it migrates pages"));
         // Each page has a bin of its own.
         let own = text("static");
         assert!(own.contains("one page") && own.contains("100 %"), "{own}");

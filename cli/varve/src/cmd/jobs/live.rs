@@ -83,7 +83,11 @@ fn demands(h: &Here, threads: bool, anew: bool) -> Result<Vec<Demand>, Failure> 
             continue;
         }
         if !threads && says_enough(p) {
-            all.push(unmeasured(&h.group, i, "its file says enough".into()));
+            all.push(unmeasured(
+                &h.group,
+                i,
+                "its file has all that is needed".into(),
+            ));
             bar.inc(1);
             continue;
         }
@@ -186,7 +190,7 @@ pub fn run(a: &GroupArgs) -> Done {
     let demands = match chosen.iter().any(|s| *s != Strategy::LINUX) {
         true => demands(&h, chosen.iter().any(|s| s.threads), false)?,
         false => (0..h.group.programs.len())
-            .map(|i| unmeasured(&h.group, i, "not looked at".into()))
+            .map(|i| unmeasured(&h.group, i, "not measured".into()))
             .collect(),
     };
     let plans = plans(&h, &demands, &chosen)?;

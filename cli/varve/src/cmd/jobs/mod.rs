@@ -44,7 +44,7 @@ fn planned(a: &PlanArgs) -> Result<Vec<Strategy>, Failure> {
     };
     match (a.emit, &chosen[..]) {
         (Some(_), [_, _, ..]) => Err(wrong(format!(
-            "--emit writes one plan, and there are {} strategies: leave all but one out of --strategy",
+            "--emit writes one schedule, and there are {} strategies: name one with --strategy",
             chosen.len()
         ))),
         _ => Ok(chosen),

@@ -174,7 +174,7 @@ fn list(studies: &[Study], json: bool) -> Result<(), Failure> {
 fn no_claim(chosen: &[&Study], id: &str) -> Failure {
     let [study] = chosen else {
         return wrong(format!(
-            "no study has a claim `{id}`; `varve study list` says which there are"
+            "no study has a claim `{id}`; `varve study list` lists them"
         ));
     };
     let (letter, first, last) = study.claims;

@@ -116,7 +116,7 @@ pub fn change(files: &dyn Files, record: &mut Record, step: &Step) -> Result<Cha
             };
             record.take_out(record.steps().len() - 1)?;
             Err(format!(
-                "/{}: the kernel took `{}`, and /{} says `{then}`: {left}",
+                "/{}: the kernel took `{}`, and /{} reads `{then}`: {left}",
                 step.file, step.value, step.shows
             ))
         }
@@ -178,7 +178,7 @@ fn take_back(files: &dyn Files, step: &Step) -> Result<Changed, String> {
     match now == step.was {
         true => Ok(Changed::Done),
         false => Err(format!(
-            "/{}: it says `{now}` after `{}` was written",
+            "/{}: it reads `{now}` after `{}` was written",
             step.shows,
             step.back.last().map_or("", |back| &back.value)
         )),

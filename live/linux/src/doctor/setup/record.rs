@@ -81,7 +81,7 @@ impl Record {
 
     fn why(&self, e: &io::Error) -> String {
         format!(
-            "{}: what is changed cannot be kept there: {e}{}",
+            "{}: changes cannot be recorded there: {e}{}",
             self.file.display(),
             super::change::remedy(e)
         )

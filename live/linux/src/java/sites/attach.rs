@@ -222,7 +222,7 @@ fn refusal(answer: &str) -> Option<String> {
     match (well && loaded, said.first()) {
         (true, _) => None,
         (_, Some(said)) => Some(said.to_string()),
-        (_, None) => Some("it does not say why".into()),
+        (_, None) => Some("it gives no reason".into()),
     }
 }
 

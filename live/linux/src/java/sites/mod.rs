@@ -44,17 +44,17 @@ pub enum JavaError {
     #[error("allocations of Java virtual machines are sampled on x86-64 alone")]
     Processor,
     /// There is no such process.
-    #[error("--pid {0}: there is no such process")]
+    #[error("--pid {0}: no such process")]
     Gone(u32),
     /// It is somebody else's.
     #[error("--pid {0}: the process is another user's; attach to it as that user, or as root")]
     Foreign(u32),
     /// It is no virtual machine.
-    #[error("--pid {0}: the process is no Java virtual machine (it has not loaded libjvm.so)")]
+    #[error("--pid {0}: the process is not a Java virtual machine (it has not loaded libjvm.so)")]
     NotJava(u32),
     /// It takes no agents.
     #[error(
-        "--pid {0}: this Java virtual machine lets nobody attach (-XX:+DisableAttachMechanism or -Xrs): start its program with `varve profile -o FILE.sites -- COMMAND`"
+        "--pid {0}: this Java virtual machine does not allow attaching (-XX:+DisableAttachMechanism or -Xrs): start its program with `varve profile -o FILE.sites -- COMMAND`"
     )]
     Closed(u32),
     /// It does not answer.

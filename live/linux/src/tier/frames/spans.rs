@@ -78,7 +78,7 @@ impl Spans {
         nodes.sort_by_key(|(_, start, _)| *start);
         if let Some(pair) = nodes.windows(2).find(|pair| pair[1].1 < pair[0].2) {
             return Err(format!(
-                "the frames of nodes {} and {} lie among each other (/proc/zoneinfo), so that a frame does not say its node",
+                "the frames of nodes {} and {} are interleaved (/proc/zoneinfo), so a frame does not identify its node",
                 pair[0].0, pair[1].0
             ));
         }
@@ -87,7 +87,7 @@ impl Spans {
             .map(|(_, start, end)| end / within - start / within + 1)
             .sum();
         if all == 0 {
-            return Err("/proc/zoneinfo tells of no frames".into());
+            return Err("/proc/zoneinfo reports no frames".into());
         }
         if all > u64::from(u32::MAX / 2) {
             return Err(format!(
@@ -137,7 +137,7 @@ impl Spans {
             for &(from, to) in &dimm.ranges {
                 if from >= to || from % page != 0 || to % page != 0 {
                     return Err(format!(
-                        "DIMM {}: {from:#x} to {to:#x} is no whole number of pages of {page} bytes",
+                        "DIMM {}: {from:#x} to {to:#x} is not a whole number of pages of {page} bytes",
                         dimm.name
                     ));
                 }

@@ -115,28 +115,28 @@ impl Way {
         match self {
             Way::Hardware => [
                 "accesses that no cache served, sampled by the processor (PEBS or IBS)",
-                "4000 interrupts a second and processor at most, taken from the program",
-                "what the processor fetches ahead of its use, and what its caches serve",
+                "at most 4000 interrupts per second and processor, at the program's expense",
+                "prefetches, and accesses that its caches serve",
             ],
             Way::Damon => [
-                "the kernel's monitor (DAMON): in how many of ten checks, 100 ms apart, a part of memory was in use",
-                "a thread of the kernel, up to 10,000 checks a second, named at the end",
-                "more than 1000 parts of memory: pages within a part count alike; uses of pages that the processor's TLB knows; writes apart from reads",
+                "the kernel's monitor (DAMON): in how many of ten checks, 100 ms apart, a region of memory was accessed",
+                "a kernel thread, up to 10,000 checks a second; its CPU time is printed at the end",
+                "more than 1000 regions: pages within a region count alike; accesses that hit the TLB; writes apart from reads",
             ],
             Way::Idle => [
-                "the kernel's idle page tracking: whether a page was used since the last look",
-                "two looks at the kernel's record of each page in each interval, in the share of a core below",
-                "how often a page is used between two looks; of pages larger than 4 KiB all but one of the kernel's; writes apart from reads",
+                "the kernel's idle page tracking: whether a page was accessed since the last scan",
+                "two scans of the kernel's record of each page in each interval, within the CPU budget below",
+                "how often a page is accessed between two scans; of pages larger than 4 KiB all but one of the kernel's; writes apart from reads",
             ],
             Way::Writes => [
-                "soft-dirty bits: whether a page was written since the last look",
-                "the program's first write to each page after a look is a fault of about a microsecond; looks are in the share of a core below",
-                "reads: memory that is read alone counts as cold",
+                "soft-dirty bits: whether a page was written since the last scan",
+                "the program's first write to each page after a scan is a fault of about a microsecond; scans are within the CPU budget below",
+                "reads: memory that is only read counts as cold",
             ],
             Way::Bits => [
-                "accessed bits by mapping: how much of each mapping was used since the last look",
-                "looks are in the share of a core below",
-                "which pages of a mapping are used: all of them count alike; writes apart from reads",
+                "accessed bits by mapping: how much of each mapping was accessed since the last scan",
+                "scans are within the CPU budget below",
+                "which pages of a mapping are accessed: all of them count alike; writes apart from reads",
             ],
         }
     }
@@ -149,7 +149,7 @@ impl Way {
             Way::Damon => match sampled::damon::is_free(std::path::Path::new(sampled::damon::FOLDER)) {
                 true => None,
                 false => Some(
-                    "DAMON: the kernel has none for processes (CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR), somebody else uses it, or this user may not (be root)"
+                    "DAMON: the kernel has none for processes (CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR), another program uses it, or this user may not (run as root)"
                         .into(),
                 ),
             },
@@ -270,8 +270,8 @@ impl Observers {
     fn lesser(&mut self, process: u32) -> Result<(Box<dyn Observer>, &'static str), String> {
         let ways = [Way::Idle, Way::Writes, Way::Bits];
         let way = ways.into_iter().find(|way| way.why_not().is_none());
-        let way =
-            way.ok_or("the kernel's monitor is taken, and there is no other way to see its pages")?;
+        let way = way
+            .ok_or("the kernel's monitor is in use, and no other way to observe its pages works")?;
         let mut others = Observers::new(Some(way), self.scope, self.page_bytes);
         others.of(process, false)
     }
