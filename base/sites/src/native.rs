@@ -123,7 +123,7 @@ impl Key {
         }
     }
 
-    /// The calls that led there, the innermost first; none for what nobody asked for.
+    /// The calls that led there, the innermost first; none for memory without an allocation call.
     pub fn stack(&self) -> &[Frame] {
         match self {
             Key::Heap(stack) | Key::Mapping(stack) => stack,

@@ -41,7 +41,7 @@ pub struct Classified {
 /// What the class depends on beside the program: the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// GB/s that slow memory can write; `None` where nobody knows.
+    /// GB/s that slow memory can write; `None` if unknown.
     pub slow_write_gbps: Option<f64>,
 }
 

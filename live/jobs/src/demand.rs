@@ -14,7 +14,7 @@ pub struct Point {
     pub read_gbps: Option<f64>,
     /// GB/s written to memory.
     pub write_gbps: Option<f64>,
-    /// GB/s read and written together, where nobody tells them apart.
+    /// GB/s read and written together, where no counter separates the two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_gbps: Option<f64>,
 }

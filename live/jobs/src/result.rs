@@ -93,7 +93,7 @@ impl GroupResult {
         Some(100.0 * (most - least) / self.time()?)
     }
 
-    /// Are two times told apart by more than noise? On a model there is none, and of one run on a machine nobody knows.
+    /// Do two times differ by more than noise? A model has none; for a single run on a machine it is unknown.
     pub fn is_apart(&self, other: &GroupResult) -> bool {
         match (self.range(), other.range()) {
             _ if self.times.len() == 1 || other.times.len() == 1 => false,
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(
             median(&[5.0]).saves(&median(&[10.0])),
             None,
-            "nobody knows the noise"
+            "the noise is unknown"
         );
         assert_eq!(run(5.0).saves(&run(10.0)), Some(50.0), "a model has none");
         assert!(GroupResult::median(Vec::new()).is_none());

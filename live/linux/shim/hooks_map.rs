@@ -58,7 +58,7 @@ pub unsafe extern "C" fn mmap(
             with_state(|s| {
                 // SAFETY: a new mapping at an address that the kernel chooses.
                 let start = unsafe { map_aligned(len, s.config.unit) }.ok()?;
-                // SAFETY: mapped just now, and nobody knows it yet.
+                // SAFETY: mapped just now, and no other thread knows it yet.
                 unsafe { lazy::settle(s, start, whole_pages(len), false) };
                 Some(start as *mut c_void)
             })
@@ -134,7 +134,7 @@ pub unsafe fn map_aligned_to(len: usize, align: usize) -> std::io::Result<usize>
     // SAFETY: no MAP_FIXED.
     let got = unsafe { sys::mmap(0, all, prot, sys::MAP_PRIVATE | sys::MAP_ANONYMOUS, -1, 0) }?;
     let start = got.next_multiple_of(align.max(PAGE));
-    // SAFETY: the unaligned ends of a mapping that nobody else knows yet.
+    // SAFETY: the unaligned ends of a mapping that no other thread knows yet.
     unsafe {
         if start > got {
             let _ = sys::munmap(got, start - got);

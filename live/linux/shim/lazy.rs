@@ -2,7 +2,7 @@
 //!
 //! Such a mapping is registered with a userfaultfd, and a thread of ours fills the hole that was touched, and
 //! some of what follows, with placed pages. Programs that map far more than they use stay as small as they are.
-//! Whenever that thread cannot help at once, it hands the place back to the kernel, so that nobody waits
+//! Whenever that thread cannot help at once, it hands the place back to the kernel, so that no thread waits
 //! for something that does not come.
 
 use crate::holes::{in_memory, place_holes};

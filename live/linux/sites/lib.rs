@@ -251,7 +251,7 @@ fn error_line(why: &str) -> String {
     )
 }
 
-/// Whoever asked for the report sees that it is missing.
+/// If that fails, the caller of the agent sees that the report is missing.
 fn append(file: &str, line: &str) {
     let file = std::fs::OpenOptions::new()
         .append(true)

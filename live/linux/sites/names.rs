@@ -71,7 +71,7 @@ fn method(jvmti: Jvmti, jni: Jni, frame: &jvm::Frame) -> Method {
 /// Methods that [`Names::learn`] is told of.
 pub struct Learned(Vec<(usize, Method)>);
 
-/// Asks the machine for methods, while nobody waits for the table.
+/// Asks the machine for methods, while no thread waits for the table.
 pub fn ask(jvmti: Jvmti, jni: Jni, frames: &[jvm::Frame]) -> Learned {
     let asked = frames.iter();
     Learned(

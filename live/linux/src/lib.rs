@@ -14,7 +14,7 @@
 //! - [`curves`] measures what its memory does: latency, bandwidth, mixes.
 //! - [`tier`](mod@tier) moves pages of programs that run already between fast and slow memory, as a policy decides.
 //! - [`top`] reports memory use by tier and process, and migration rates.
-//! - [`traffic`] tells how many bytes go to memory and back: those of a group of tasks, or of the machine, where somebody counts them.
+//! - [`traffic`] counts bytes to and from memory, of a group of tasks or of the machine, where there are counters.
 //! - [`nodes`] binds memory to the fast or the slow nodes of a machine, for heaps that choose per object.
 //! - [`probe()`] and [`doctor()`] say what this machine is and what it lets us do.
 //!

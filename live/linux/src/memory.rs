@@ -67,7 +67,7 @@ impl Placer {
             counted: Vec::new(),
         };
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: mapped just now, and nobody else knows it.
+        // SAFETY: mapped just now, and no other thread knows it.
         let outcome = unsafe {
             place_range(
                 start,

@@ -157,7 +157,7 @@ impl PagePolicy {
         }
     }
 
-    /// One that was made elsewhere, for frames, by DIMMs or not. Somebody else gives the frames out from now on.
+    /// A policy from an existing placement, for frames, by DIMMs or not. The steering allocates the frames from now on.
     pub(crate) fn in_frames(mut placement: Placement, dimms: Option<Dimms>) -> PagePolicy {
         placement.withhold();
         PagePolicy {

@@ -30,7 +30,7 @@ pub fn of_signature(signature: &str) -> String {
     name + &"[]".repeat(depth)
 }
 
-/// Packages of the platform and of languages on it: what they allocate is somebody else's wish.
+/// Packages of the platform and of languages on it: they allocate on behalf of their callers.
 const LIBRARIES: [&str; 8] = [
     "java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin.", "scala.", "groovy.",
 ];

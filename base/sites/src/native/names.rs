@@ -68,7 +68,7 @@ fn find(bytes: &[u8], from: usize, byte: u8) -> usize {
     found.map_or(bytes.len(), |at| from + at)
 }
 
-/// Does this function only pass on what somebody else asked for?
+/// Does this function only forward its caller's allocation?
 pub fn is_wrapper(function: &str) -> bool {
     let name = bare(function);
     WRAPPERS

@@ -1,7 +1,7 @@
 //! Memory samples of perf, as text: `perf mem record PROGRAM`, then `perf script -F event,addr,data_src,weight,ip,sym`.
 //!
-//! A sample says which address was accessed, and from where. It does not say who allocated what is there, so this is
-//! half a profile: whoever knows where objects were tells it.
+//! A sample says which address was accessed, and from where. It does not name the allocation site of that memory, so this is
+//! half a profile: a map of the process's objects completes it.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;

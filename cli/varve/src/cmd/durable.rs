@@ -420,7 +420,7 @@ fn export(file: &Path, root: Option<&str>) -> Outcome {
     let written = region.export(root, &mut out).and_then(|()| out.flush());
     Ok(match written {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        // Whoever reads has seen enough.
+        // The reader has closed its end.
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         Err(e) => Err(failed(format!("standard output: {e}"))),
     })

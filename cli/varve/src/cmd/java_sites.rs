@@ -352,7 +352,7 @@ mod tests {
                 "Old generation: 18 % is of C.java:3 C, and mostly dies there: for a larger young generation, or for reuse of objects."
             ]
         );
-        // Nobody knows what would have been found dead.
+        // Without a full collection, the dead part is unknown.
         assert_eq!(
             about_old(&collected(0), &all),
             ["Old generation: 98 % is of 3 lines; most is of A.java:1 A."]

@@ -28,7 +28,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     let program = wasm::managed(program, &a.engine, &a.sandbox)?;
     config.profile = wasm::profile(objects, &program.file, &program.bytes)?;
     let machine = machine(&a.model.machine_or("")).map_err(wrong)?;
-    // Whoever tells the model of accesses is not to be stopped between two of them: the whole command ends.
+    // The thread that feeds accesses to the model must not stop between two of them: the whole command ends.
     let _timeout = Timeout::begin(a.sandbox.timeout, &program.file);
     let mut request = ObjectsRequest {
         config,

@@ -9,7 +9,7 @@ use varve_run::{Error, RunResult, RunSpec, Work};
 /// What came of runs.
 type Answers = [Result<RunResult, Error>];
 
-/// Looks how much memory a trace touches if a run of it was out of memory, and nobody has looked yet: a remedy depends on it.
+/// Measures a trace's footprint if a run of it was out of memory and the footprint is not known yet: the remedy depends on it.
 pub fn look(spec: &mut RunSpec, answers: &Answers, jobs: usize) {
     let full = |answer: &Result<RunResult, Error>| {
         matches!(answer, Err(Error::Run(RunError::OutOfFrames(_))))

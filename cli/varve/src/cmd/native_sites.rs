@@ -218,7 +218,7 @@ fn judged(
     counts: &[Counts],
     budget: u64,
 ) -> Result<Vec<Judged>, Failure> {
-    // Those that somebody would choose between; the two of Crystal Gazer can be asked for. Samples know no times.
+    // The plans that a user would choose from; the two of Crystal Gazer are on request. Samples know no times.
     let usual = match profile.sampled.is_some() {
         true => "knapsack,hot-sites",
         false => "knapsack,oracle",

@@ -36,7 +36,7 @@ pub fn memory(
                 return Err(wrong(format!("{file}: --live: {why}: leave --live out")));
             }
             Err(why) => {
-                // Whoever wants one memory has it.
+                // A plan with a single tier needs no second memory.
                 let several = plan.tiers > 1;
                 let note = format!("varve: note: {why}: heap plan {} places nothing", plan.spec);
                 return Ok((None, several.then_some(note)));

@@ -123,7 +123,7 @@ fn show(
     compared::show(&a.output, origin, came, sheet)
 }
 
-/// Records the command into a file that nobody else reads, and that vanishes with the guard.
+/// Records the command into a private file, which the guard removes.
 pub fn record(command: &[OsString], options: RecorderOptions) -> Result<(TempPath, End), Failure> {
     let marked = options.marked;
     let path = tempfile::Builder::new()

@@ -16,7 +16,7 @@ pub fn runs<'a, R: Compared>(results: &[&'a R]) -> Vec<Run<'a>> {
     results.iter().filter_map(looked_at).collect()
 }
 
-/// All pictures of runs, with the flame graphs of two of them: by memory, and by code. None where nobody looked.
+/// All pictures of runs, with the flame graphs of two of them: by memory, and by code. `None` where none was recorded.
 pub fn of(
     title: &str,
     runs: &[Run],

@@ -110,7 +110,7 @@ impl Host for Program<'_> {
             1 => String::new(),
             n => format!(" in {n} shards"),
         };
-        // Whoever started this may wait for the line, and may not read on.
+        // The parent process may wait for this line, and may close the pipe after it.
         let _ = writeln!(
             std::io::stdout(),
             "varve serve: {}{shards} on {}, Ctrl-C ends it",

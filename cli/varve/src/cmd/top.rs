@@ -17,7 +17,7 @@ use varve_live::top::{Rates, Snapshot};
 
 /// Columns of what is printed.
 const COLUMNS: usize = 80;
-/// How soon it is noticed that somebody wants us to end.
+/// Interval at which a request to end is noticed.
 const SLICE: Duration = Duration::from_millis(200);
 
 /// The last look, and what happened since the one before.
@@ -100,7 +100,7 @@ fn screen(a: &TopArgs) -> Done {
 /// Draws a look from a line on, and tells from which line on it can be drawn at most.
 type Draw<'a> = dyn FnMut((&Snapshot, Option<&Rates>), u16) -> io::Result<u16> + 'a;
 
-/// Looks and draws until somebody leaves, which is true, or we are asked to end.
+/// Samples and draws until the user quits, which returns true, or until a signal asks to end.
 fn watch(a: &TopArgs, looks: &mut Looks, draw: &mut Draw<'_>) -> io::Result<bool> {
     let (mut from, page) = (0u16, 10);
     loop {

@@ -67,7 +67,7 @@ fn code_cache(
     }
 }
 
-/// Runs a program on this machine; its objects are placed if somebody says where.
+/// Runs a program on this machine; `objects` places its objects, if given.
 pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done {
     let file = &program.file[..];
     let mut config = settings(&a.engine, &a.region, &a.medium)?;
@@ -256,7 +256,7 @@ fn log_collections(store: &mut Store<State>, to: &Path) -> Result<(), Failure> {
     let to = to.to_path_buf();
     let mut failed = false;
     store.on_collection(move |record| {
-        // The program goes on without its log, and somebody is told, once.
+        // The program continues without its log, after one warning.
         if let Err(e) = writeln!(out, "{record}")
             && !std::mem::replace(&mut failed, true)
         {

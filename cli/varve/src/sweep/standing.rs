@@ -16,7 +16,7 @@ pub struct Known {
     pub state: State,
     /// What its result is called.
     pub name: String,
-    /// Why there is none, if somebody tried.
+    /// The reason why there is none, if a run was tried.
     pub failed: Option<String>,
 }
 

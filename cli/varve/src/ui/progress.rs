@@ -41,7 +41,7 @@ impl Done {
         self.note(done as f64 / pieces.max(1) as f64, after);
     }
 
-    /// The time that is left, `now` after the beginning. Nobody knows before some of the work is done.
+    /// The time that is left, `now` after the beginning. `None` before some of the work is done.
     pub fn left(&self, now: Duration) -> Option<Duration> {
         /// From here on the rate says something.
         const ENOUGH: f64 = 0.01;
@@ -127,7 +127,7 @@ fn line(what: &str, done: u64, all: u64, spent: Duration, left: Option<Duration>
     format!("{what}: {done} of {all} in {spent}{left}")
 }
 
-/// What goes on for nobody knows how long.
+/// A spinner for work of unknown duration.
 pub fn spinner(what: &str) -> ProgressBar {
     spinner_with(what, String::new)
 }

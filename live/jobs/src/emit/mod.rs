@@ -46,7 +46,7 @@ pub struct Emission<'a> {
     pub command: &'a str,
 }
 
-/// A file for somebody else.
+/// A file for another scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// The file.

@@ -1,4 +1,4 @@
-//! What a file says of each program, whoever carries it out.
+//! The steps of a schedule, one for each program, for every scheduler.
 
 use super::{Emission, For};
 use crate::error::Error;
@@ -128,7 +128,7 @@ fn step(
     })
 }
 
-/// The kind of memory that a program starts in; `None`: nobody decided, or there is one kind alone.
+/// The kind of memory that a program starts in; `None`: no policy chose one, or there is only one kind.
 ///
 /// Pages of a running service can be moved by systemd, so that a program that is to make room begins in fast memory there.
 fn memory(e: &Emission, target: For, i: usize) -> Option<Memory> {

@@ -207,7 +207,7 @@ impl<'f, 'a> Keys<'f, 'a> {
             .map(|(k, v)| (k.get_ref().as_ref(), v.get_ref()))
     }
 
-    /// Complains of keys that nobody asked for.
+    /// Reports keys that no reader asked for.
     pub fn leftover(self) {
         let asked = self.asked.borrow();
         for (name, _) in self.table {

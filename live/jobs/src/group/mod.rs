@@ -83,7 +83,7 @@ pub struct Program {
     pub modelled: Option<Modelled>,
     /// What it is on this machine; a workload is carried out there too, if this is missing.
     pub live: Option<Live>,
-    /// Threads when nobody chooses.
+    /// Threads if no strategy chooses them.
     pub threads: u32,
     /// The memory that a user insists on.
     pub memory: Option<Memory>,
@@ -131,7 +131,7 @@ impl Program {
     }
 }
 
-/// What somebody else measured of the same group, to stand beside ours.
+/// Published measurements of the same group, to compare with ours.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// Who.

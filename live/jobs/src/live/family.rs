@@ -172,7 +172,7 @@ impl Drop for ControlGroup {
     }
 }
 
-/// Joins a group between fork and exec: the kernel takes 0 for whoever writes. Allocates nothing.
+/// Joins a group between fork and exec: the kernel takes 0 for the writing process. Allocates nothing.
 pub fn join(mut procs: &File) -> io::Result<()> {
     procs.write_all(b"0")
 }

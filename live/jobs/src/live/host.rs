@@ -23,7 +23,7 @@ pub struct LiveHost {
     pub cpus: Vec<u32>,
     /// What this machine cannot do, in lines.
     pub notes: Vec<String>,
-    /// Who counts the bytes that programs read and write, or why nobody does.
+    /// Counters of the bytes that programs read and write, or the reason why there are none.
     pub traffic: Result<Arc<Traffic>, String>,
     /// Control groups of what is started.
     pub(super) groups: Arc<Groups>,
@@ -81,7 +81,7 @@ impl LiveHost {
         })
     }
 
-    /// Whether whoever counts bytes counts those of this memory (of both, if a program is in part): counters of the memory controllers
+    /// Whether the counters include this memory (both, if a program is in part): counters of the memory controllers
     /// do so where the memory is the processors' own.
     pub(super) fn is_counted(&self, memory: Option<Memory>) -> bool {
         let own = |memory: Memory| {

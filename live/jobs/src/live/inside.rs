@@ -38,7 +38,7 @@ pub enum Prepared {
     Sites(Box<objects::Prepared>, Box<SiteMap>),
     /// Its generations.
     Generations(java::Prepared),
-    /// Its objects by whoever runs it, who writes here.
+    /// Its objects; the runtime that places them writes its report here.
     Heap(PathBuf),
 }
 

@@ -1,7 +1,7 @@
 //! Demands on this machine: each program alone, in either memory, with 1, 2, 4 and so on threads.
 //!
-//! Wall time and resident memory, but for that of files, are measured. Bytes a second are where somebody counts them: the processor for
-//! groups of tasks (resctrl), as the sum of what is read and what is written; or the memory controllers for the whole machine, which
+//! Wall time and resident memory, but for that of files, are measured. Bandwidth is measured where there are counters: of the processor for
+//! groups of tasks (resctrl), as the sum of what is read and what is written; or of the memory controllers for the whole machine, which
 //! has the program alone then, as far as we know. Elsewhere classes go by times alone.
 
 use super::host::LiveHost;

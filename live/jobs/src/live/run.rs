@@ -172,7 +172,7 @@ impl<'a> LiveStage<'a> {
     fn make_room(&mut self) {
         for (i, e) in self.plan.evictions.iter().enumerate() {
             let waits = &self.group.programs[e.room_for].after;
-            // Whoever could not be started is waited for no longer.
+            // A program that could not be started is not waited for.
             let over = |r: &ProgramResult| r.end_s.is_some() || r.failure.is_some();
             let could_start = waits.iter().all(|&a| over(&self.results[a]));
             if !self.held[i] || !could_start {
@@ -363,7 +363,7 @@ impl<'a> LiveStage<'a> {
         }
     }
 
-    /// Where the memory of a program in part was: as whoever placed it tells, and as the kernel does.
+    /// Where the memory of a program in part was: by the report of its runtime, and by the kernel.
     fn tell_inside(
         &mut self,
         program: usize,

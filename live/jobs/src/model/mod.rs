@@ -59,7 +59,7 @@ impl ModelSpec {
         }
     }
 
-    /// The scale for a group where nobody says one: [`SCALE`], and 1 where no program can be scaled.
+    /// The default scale for a group: [`SCALE`], and 1 where no program can be scaled.
     pub fn scale_for(group: &Group) -> u32 {
         let workload =
             |p: &crate::group::Program| p.modelled.as_ref().is_some_and(|m| !m.is_fixed());

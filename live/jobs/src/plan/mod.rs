@@ -160,7 +160,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whoever says what starts when.
+    /// The dispatcher, which decides when each program starts.
     pub fn dispatcher(&self) -> Dispatcher {
         Dispatcher::new(self.items.clone(), self.at_once, self.strategy.order)
     }

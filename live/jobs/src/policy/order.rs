@@ -8,7 +8,7 @@
 //! - method 1: the writer runs; in fast memory the first waiting program starts that needs no bandwidth.
 //! - method 2: the one in need of bandwidth runs; in slow memory the waiting program starts that writes least.
 //!
-//! With a limit of programs at a time nobody waits for that alone: if all that wait would disturb or be disturbed, the
+//! With a limit of programs at a time no program waits for that alone: if all that wait would disturb or be disturbed, the
 //! first starts. Without a limit, where all others start at once anyway, it waits until the other has ended.
 
 use crate::kinds::{Class, Memory};
@@ -25,7 +25,7 @@ pub struct Item {
     pub class: Class,
     /// Does it write much?
     pub write_intensive: bool,
-    /// GB/s that it writes alone; 0 where nobody knows.
+    /// GB/s that it writes alone; 0 if unknown.
     pub write_gbps: f64,
     /// Programs that must have ended.
     pub after: Vec<usize>,

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! So each program has at least the fast memory that Algorithm 1 gave it, but for those that keep a part and are slowed by
-//! less than what counts as cpu-bound. Nobody moves who would not have moved without: a program that is in part is so from its start.
+//! less than what counts as cpu-bound. No program is migrated that would not be migrated otherwise: a program in part is in part from its start.
 
 use super::place::{Arrival, Capacity, NoRoom, Placement, by_need};
 use crate::class::CPU_BOUND;
@@ -45,7 +45,7 @@ pub fn by_need_in_part(arrivals: &[Arrival], capacity: Capacity) -> Result<Place
     Ok(out)
 }
 
-/// What nobody has.
+/// The free memory.
 fn free(arrivals: &[Arrival], out: &Placement, capacity: Capacity) -> Capacity {
     let fast: u64 = out.fast_bytes.iter().sum();
     let all: u64 = arrivals.iter().map(|a| a.bytes).sum();

@@ -37,7 +37,7 @@ pub fn worthwhile(seconds: impl Fn(u32) -> Option<f64>, usual: u32, most: u32) -
 pub struct Want<'a> {
     /// Where it is.
     pub memory: Memory,
-    /// Threads when nobody chooses.
+    /// Threads if no strategy chooses them.
     pub usual: u32,
     /// Threads that are worthwhile.
     pub worthwhile: u32,

@@ -37,7 +37,7 @@ impl Wish {
     }
 }
 
-/// The thread and the group of a call; none if its object is nobody's to place.
+/// The thread and the group of a call; none if its object is not to be placed.
 #[inline(always)]
 fn owner(caller: Caller) -> Option<(&'static Thread, usize)> {
     let Some(map) = map() else {
@@ -96,7 +96,7 @@ fn give_divided(thread: &Thread, group: usize, wish: Wish, room: i64) -> *mut c_
     });
     if wish.zero {
         // What follows the fast part, which is zeros already; all if there is none, or if it is locked.
-        // SAFETY: within the block, of which nobody knows yet.
+        // SAFETY: within the block, which no other thread knows yet.
         unsafe { zero(at, wish.bytes) };
     }
     match divided {

@@ -38,7 +38,7 @@ pub fn fast_part(at: usize, bytes: usize, room: i64) -> usize {
 pub struct Block {
     pub start: usize,
     pub bytes: usize,
-    /// None: it is nobody's to place.
+    /// None: it is not to be placed.
     pub group: Option<usize>,
     pub fast: usize,
 }

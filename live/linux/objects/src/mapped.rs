@@ -25,7 +25,7 @@ struct Kept {
     pieces: UnsafeCell<Pieces<KEPT>>,
 }
 
-// SAFETY: the pieces are used by whoever has set `busy`.
+// SAFETY: only the thread that has set `busy` uses the pieces.
 unsafe impl Sync for Kept {}
 
 static KEPT_PIECES: Kept = Kept {
@@ -35,7 +35,7 @@ static KEPT_PIECES: Kept = Kept {
 /// Whether there is any, or was.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Does something with the mappings that are known. A signal handler that interrupts somebody who is at it waits in vain, and goes on
+/// Does something with the mappings that are known. A signal handler that interrupts a thread inside waits in vain, and goes on
 /// without.
 fn kept<T>(action: impl FnOnce(&mut Pieces<KEPT>) -> T) -> Option<T> {
     const PATIENCE: u32 = 1 << 20;
@@ -156,7 +156,7 @@ fn keep(piece: Piece) {
     kept(|pieces| pieces.add(piece));
 }
 
-/// The pieces of a range, which nobody knows of any more.
+/// Removes and returns the pieces of a range.
 fn take(at: usize, bytes: usize) -> Pieces<TOGETHER> {
     let mut taken = Pieces::new();
     if ANY.load(Relaxed) {

@@ -58,7 +58,7 @@ pub fn reserve() {
         unsafe { mi::mi_option_set(DISALLOW_OS_ALLOC, 1) };
         BASE.store(base, Relaxed);
     } else {
-        // SAFETY: nobody has anything in it.
+        // SAFETY: it holds no object.
         unsafe { sys::unmap(at, 3 * EACH + ALIGN) };
     }
 }
@@ -91,7 +91,7 @@ const ALLOW_THP: mi::mi_option_t = 37;
 
 fn manage(base: usize, bytes: usize, exclusive: bool) -> Option<i32> {
     let mut id = 0;
-    // SAFETY: zeroed memory of ours, readable and writable, that nobody else uses.
+    // SAFETY: zeroed memory of ours, readable and writable, that nothing else uses.
     let taken = unsafe {
         mi::mi_manage_os_memory_ex(
             base as *const _,
@@ -167,7 +167,7 @@ pub fn set_group(object: usize, group: usize) {
     entry(object).store(group as u16 + 1, Relaxed);
 }
 
-/// Whose the object was; from now on it is nobody's.
+/// Removes and returns the group of the object.
 #[inline]
 pub fn take_group(object: usize) -> Option<usize> {
     let entry = entry(object);

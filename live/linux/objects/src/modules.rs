@@ -91,7 +91,7 @@ fn changes(info: &libc::dl_phdr_info) -> u64 {
     info.dlpi_adds.wrapping_add(info.dlpi_subs)
 }
 
-/// In the child of a fork: whoever was looking is not there.
+/// In the child of a fork: the thread that was looking does not exist there.
 pub fn after_fork() {
     LOOKING.store(false, Relaxed);
 }

@@ -55,7 +55,7 @@ impl<const N: usize> Pieces<N> {
         &mut self.all[..self.used]
     }
 
-    /// False if there is no room: then nobody knows of the piece, and what was counted of it stays counted.
+    /// False if there is no room: then the piece is not tracked, and its counts stay.
     pub fn add(&mut self, piece: Piece) -> bool {
         let room = self.used < N;
         if room && piece.start < piece.end {

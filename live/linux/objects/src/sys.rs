@@ -55,7 +55,7 @@ pub fn prefer_huge_pages(at: usize, bytes: usize) {
 /// Gives a part of a mapping of ours back.
 ///
 /// # Safety
-/// Nobody uses it.
+/// Nothing uses it.
 pub unsafe fn unmap(at: usize, bytes: usize) {
     if bytes > 0 {
         // SAFETY: the caller's promise.
@@ -75,7 +75,7 @@ pub unsafe fn drop_pages(at: usize, bytes: usize) -> bool {
 
 /// Has pages of a range come from these nodes while they have room, and moves what is there if `flags` say so.
 ///
-/// To insist (`MPOL_BIND`) would have the kernel kill somebody when the nodes are full.
+/// To insist (`MPOL_BIND`) would have the kernel kill a process when the nodes are full.
 pub fn bind(at: usize, bytes: usize, nodes: &[u64], flags: u32) -> bool {
     let limit = nodes.len() * 64 + 1;
     [MPOL_PREFERRED_MANY, MPOL_PREFERRED].iter().any(|mode| {

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, 
 /// Groups whose counts a thread has not told others of yet, at most.
 const DIRTY: usize = 32;
 
-/// What one thread did for one group. Written by that thread alone, read by whoever reports.
+/// What one thread did for one group. Only that thread writes it; the reporting thread reads it.
 #[derive(Default)]
 pub struct Count {
     pub objects: AtomicU64,

@@ -1,4 +1,4 @@
-//! Asks somebody, interval by interval, in which memory the old generation of a virtual machine is to be.
+//! Asks a policy, interval by interval, in which memory the old generation of a virtual machine is to be.
 //!
 //! ```text
 //! agent (decider.rs there)  --sums, by a socket-->  Talk  --intervals-->  Decide
@@ -12,7 +12,7 @@ use super::cutter::{Cutter, Sums};
 use crate::nodes::Kinds;
 use std::time::Duration;
 
-/// Whoever decides where an old generation is. In the beginning it is in slow memory.
+/// A policy that decides where an old generation is. It starts in slow memory.
 pub trait Decide: Send {
     /// An interval has ended. `Some` is whether the old generation is to be in fast memory now; [`Decide::moved`] says when it is.
     fn interval(&mut self, interval: &Interval) -> Option<bool>;

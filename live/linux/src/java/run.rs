@@ -43,7 +43,7 @@ pub struct Job<'j> {
 
 /// Runs a program with the memory of its Java virtual machines on nodes, waits for it, and reports. The program's input and output
 /// are the caller's. What is no virtual machine is where its children inherit that it is: all else. With `deciding` the old
-/// generation moves when whoever decides says so.
+/// generation moves when the policy decides so.
 ///
 /// # Errors
 /// [`LiveError`]: the program is not found or cannot be started; it cannot be placed and must be. A program that fails is no error;
@@ -91,7 +91,7 @@ pub fn run<D: Decide>(
     Ok((report, decided))
 }
 
-/// A command whose Java virtual machines will be placed, for whoever starts it and waits for it. It is to live until the program has
+/// A command whose Java virtual machines will be placed, for a caller that starts it and waits for it. It is to live until the program has
 /// ended: its files are removed with it.
 #[derive(Debug)]
 pub struct Prepared {
@@ -114,7 +114,7 @@ impl Prepared {
         Prepared::with(command, placing, kinds, false, false)
     }
 
-    /// `must`: a machine that cannot be placed is not to run; `decides`: somebody answers at the [`Prepared::socket`].
+    /// `must`: a machine that cannot be placed is not to run; `decides`: a policy answers at the [`Prepared::socket`].
     fn with(
         command: &mut Command,
         placing: Placing,
@@ -203,7 +203,7 @@ fn options(report: &Path, placing: Placing, kinds: &Kinds) -> OsString {
 
 fn notes(processes: &[JavaProcess], placing: Placing) -> Vec<String> {
     let apart = matches!(placing, Placing::Generations { young, old, .. } if young != old);
-    // A heap that nobody has told of is where all else is.
+    // A heap without a report is in the memory of all else.
     let heap_apart = matches!(placing, Placing::Generations { old, outside, .. } if old != outside);
     let mut notes = Vec::new();
     if processes.is_empty() {

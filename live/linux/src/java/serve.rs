@@ -83,7 +83,7 @@ fn answer<'k, D: Decide>(stream: UnixStream, mut talk: Talk<'k, D>, begun: Insta
     talk
 }
 
-/// Bytes that a node has for those who ask: what is free, and files that nobody reads at present.
+/// Bytes that a node has for those who ask: free memory, and inactive files in the page cache.
 fn available(meminfo: &str) -> u64 {
     bytes_of(meminfo, "MemFree") + bytes_of(meminfo, "Inactive(file)")
 }

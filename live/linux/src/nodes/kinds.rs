@@ -21,7 +21,7 @@ pub enum NoKinds {
     NoNuma,
     /// One node with memory.
     OneNode(u32),
-    /// Several, of which nobody says that one is slower: each has processors of its own, as in a server of two sockets.
+    /// Several, with no source that reports one as slower: each has processors of its own, as in a server of two sockets.
     Alike(Vec<u32>),
 }
 

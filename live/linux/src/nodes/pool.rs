@@ -27,7 +27,7 @@ pub struct PoolCounts {
     pub given: u64,
     /// Taken by heaps, zero.
     pub taken: u64,
-    /// Zero now, and nobody's.
+    /// Zero now, and free.
     pub zero: u64,
     /// Given back and not yet zero.
     pub dirty: u64,
@@ -126,7 +126,7 @@ impl ZeroPool {
     /// is full or the system refuses: then nothing has changed.
     ///
     /// # Safety
-    /// The chunk is 2 MiB of private anonymous memory, the caller's own, which nobody needs any more.
+    /// The chunk is 2 MiB of private anonymous memory, the caller's own, which is no longer needed.
     pub unsafe fn give(&self, address: u64) -> bool {
         let mut state = self.shared.lock();
         let Some(place) = state.empty.pop() else {
@@ -146,7 +146,7 @@ impl ZeroPool {
     /// Puts a chunk of zeros to `address`, in the place of what is there. False if none is zero now or the system refuses.
     ///
     /// # Safety
-    /// There are 2 MiB of private anonymous memory, the caller's own, of which nobody needs what they hold.
+    /// There are 2 MiB of private anonymous memory, the caller's own, whose contents are not needed.
     pub unsafe fn take(&self, address: u64) -> bool {
         let mut state = self.shared.lock();
         let Some(place) = state.zero.pop_front() else {
@@ -217,7 +217,7 @@ mod tests {
         }
 
         fn give(&mut self, i: u64, pool: &ZeroPool) -> bool {
-            // SAFETY: chunk `i` is in the mapping, and nobody has a reference into it.
+            // SAFETY: chunk `i` is in the mapping, and there is no reference into it.
             unsafe { pool.give(self.at(i)) }
         }
 
@@ -279,7 +279,7 @@ mod tests {
                     for round in 0..200u64 {
                         let i = round % 4;
                         if round % 20 == 19 {
-                            // Something is zero for somebody then.
+                            // Some chunk is zero then.
                             pool.settle();
                         }
                         if chunks.take(i, pool) {

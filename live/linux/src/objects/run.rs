@@ -63,7 +63,7 @@ pub fn run(
     Ok(prepared.report(ended.status, ended.seconds))
 }
 
-/// A command whose objects will be placed, for whoever starts it and waits for it. It is to live until the program has ended: its
+/// A command whose objects will be placed, for a caller that starts it and waits for it. It is to live until the program has ended: its
 /// files are removed with it.
 #[derive(Debug)]
 pub struct Prepared {
@@ -151,7 +151,7 @@ pub(crate) fn load(
             "VARVE_OBJECTS_MAP",
             folder.write("sites.map", &map.bytes())?,
         )
-        // For whoever looks at the program while it runs.
+        // For a process that samples the program while it runs.
         .env("VARVE_OBJECTS_SAMPLES", folder.file("samples"));
     Ok(())
 }

@@ -39,7 +39,7 @@ extern "C" fn request(_: i32) {
     REQUESTS.fetch_add(1, Relaxed);
 }
 
-/// Tells whether somebody has asked.
+/// Detects requests for a report.
 pub struct Requests {
     answered: u64,
 }
@@ -57,7 +57,7 @@ impl Requests {
         }
     }
 
-    /// Whether somebody has, since the last time.
+    /// Whether there was a request since the last call.
     pub fn asked(&mut self) -> bool {
         let now = REQUESTS.load(Relaxed);
         std::mem::replace(&mut self.answered, now) != now

@@ -23,7 +23,7 @@ pub struct Attributes {
     pub read_format: u64,
     /// A word of bits.
     pub flags: u64,
-    /// How full a ring is when somebody is waked.
+    /// Fill level of the ring at which the reader is woken.
     pub wakeup: u32,
     /// Not used.
     pub breakpoint: u32,

@@ -39,7 +39,7 @@ const LEAST_EXTRA: usize = 16 << 20;
 /// What the range holds when placing begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// A fresh mapping that nobody else knows: populated, and pages in crowded bins replaced.
+    /// A fresh mapping that no other thread knows: populated, and pages in crowded bins replaced.
     Fresh,
     /// Memory in use, such as a heap that has grown: only pages that were never touched are filled, and a
     /// page that another thread touches meanwhile stays as it is.
@@ -81,7 +81,7 @@ impl Outcome {
 ///
 /// # Safety
 /// The range must be mapped private, anonymous, readable and writable, aligned to the unit; with
-/// [`Fill::Fresh`] nobody else may use it yet.
+/// [`Fill::Fresh`] no other thread may use it yet.
 ///
 /// # Errors
 /// A [`PlaceError`]; the range is then as usable as before, with the kernel's own pages, and not counted.
@@ -300,7 +300,7 @@ unsafe fn carry_out(
         }
         i += run;
         if fill == Fill::Fresh && mover.keeps_present_pages() {
-            // SAFETY: fresh memory that nobody uses yet: it holds nothing.
+            // SAFETY: fresh memory that no thread uses yet: it holds nothing.
             let _ = unsafe { sys::madvise(dst, run * size, sys::MADV_DONTNEED) };
         }
         // SAFETY: the source is ours, the target by the contract.

@@ -6,7 +6,7 @@
 //! - `<pid>-<start time>`: a process's own counts in the same form. When the process has died without giving
 //!   its pages back, the next one subtracts this file from `loads`.
 //!
-//! Files are sparse: a bin that nobody uses costs no memory. The last process that leaves removes the directory; one that has
+//! Files are sparse: an unused bin costs no memory. The last process that leaves removes the directory; one that has
 //! the table open still makes it anew when it places again.
 
 use super::bins::Bins;
@@ -205,7 +205,7 @@ impl Table {
         &self.dir
     }
 
-    /// Takes the lock. A directory that was removed since, when nobody had pages placed, is made anew.
+    /// Takes the lock. A directory that was removed since, when no process had pages placed, is made anew.
     ///
     /// # Errors
     /// [`PlaceError::Table`] when the directory cannot be made or the file cannot be locked.
@@ -395,7 +395,7 @@ impl Table {
         if !process_files(&self.dir).is_empty() {
             return;
         }
-        // SAFETY: MADV_REMOVE punches a hole into our own shared mapping. Counts read as zero afterwards, also for whoever
+        // SAFETY: MADV_REMOVE punches a hole into our own shared mapping. Counts read as zero afterwards, also for a process that
         // has the file mapped still.
         let _ = unsafe {
             sys::madvise(
@@ -405,7 +405,7 @@ impl Table {
             )
         };
         self.total.header().pages.store(0, ORDER);
-        // Who waits for the lock sees, once it has it, that this is no longer the file. The directory stays if somebody has
+        // A process that waits for the lock sees, once it has it, that this is no longer the file. The directory stays if another process has
         // made another lock meanwhile.
         for name in ["loads", "lock"] {
             let _ = fs::remove_file(self.dir.join(name));

@@ -52,7 +52,7 @@ pub struct Damon {
     ranges: Vec<Range<u64>>,
 }
 
-/// Whether the kernel has one that watches processes, and nobody uses it.
+/// Whether the kernel has one that watches processes, and it is not in use.
 pub fn is_free(folder: &Path) -> bool {
     let count = folder.join("nr_kdamonds");
     let free = fs::read_to_string(&count).is_ok_and(|n| n.trim() == "0");

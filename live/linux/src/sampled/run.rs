@@ -24,7 +24,7 @@ pub struct Sampling<'a> {
     pub rate: f64,
     /// When to stop; `None` for the program's end. A command that is there still is asked to end.
     pub time: Option<Duration>,
-    /// Set when somebody wants it to stop.
+    /// Set to stop it.
     pub stop: &'a AtomicBool,
     /// Events that sample accesses: opened if they can be, see [`super::hardware`]. Without any, the kernel is asked which pages are
     /// used.
@@ -69,7 +69,7 @@ pub enum SampledError {
     /// There is no such process.
     #[error("--pid {0}: no such process")]
     Gone(u32),
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error("--pid {0}: the process is another user's; sample it as that user, or as root")]
     Foreign(u32),
     /// It has no memory.

@@ -12,7 +12,7 @@ pub enum TierError {
     /// There is no such process.
     #[error("--pid {0}: no such process")]
     Gone(u32),
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error("--pid {0}: the process is another user's: tier it as that user, or as root")]
     Foreign(u32),
     /// It has none.

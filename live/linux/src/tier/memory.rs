@@ -18,7 +18,7 @@ const BATCH: usize = 512;
 pub enum Refusal {
     /// Another process has it, too.
     Shared,
-    /// It is in use by the kernel or a device: pinned, being written, or moved by somebody else.
+    /// It is in use by the kernel or a device: pinned, being written, or being migrated by another program.
     Busy,
     /// The node has no room.
     Full,
@@ -282,7 +282,7 @@ impl Memory for ProcessMemory {
         let mut status = vec![0; BATCH];
         for batch in addresses.chunks(BATCH) {
             on_process::nodes_of(self.process, batch, &mut status)?;
-            // Negative: not in memory, or nobody's.
+            // Negative: not in memory, or unmapped.
             all.extend(status[..batch.len()].iter().map(|s| u32::try_from(*s).ok()));
         }
         Ok(all)

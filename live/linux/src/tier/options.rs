@@ -28,7 +28,7 @@ pub struct TierOptions<'a> {
     pub fast_bytes: Option<u64>,
     /// Bytes of a page, a power of two from 4 KiB to 2 MiB; `None`: by what there is.
     pub page_bytes: Option<u64>,
-    /// How uses are seen; `None`: nobody asks.
+    /// How accesses are observed; `None`: the policy does not need them.
     pub way: Option<Way>,
     /// Time between two intervals.
     pub period: Duration,
@@ -40,7 +40,7 @@ pub struct TierOptions<'a> {
     pub hold: Duration,
     /// When to stop; `None`: when the processes have ended.
     pub time: Option<Duration>,
-    /// Set when somebody wants it to stop.
+    /// Set to stop it.
     pub stop: &'a AtomicBool,
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Somebody who moves pages.
+/// Another mechanism that migrates pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rival {
     /// Who it is, what it does, and what is done about it.

@@ -23,7 +23,7 @@ impl MachineTraffic {
     /// On the machine below `root`, `/` for this one: by the memory controllers, else by resctrl.
     ///
     /// # Errors
-    /// A line: why nobody counts, and what it takes.
+    /// A line: why there are no counters, and how to get them.
     pub fn at(root: &Path) -> Result<MachineTraffic, String> {
         match Controllers::at(root) {
             Ok(controllers) => Ok(MachineTraffic::of(controllers)),

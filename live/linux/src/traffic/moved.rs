@@ -1,6 +1,6 @@
 //! What was counted.
 
-/// Bytes that went between memory and whoever is counted.
+/// Bytes between memory and the counted programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Moved {
     /// Read and written together.

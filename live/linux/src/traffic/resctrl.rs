@@ -97,7 +97,7 @@ impl Drop for MonitoringGroup {
     }
 }
 
-/// Joins a group between fork and exec: the kernel takes 0 for whoever writes. Allocates nothing.
+/// Joins a group between fork and exec: the kernel takes 0 for the writing process. Allocates nothing.
 ///
 /// # Errors
 /// That of the write.

@@ -625,7 +625,7 @@ mod tests {
         };
         for arg in options {
             let taken = |kind: &Kind| kind.takes().contains(arg.get_id());
-            assert!(Kind::ALL.iter().any(taken), "nobody takes {arg}");
+            assert!(Kind::ALL.iter().any(taken), "no kind of run takes {arg}");
             for (kind, before, after) in ASKS {
                 if decides(arg) {
                     continue;

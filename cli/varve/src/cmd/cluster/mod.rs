@@ -1,4 +1,4 @@
-//! Points that a scheduler runs, whoever they are of: a sweep, or a study.
+//! Points of a sweep or a study that a scheduler runs.
 
 pub mod status;
 pub mod submit;

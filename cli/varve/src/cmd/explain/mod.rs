@@ -58,7 +58,7 @@ fn anything(name: &str) -> Done {
     }
 }
 
-/// One of them explained if it is named and nobody wants JSON; else the list.
+/// Explains the named entry, or prints the list; with --json always the list.
 pub fn or_list(what: Explained, a: &ListArgs) -> Done {
     match (&a.name, what) {
         (Some(name), _) if !a.json => page(what, name),

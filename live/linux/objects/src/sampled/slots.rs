@@ -1,4 +1,4 @@
-//! The file of samples. One thread at a time changes it; whoever reads it sees by serial numbers whether a slot stayed the
+//! The file of samples. One thread at a time changes it; a reader sees by serial numbers whether a slot stayed the
 //! same.
 
 use super::{chance, index, watch};

@@ -55,7 +55,7 @@ pub enum Changed {
     Done,
     /// It showed already what it was to show.
     Already,
-    /// Somebody else has changed it since, to this: it stays.
+    /// Another program has changed it since, to this: it stays.
     Others(String),
 }
 

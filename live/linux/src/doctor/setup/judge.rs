@@ -48,7 +48,7 @@ fn echo(value: &str, file: &str) -> String {
     format!("echo {value} > /{file}")
 }
 
-/// CXL memory that nobody has mapped.
+/// CXL memory that is not mapped.
 fn unmapped_cxl(s: &Setup) -> Option<Finding> {
     let device = s.topology.cxl.iter().find(|d| d.ram_bytes > 0)?;
     let slow = s

@@ -19,7 +19,7 @@ impl Record {
     /// Reads what is there below a root. Others wait until we let go of it.
     ///
     /// # Errors
-    /// The file cannot be read, or has something else in it; somebody else has it.
+    /// The file cannot be read, or is not a record; another process has it locked.
     pub fn open(root: &Path) -> Result<Record, String> {
         let lock = Lock::named(&format!("varve-doctor-{}", root.display()));
         let lock = lock.map_err(|e| format!("no lock: {e}"))?;

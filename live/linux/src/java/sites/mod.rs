@@ -30,7 +30,7 @@ pub struct Sampling<'a> {
     pub interval_bytes: u64,
     /// When to stop; `None` for the program's end. A command that is there still is asked to end.
     pub time: Option<Duration>,
-    /// Set when somebody wants it to stop.
+    /// Set to stop it.
     pub stop: &'a AtomicBool,
 }
 
@@ -46,7 +46,7 @@ pub enum JavaError {
     /// There is no such process.
     #[error("--pid {0}: no such process")]
     Gone(u32),
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error("--pid {0}: the process is another user's; attach to it as that user, or as root")]
     Foreign(u32),
     /// It is no virtual machine.

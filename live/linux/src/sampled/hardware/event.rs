@@ -152,7 +152,7 @@ mod tests {
             &[("cpu/events/mem-loads-aux", "event=0x03,umask=0x82")],
         );
         assert_eq!(offered(devices.path())[0].leader, Some([0x8203, 0, 0]));
-        // A term whose bits nobody tells of.
+        // A term without a format.
         put(
             devices.path(),
             &[("cpu/events/mem-loads", "event=0xcd,other=7")],

@@ -204,7 +204,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: our mapping, which nobody uses any more.
+        // SAFETY: our mapping, which is no longer used.
         unsafe { libc::munmap(self.at.cast_mut().cast(), (1 + PAGES) * PAGE) };
     }
 }
@@ -259,7 +259,7 @@ mod tests {
                 // SAFETY: within the mapping, which is written only, a byte at a time.
                 unsafe { self.0.as_ptr::<u8>().add(at).write_volatile(1) };
             }
-            // SAFETY: the mapping, whose content nobody needs.
+            // SAFETY: the mapping, whose content is not needed.
             unsafe { libc::madvise(self.0.as_ptr(), BYTES, libc::MADV_DONTNEED) };
         }
     }

@@ -1,5 +1,5 @@
-//! The reserve: memory of ours whose frames are known. A frame is given up right before the kernel is to give it to somebody
-//! else, and another one has taken its place by then.
+//! The reserve: memory of ours whose frames are known. A frame is freed right before the kernel is to allocate it to a program;
+//! another frame has replaced it in the reserve by then.
 
 use crate::mapped::Mapped;
 use crate::nodes::policy::{Look, prefer};
@@ -80,7 +80,7 @@ impl Held {
             idle: (units..units + SPARE).collect(),
         });
         prefer(start, (units + SPARE) * size, &[node], Look::Away)?;
-        // SAFETY: mapped just now, private and anonymous, and nobody else's.
+        // SAFETY: mapped just now, private and anonymous, and ours alone.
         unsafe { populate(start, units * size, self.unit) }.map_err(of_place)?;
         self.read(self.blocks.len() - 1, 0, units)
     }
@@ -189,7 +189,7 @@ impl Held {
                 block.active[index] = true;
                 let at = block.start + index * size;
                 self.ahead += 1;
-                // SAFETY: mapped by `take`, private and anonymous, and nobody else's.
+                // SAFETY: mapped by `take`, private and anonymous, and ours alone.
                 unsafe { populate(at, size, self.unit) }.map_err(of_place)?;
                 self.read(number, index, 1)?;
             }
@@ -211,7 +211,7 @@ impl Held {
         }
         for (number, index) in std::mem::take(&mut self.empty) {
             let at = self.blocks[number].start + index * size;
-            // SAFETY: mapped by `take`, private and anonymous, and nobody else's.
+            // SAFETY: mapped by `take`, private and anonymous, and ours alone.
             unsafe { populate(at, size, self.unit) }.map_err(of_place)?;
             self.read(number, index, 1)?;
         }

@@ -452,7 +452,7 @@ impl<D: Decide> Steering<D, InFrames> {
 
     /// A page is in another frame now, as a rule the one that was asked for.
     fn landed(&mut self, at: usize, remap: Remap, page: u64, to: u32) {
-        // Somebody else's page was there at the last look: it is gone since.
+        // Another process's page was there at the last scan: it is gone since.
         if self.places.owners.remove(&to).is_some() {
             self.decide.gone(to);
         }

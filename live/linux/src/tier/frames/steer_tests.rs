@@ -262,7 +262,7 @@ proptest! {
                     now.pages.entry(key).or_insert(frame);
                 }
                 (4, _) => drop(now.pages.remove(&key)),
-                // Somebody else moves it.
+                // Another program migrates it.
                 (5, Some(frame)) => if let Some(&old) = now.pages.get(&key) {
                     now.pages.values_mut().filter(|f| **f == old).for_each(|f| *f = frame);
                 },

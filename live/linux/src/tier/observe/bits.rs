@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use crate::mapped::Mapped;
 
-    /// Memory between two pages that nobody may touch, so that it is a mapping of its own whatever other tests map.
+    /// Memory between two inaccessible pages, so that it is a mapping of its own whatever other tests map.
     struct Alone(Mapped);
 
     const BYTES: usize = 64 << 12;
@@ -59,7 +59,7 @@ mod tests {
         fn new() -> Alone {
             let mapped = Mapped::new(BYTES + 8192).unwrap();
             for edge in [0, 4096 + BYTES] {
-                // SAFETY: a page of new memory, which nobody touches.
+                // SAFETY: a page of new memory, which is never touched.
                 let closed = unsafe {
                     let edge = mapped.as_ptr::<u8>().add(edge);
                     libc::mprotect(edge.cast(), 4096, libc::PROT_NONE)

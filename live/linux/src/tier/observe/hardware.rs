@@ -32,7 +32,7 @@ impl Accesses {
         self.hits.remove(&process).unwrap_or_default()
     }
 
-    /// Nobody will ask about these processes any more, or never did.
+    /// Drops the samples of all other processes if there are too many.
     fn only(&mut self, process: u32) {
         const KEPT: usize = 1 << 20;
         let all: usize = self.hits.values().map(Vec::len).sum();
