@@ -36,7 +36,7 @@ pub enum Kind {
     /// A cycle of the program's work ends, such as from one collection to the next. Instances of a program are each at another place of
     /// theirs.
     Cycle = 13,
-    /// The thread touched the line at `addr` when its time was not looked at, and stored to it if `size` is not 0: pages,
+    /// The thread touched the line at `addr` while its time was not measured, and stored to it if `size` is not 0: pages,
     /// translations and caches beyond the first level are as if it had. No time passes, and nothing is counted.
     Touch = 14,
 }

@@ -268,7 +268,7 @@ impl Pima {
         }
     }
 
-    /// Old objects, so many bytes of them, are in [`Pima::memory`] since `now`.
+    /// At `now`, `bytes` of old objects had migrated to [`Pima::memory`].
     pub fn moved(&mut self, now: Duration, bytes: u64) {
         let Some(since) = self.moving.take() else {
             return;

@@ -8,10 +8,10 @@ use crate::Counts;
 
 /// What a profile of any kind knows of a site.
 pub trait AnySite {
-    /// What tells it from others.
+    /// The key that identifies the site.
     type Key: Clone + Eq + Hash;
 
-    /// What tells it from others.
+    /// The key that identifies the site.
     fn key(&self) -> Self::Key;
 
     /// What was counted.

@@ -16,7 +16,7 @@ pub struct Item {
     pub weight: u64,
 }
 
-/// States looked at after which [`exact`] gives up, and after which [`fast`] does without the best choice around its border. Some
+/// Number of states after which [`exact`] gives up, and [`fast`] skips the best choice around its border. Some
 /// milliseconds.
 const MOST_STEPS: usize = 150_000;
 /// Items on each side of the border that [`fast`] solves exactly.
@@ -371,7 +371,7 @@ mod tests {
             prop_assert!(weight <= u128::from(capacity) && 2 * value >= best);
         }
 
-        /// As many as brute force cannot: the fast way beside the exact one.
+        /// More items than brute force can solve: compares the fast solution with the exact one.
         #[test]
         fn fast_is_within_a_percent_for_many_items(
             all in prop::collection::vec((1u64..10_000, 1u64..10_000), 200..400), part in 0.02f64..0.5

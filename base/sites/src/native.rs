@@ -219,7 +219,7 @@ pub struct Profile {
 /// How a profile from samples was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampling {
-    /// What was looked at, for readers.
+    /// The source of the samples, for readers.
     pub source: String,
     /// How often.
     pub looks: u64,

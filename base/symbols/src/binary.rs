@@ -90,7 +90,7 @@ impl Binary {
         all
     }
 
-    /// Does it tell no function's name?
+    /// Does it lack function names?
     pub fn is_stripped(&self) -> bool {
         self.functions.is_empty() && self.lines.is_none()
     }

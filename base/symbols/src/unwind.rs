@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(open(&[]), None);
     }
 
-    /// Functions on a made-up stack, each with a frame of so many words, of which some keep rbp.
+    /// Functions on a made-up stack, each with a frame of the given number of words, of which some keep rbp.
     fn any_stack() -> impl Strategy<Value = Vec<(u32, Option<u32>, bool)>> {
         // words of the frame, where rbp is saved, whether the CFA is found from rbp
         prop::collection::vec((2u32..40, prop::option::of(2u32..40), any::<bool>()), 1..20)

@@ -14,7 +14,7 @@ pub struct Making<'a> {
     pub workers: usize,
     /// Where finished runs are kept.
     pub keep: &'a Keep,
-    /// Told of the pieces done, all of them, and what is being done; ends everything by returning `false`.
+    /// Gets the number of finished pieces, their total, and the current piece; cancels everything by returning `false`.
     pub watch: &'a (dyn Fn(usize, usize, &str) -> bool + Sync),
 }
 

@@ -121,7 +121,7 @@ impl Matrix {
     }
 }
 
-/// The matrix on a modelled machine. A pair costs one run, which tells of both.
+/// The matrix on a modelled machine. A pair costs one run, which measures both.
 ///
 /// # Errors
 /// A machine with one memory; an interrupt.

@@ -14,8 +14,8 @@ pub static MAP_THRESHOLD: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 const FAILED: *mut c_void = usize::MAX as *mut c_void;
 
-/// Only plain private memory that is readable and writable is placed. What has no access yet (reservations,
-/// guard pages), stacks and explicit huge pages are left alone.
+/// Only plain private memory that is readable and writable is placed. Memory without access (reservations,
+/// guard pages), stacks and explicit huge pages are not placed.
 fn is_plain_memory(prot: i32, flags: i32) -> bool {
     let wanted = sys::MAP_PRIVATE | sys::MAP_ANONYMOUS;
     let unwanted = sys::MAP_SHARED | sys::MAP_STACK | sys::MAP_GROWSDOWN | sys::MAP_HUGETLB;

@@ -1,6 +1,6 @@
-//! What becomes of samples: which collections they survive, whether they reach the old generation, and how long they live.
+//! The fate of samples: which collections they survive, whether they reach the old generation, and how long they live.
 //!
-//! A sample is looked at after collections. Alive, it has survived all that could have found it dead since the last look: each one
+//! A sample is checked after collections. Alive, it has survived all that could have found it dead since the last check: each one
 //! while it was young; of old objects none but full ones. Dead, it died in one of them.
 //!
 //! Where there were several since the last look, neither the living nor the dead are counted for these: to count the living alone,
@@ -92,7 +92,7 @@ pub struct Sample<H> {
     pub full: u64,
     /// Collections that it has survived while it was young.
     pub age: u32,
-    /// Those of them, as bits, after which it was looked at before the next one.
+    /// Those of them, as bits, after which it was checked before the next one.
     pub seen: u32,
     /// It is in the old generation.
     pub old: bool,
@@ -107,7 +107,7 @@ pub struct Followed<H> {
     live: Vec<Sample<H>>,
     /// Samples that may be alive at once.
     most: usize,
-    /// Every so many-th new sample is followed, as a power of two.
+    /// One in 2^`thinned` new samples is followed.
     pub thinned: u32,
     random: u64,
     /// Whether the machine counts its collections, so that objects have ages.
@@ -189,7 +189,7 @@ impl<H: Copy> Followed<H> {
         }
     }
 
-    /// Looks at all samples. `place` says where one is, `drop` gets the handles of the dead.
+    /// Checks all samples. `place` returns where one is, `drop` gets the handles of the dead.
     pub fn look(
         &mut self,
         now: Now,

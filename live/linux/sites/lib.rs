@@ -49,7 +49,7 @@ use std::time::Instant;
 const FRAMES: usize = 16;
 /// Samples that are followed at once, at most: some 5 MiB.
 const MOST: usize = 1 << 16;
-/// How long the agent's thread waits for a collection, ms, before it looks whether it is to end.
+/// How long the agent's thread waits for a collection, ms, before it checks for a request to end.
 const LOOK_EVERY_MS: i64 = 1000;
 
 /// What the agent was given.
@@ -493,7 +493,7 @@ extern "C" fn on_end(_: Table, jni: Table) {
     end(Jni(jni));
 }
 
-/// Looks for the last time, gives everything back, and writes the report.
+/// Checks all samples once more, frees everything, and writes the report.
 fn end(jni: Jni) {
     let Some(agent) = AGENT.get() else { return };
     if ENDED.swap(true, SeqCst) {

@@ -68,7 +68,7 @@ fn method(jvmti: Jvmti, jni: Jni, frame: &jvm::Frame) -> Method {
     method
 }
 
-/// Methods that [`Names::learn`] is told of.
+/// Methods for [`Names::learn`].
 pub struct Learned(Vec<(usize, Method)>);
 
 /// Asks the machine for methods, while no thread waits for the table.

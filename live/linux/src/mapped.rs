@@ -11,7 +11,7 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// So many bytes.
+    /// Maps this number of bytes.
     ///
     /// # Errors
     /// The system has no more memory or addresses.
@@ -19,7 +19,7 @@ impl Mapped {
         Mapped::with(bytes, 0)
     }
 
-    /// So many bytes, of which the system keeps none ready.
+    /// Maps this number of bytes, without reserving memory for them.
     ///
     /// # Errors
     /// As [`Mapped::new`].

@@ -51,7 +51,7 @@ pub struct LiveOptions {
     pub threshold_bytes: usize,
     /// From this size on, bytes, memory is placed where it is touched, by a thread within the program; so
     /// are mappings that the program itself calls sparse (`MAP_NORESERVE`). Needs Linux 6.8: before it, all
-    /// memory is placed at once, and sparse mappings are left alone.
+    /// memory is placed at once, and sparse mappings are not placed.
     pub lazy_bytes: usize,
     /// Limits of the memory that is reserved in search of better frames.
     pub limits: Limits,

@@ -25,7 +25,7 @@ pub struct LiveReport {
     pub ran: Ran<ProcessReport>,
     /// What the kernel's page maps show from outside, over all processes of the run together, when most pages
     /// were there: all large private memory, whether placed or not. `None` when no process had any, or none
-    /// lived long enough to be looked at.
+    /// lived long enough to be sampled.
     pub seen: Option<Conflicts>,
     /// Pages of `seen` that the kernel itself chose: memory that was not placed, or came later, and the working
     /// memory of the shim.

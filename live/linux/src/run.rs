@@ -117,7 +117,7 @@ fn environment(
     ]
 }
 
-/// Looks at the processes of the run while they live.
+/// Samples the processes of the run while they live.
 struct Watch {
     bins: Bins,
     run_name: u64,

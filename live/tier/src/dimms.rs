@@ -19,7 +19,7 @@ pub(crate) struct Dimms {
     pub hot: Cell<usize>,
     /// By use, where no names of mappings are given.
     pub heat: Option<Heat>,
-    /// The colour of the page that is being told of.
+    /// The colour of the current page.
     pub colour: Arc<AtomicBool>,
     /// There are no cold pages: they are spread over all DIMMs.
     pub all_hot: bool,
@@ -46,7 +46,7 @@ impl Dimms {
         })
     }
 
-    /// So many are hot now, of each node.
+    /// `hot` DIMMs of each node are hot now.
     pub(crate) fn are_hot(&self, hot: usize) {
         self.hot.set(hot);
     }

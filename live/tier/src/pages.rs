@@ -12,7 +12,7 @@ use varve_pages::policies::{Live, Observed, TraySettings, entry};
 use varve_pages::trays::Colour;
 use varve_pages::{Conflicts, NodeFrames, Placement, Topology};
 
-/// Time between two intervals of a live policy that says nothing else. On the model it is 10 ms; looks at the pages of a live
+/// Default interval of a live policy. On the model it is 10 ms; scanning the pages of a live
 /// program cost more than that leaves.
 pub const PERIOD: &str = "1s";
 
@@ -95,7 +95,7 @@ pub fn wants(spec: &str, named: bool) -> Result<Wants, String> {
         let entry = entry(spec)?;
         let (_, given) = varve_spec::split(spec);
         let period = entry.wakes(given)?;
-        // Which pages are hot is told on the model, and seen here.
+        // The model knows which pages are hot; here they are observed.
         if entry.observes.contains(&Observed::Traffic) {
             let settings = TraySettings::of_policy(given)?;
             return Ok(Wants {
@@ -167,7 +167,7 @@ impl PagePolicy {
         }
     }
 
-    /// The same, whose eye sees what it is told.
+    /// Adds an eye, which sees all calls to the policy.
     pub fn seen_by(self, eye: Option<TierEye>) -> PagePolicy {
         PagePolicy { eye, ..self }
     }

@@ -172,7 +172,7 @@ mod tests {
     use super::super::{Frame, Heap, Site};
     use super::*;
 
-    /// A program whose objects live for so many bytes of allocation, promoted when they survive two collections that are 1000
+    /// A program whose objects have `lifetimes` in bytes of allocation, promoted when they survive two collections that are 1000
     /// bytes apart.
     fn living(lifetimes: &[(u64, u64)], kept_bytes: u64) -> Profile {
         let old = kept_bytes

@@ -146,7 +146,7 @@ pub struct Profile {
 }
 
 impl Ages {
-    /// The part of bytes that survives so many collections, of 1 (all) to 0; `None` if no sample came so far.
+    /// The share of bytes that survives this many collections, from 1 (all) to 0; `None` if no sample got that far.
     ///
     /// It is the product of what survived each one of those that met it (the estimator of Kaplan and Meier), so objects that were
     /// too young at the end are not taken for dead. Promoted objects left after they survived.

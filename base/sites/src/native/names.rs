@@ -216,7 +216,7 @@ pub fn functions(frame: &Frame) -> Vec<String> {
     functions.map(String::from).collect()
 }
 
-/// What sites are called when they stand together: each with as many callers as it takes to tell it from the others,
+/// Names of sites in one list: each with the fewest callers that distinguish it from the others,
 /// and where that is not enough with the address of the first call that differs.
 pub fn names(keys: &[Key]) -> Vec<String> {
     let mut names = vec![String::new(); keys.len()];

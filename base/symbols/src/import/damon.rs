@@ -6,7 +6,7 @@
 //! damo report raw                      the same for people
 //! ```
 //!
-//! Records know addresses, and not who allocated what is there. With a map of the process's addresses they tell of its static
+//! Records have addresses, but no allocation sites. With a map of the process's addresses they cover its static
 //! variables and stacks; all else is one site.
 
 use std::collections::BTreeMap;

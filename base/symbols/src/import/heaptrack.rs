@@ -138,7 +138,7 @@ impl State {
             "i" => self.call(words)?,
             "t" => {
                 let (call, parent) = (words.number()?, words.number()? as usize);
-                // a trace is told after the one that led there
+                // a trace follows its parent in the file
                 if parent > self.traces.len() {
                     return Err(format!("there is no trace {parent:x} yet"));
                 }

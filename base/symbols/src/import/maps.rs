@@ -165,7 +165,7 @@ fn overlapping<'a>(
         .filter(|(part, _)| part.start < part.end)
 }
 
-/// The last of damo's looks at the maps at which there was a process.
+/// The last of damo's snapshots of the maps that has a process.
 fn of_damo(file: &str, text: &str) -> Result<Vec<Mapping>, ImportError> {
     let not_one = |e: serde_json::Error| ImportError::Line {
         file: file.into(),

@@ -7,7 +7,7 @@
 //! | `perf script` of memory samples | sampled accesses and misses by address | allocations |
 //! | DAMON's records (`damo record` and its like) | how often parts of the addresses were in use | allocations, bytes in memory, writes |
 //!
-//! The last two know addresses alone. A map of the process's addresses tells which are static variables and stacks.
+//! The last two have only addresses. A map of the process's addresses identifies static variables and stacks.
 
 mod damon;
 mod heaptrack;
@@ -27,9 +27,9 @@ use varve_sites::native::Profile;
 /// A profile, and what the source could not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// What could be told.
+    /// The profile that could be built.
     pub profile: Profile,
-    /// What could not, one sentence each.
+    /// Missing data, one sentence each.
     pub missing: Vec<String>,
 }
 

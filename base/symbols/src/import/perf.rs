@@ -74,7 +74,7 @@ struct Sample {
 }
 
 /// `cpu/mem-loads,ldlat=30/P:   7f8a2c0010  68100142 |OP LOAD|LVL L1 hit|... 33  401136 main+0x16 (/bin/p)`. Whatever
-/// stands before the event is not looked at.
+/// stands before the event is ignored.
 fn sample(line: &str) -> Result<Sample, String> {
     let mut words = line.split_ascii_whitespace();
     let is_event = |word: &&str| word.ends_with(':') && word.contains("mem");

@@ -29,7 +29,7 @@ pub fn note<R: Compared>(budgets: &Budgets, base: &R, instances: u32) -> Vec<Str
     )]
 }
 
-/// Slowdown by share of fast memory, a line for each plan; none of a single share. `named` tells what came of a run by its name.
+/// Slowdown by share of fast memory, a line for each plan; none of a single share. `named` returns the outcome of a run by its name.
 pub fn chart<'r, R: Compared + 'r>(
     budgets: &Budgets,
     base: &R,

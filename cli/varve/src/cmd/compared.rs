@@ -100,7 +100,7 @@ pub fn show<R: Compared + Serialize>(
         }
         print(report.to_json());
     } else {
-        // What is looked at first stands last, above the prompt.
+        // The main table comes last, right above the prompt.
         for table in report.details.iter().chain([&report.table]) {
             print(terminal::runs(table, Look::stdout()));
         }

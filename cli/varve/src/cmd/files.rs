@@ -71,7 +71,7 @@ pub fn can_be_made(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// How much memory a trace touches, found out on so many threads (0: one per core).
+/// The footprint of a trace, measured with `jobs` threads (0: one per core).
 pub fn footprint(path: &Path, jobs: usize) -> Result<Footprint, Failure> {
     let reader = open_trace(path)?;
     let bar = ui::spinner("reading the trace");

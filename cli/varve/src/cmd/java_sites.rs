@@ -10,7 +10,7 @@ use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
 use varve_sites::java::advice::{self, Fills, Line, Size, Young};
 use varve_sites::java::{Ages, Profile};
 
-/// Collections that the table tells of.
+/// Collections with a column in the table.
 const SHOWN: [(usize, &str); 3] = [(1, "1st"), (2, "2nd"), (4, "4th")];
 
 pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
     use varve_sites::java::Heap;
 
-    /// Lines that brought so many bytes to the old generation, of which so many were found dead there.
+    /// Lines with bytes that they promoted to the old generation, and bytes of these that were found dead there.
     fn lines(all: &[(&str, u64, u64)]) -> Vec<Line> {
         let line = |&(name, old_bytes, old_freed_bytes): &(&str, u64, u64)| Line {
             name: name.into(),

@@ -7,10 +7,10 @@ use varve_report::pictures::{
 };
 use varve_run::{Compared, Heat, RateKind, Seen, Wait};
 
-/// A run that was looked at, and what it is called.
+/// An observed run, and its name.
 pub type Run<'a> = (&'a str, &'a Seen);
 
-/// The runs of those that were looked at.
+/// Of these runs, the observed ones.
 pub fn runs<'a, R: Compared>(results: &[&'a R]) -> Vec<Run<'a>> {
     let looked_at = |r: &&'a R| Some((r.name(), r.seen()?));
     results.iter().filter_map(looked_at).collect()

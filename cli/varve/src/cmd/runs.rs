@@ -23,7 +23,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Runs of such names, so many at a time. Of a recorded program it is known how many accesses each makes.
+    /// Runs with these names, `jobs` at a time. `accesses` is the number of accesses of a recorded program.
     pub fn new(names: Vec<String>, jobs: usize, accesses: Option<u64>) -> Runs {
         let done = ui::WorkDone::default();
         Runs {
@@ -124,7 +124,7 @@ impl<R> Deref for Outcomes<R> {
 }
 
 impl<R: Compared> Outcomes<R> {
-    /// Sorts out what came of a comparison's runs; `say` tells of a run why it failed.
+    /// Separates the results of a comparison's runs from failures; `say` prints why a run failed.
     ///
     /// # Errors
     /// Nothing came of what was asked for; or a user has ended it.

@@ -138,7 +138,7 @@ pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done 
         eprintln!("{}", super::durable::stats(&store));
     }
     if a.log.gc_stats {
-        // A program that failed is the one whose collections are looked at.
+        // Collections matter most for a program that failed.
         eprintln!("{}", store.gc_stats());
         if objects.is_some() && placed.is_none() {
             eprintln!("{}", plans::spaces(&store.gc_spaces()));

@@ -140,7 +140,7 @@ fn can_be_swept(request: &Request) -> Result<(), String> {
 /// What results are kept by: the content of what makes them.
 pub struct Keys {
     folder: PathBuf,
-    /// Digests of what was looked at already; none of what is no file.
+    /// Digests of files that were read already; `None` for a value that is not a file.
     files: Mutex<HashMap<String, Option<String>>>,
 }
 

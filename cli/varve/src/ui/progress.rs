@@ -16,7 +16,7 @@ pub struct Done(Arc<Mutex<Known>>);
 struct Known {
     share: f64,
     after: Duration,
-    /// Of so many pieces, as far as is known.
+    /// Total number of pieces, as far as it is known.
     pieces: u64,
 }
 
@@ -30,7 +30,7 @@ impl Done {
         }
     }
 
-    /// So many pieces of so many are done. Work that turns out to be more is done less.
+    /// `done` of `pieces` pieces are done. If the total grows, the share shrinks.
     pub fn count(&self, done: u64, pieces: u64, after: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.pieces != pieces {

@@ -192,7 +192,7 @@ pub fn plain(name: &str) -> String {
     name.chars().map(of).collect()
 }
 
-/// What each program waits for: what its file says; where only so many run at once, the one whose place it takes; and where order
+/// The programs that each one waits for: those in its file; with a limit of programs at a time, the one whose place it takes; and where order
 /// is decided without such a limit, those that it would disturb or be disturbed by and that come first.
 fn after(e: &Emission) -> Vec<Vec<usize>> {
     let mut after: Vec<Vec<usize>> = e.group.programs.iter().map(|p| p.after.clone()).collect();

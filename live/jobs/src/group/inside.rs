@@ -73,7 +73,7 @@ fn is_java(words: &[String]) -> bool {
 }
 
 /// What is wrong about a plan for such a program, and the remedy. Plans of WebAssembly programs may need their profile: they are
-/// looked at before anything runs.
+/// checked before anything runs.
 fn wrong(told: Told, plan: &str) -> Option<(String, &'static str)> {
     match told {
         Told::Heap => None,

@@ -153,7 +153,7 @@ pub struct Group {
     pub slow: Option<u64>,
     /// Cores that it may use; all of a socket if missing.
     pub cores: Option<u32>,
-    /// Programs that run at once in each memory; 0 is as many as there are.
+    /// Programs that run at once in each memory; 0: no limit.
     pub at_once: u32,
     /// What happens when a program fails.
     pub on_failure: OnFailure,

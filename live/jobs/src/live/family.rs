@@ -182,7 +182,7 @@ pub fn join(mut procs: &File) -> io::Result<()> {
 pub struct Job {
     leader: u32,
     group: Option<ControlGroup>,
-    /// Processes that belonged to it when they were looked for last, and when each began: its number may be another's by now.
+    /// Processes that belonged to it at the last scan, with their start times: a number may be another process's by now.
     tree: BTreeMap<u32, u64>,
     looked: Option<Instant>,
 }

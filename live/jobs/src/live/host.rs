@@ -30,7 +30,7 @@ pub struct LiveHost {
 }
 
 impl LiveHost {
-    /// Looks at this machine. `nodes`: which are fast and slow, as a user says it; found out otherwise.
+    /// Probes this machine. `nodes`: fast and slow nodes, as a user writes them; detected otherwise.
     ///
     /// # Errors
     /// Nodes that this machine does not have.

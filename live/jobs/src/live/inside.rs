@@ -1,4 +1,4 @@
-//! A program that is in fast memory in part: started with what places its own memory, and what is told of where that was.
+//! A program that is in fast memory in part: started with the runtime that places its own memory, and the report of where that memory was.
 //!
 //! Native programs and Java virtual machines are prepared by `varve_live`, as `varve run --live` does it; a WebAssembly program is run by
 //! a `varve` of its own, whose table of spaces is read in its log.
@@ -104,7 +104,7 @@ fn native(
     profile: &Profile,
     words: &[String],
 ) -> Result<(), Wrong> {
-    // What is filled in later, and what is not found, is told elsewhere.
+    // Placeholders, and programs that are not found, are reported elsewhere.
     let name = words.first().filter(|name| !name.contains('{'));
     let Some(file) = name.and_then(|name| objects::program_file(name.as_ref()).ok()) else {
         return Ok(());

@@ -20,10 +20,10 @@ use varve_run::request::SHARE;
 
 const LOOK: Duration = Duration::from_millis(2);
 
-/// For so long it is looked at what others move.
+/// How long the traffic of other programs is measured.
 const REST: Duration = Duration::from_millis(100);
 
-/// Pages by node are looked for once in so many looks: reading them takes the kernel time.
+/// Residency is read once in this many samples: reading it costs kernel time.
 const PAGES_EVERY: u32 = 16;
 
 /// Measures the demands of one program. `go_on` is called many times a second, and ends the program by returning `false`.

@@ -16,13 +16,13 @@ use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 use varve_live::nodes::migrate;
 
-/// Time between two looks at the running programs.
+/// Time between two samples of the running programs.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A program that was asked to end is killed after this time.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Pages are looked for once in so many looks: reading them takes the kernel time.
+/// Residency is read once in this many samples: reading it costs kernel time.
 const PAGES_EVERY: u32 = 40;
 
 /// A running program, for progress.

@@ -25,7 +25,7 @@ pub fn cannot(group: &Group) -> Vec<String> {
 }
 
 impl ModelSpec {
-    /// A program of a group whose own memory is placed, ready to run; `None` if it is a workload. Its objects may have so many bytes of
+    /// A program of a group whose own memory is placed, ready to run; `None` if it is a workload. Its objects may have `fast` bytes of
     /// fast memory; it takes `takes` in all. Both at full size.
     pub(super) fn placed(
         &self,

@@ -154,7 +154,7 @@ impl ModelSpec {
         })
     }
 
-    /// A program of a group with so many threads, ready to run at this scale.
+    /// A program of a group with `threads` threads, ready to run at this scale.
     fn program(&self, group: &Group, i: usize, threads: u32) -> Result<Box<dyn Program>, Error> {
         let wrong = |key: &str, what: String, remedy: &str| {
             Error::from(group.problem(i, key, what, remedy))

@@ -1,6 +1,6 @@
 //! Demands on the model: each program alone, in either memory, with 1, 2, 3 and so on threads.
 //!
-//! More threads are tried until one does not pay any more, as Algorithm 2 does, and with as many as the program usually has.
+//! More threads are tried until one does not pay any more, as Algorithm 2 does, and the program's usual number.
 
 use super::head::Head;
 use super::rooms::IsFast;

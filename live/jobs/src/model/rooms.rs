@@ -42,7 +42,7 @@ pub struct Rooms {
 }
 
 impl Rooms {
-    /// Programs whose threads number `threads`, with so many pages in fast memory each: the first that come, or those that
+    /// Programs with `threads` threads and a number of pages in fast memory each: the first that are touched, or those that
     /// `in_part` names. The room of those in `evictions` is made of others'.
     pub fn new(
         topology: &Topology,

@@ -22,7 +22,7 @@ pub use explain::explain;
 pub struct Strategy {
     /// Programs are placed by need (Algorithm 1), else first come, first served.
     pub placement: bool,
-    /// Threads are counted (Algorithm 2), else they are as many as the group says.
+    /// Threads are counted (Algorithm 2), else the group's numbers are used.
     pub threads: bool,
     /// Interference is avoided (methods 1 and 2), else the first that waits starts.
     pub order: bool,
@@ -138,7 +138,7 @@ pub struct Assignment {
     pub why_there: String,
     /// Its threads.
     pub threads: u32,
-    /// Threads that are worthwhile there, where that was looked at.
+    /// Threads that are worthwhile there, if they were determined.
     pub worthwhile: Option<u32>,
 }
 

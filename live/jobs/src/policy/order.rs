@@ -1,6 +1,6 @@
 //! Which program starts when.
 //!
-//! A state machine: it is told of programs that ended and of pages that have moved, and says who starts. On the model and on this
+//! A state machine: its inputs are ended programs and finished migrations, its outputs are programs to start. On the model and on this
 //! machine the same decides.
 //!
 //! A program that writes much to slow memory disturbs one in fast memory that needs its bandwidth. When one of the two runs and the

@@ -41,7 +41,7 @@ pub struct Want<'a> {
     pub usual: u32,
     /// Threads that are worthwhile.
     pub worthwhile: u32,
-    /// How long it takes with so many.
+    /// Its time by number of threads.
     pub seconds: &'a dyn Fn(u32) -> Option<f64>,
 }
 

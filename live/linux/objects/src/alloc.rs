@@ -49,7 +49,7 @@ fn owner(caller: Caller) -> Option<(&'static Thread, usize)> {
     Some((thread, group))
 }
 
-/// Bytes of fast memory that a group may have now, of which it wants so many.
+/// Bytes of fast memory that a group may take now, if it wants `bytes`.
 #[inline(always)]
 fn room(thread: &Thread, group: usize, bytes: usize) -> i64 {
     if bytes as u64 >= budget::step() {
@@ -183,7 +183,7 @@ unsafe fn counted(object: *mut c_void, tier: u64, group: usize) -> Block {
     }
 }
 
-/// Counts an object of a tier as freed, and tells what it was. Before its memory can be another's.
+/// Counts an object of a tier as freed, and returns its block. Call it before its memory can be reused.
 #[inline]
 unsafe fn take(object: *mut c_void, tier: u64) -> Option<Block> {
     let group = memory::take_group(object as usize)?;

@@ -1,7 +1,7 @@
 //! Who may have fast memory.
 //!
 //! Groups are in order of worth. A group may take fast memory while what is left of the budget is more than what is still
-//! promised to worthier ones. Threads tell of what they took in steps, so a budget can be exceeded by a step per thread.
+//! promised to worthier ones. Threads report what they took in steps, so a budget can be exceeded by a step per thread.
 
 use crate::format::{FAST, OWN_GROUPS};
 use crate::map::Map;

@@ -209,7 +209,7 @@ pub unsafe fn join(map: &Map, object: usize) {
     OBJECTS.free(entry);
 }
 
-/// Tells of each object that is divided.
+/// Calls `told` for each object that is divided.
 pub fn each(told: impl FnMut(Block)) {
     OBJECTS.each(told);
 }

@@ -59,7 +59,7 @@ pub fn after_fork() {
     KEPT_PIECES.busy.store(false, Ordering::Release);
 }
 
-/// Tells of each piece that is counted.
+/// Calls `told` for each piece that is counted.
 pub fn each(mut told: impl FnMut(Piece)) {
     kept(|pieces| pieces.all().iter().for_each(|piece| told(*piece)));
 }
@@ -164,7 +164,7 @@ fn take(at: usize, bytes: usize) -> Pieces<TOGETHER> {
         kept(|pieces| {
             pieces.take(at, end, |piece| {
                 if !taken.add(piece) {
-                    // More than can be told of at once.
+                    // More than one call can return.
                     uncount_one(&piece);
                 }
             })

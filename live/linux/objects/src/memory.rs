@@ -18,7 +18,7 @@ const NONE: usize = 1 << 63;
 /// The groups of objects in the tiers' ranges.
 static GROUPS: AtomicUsize = AtomicUsize::new(0);
 static ARENAS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
-/// End of what was given out in each tier, so that a look at it has an end.
+/// End of the allocated memory in each tier: scans stop there.
 static ENDS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// Where mimalloc wants arenas to begin: its segments.
@@ -30,7 +30,7 @@ pub const GRAIN: usize = 16;
 pub const SMALL: usize = 1024;
 static BLOCKS: [AtomicU16; SMALL / GRAIN + 1] = [const { AtomicU16::new(0) }; SMALL / GRAIN + 1];
 
-/// Bytes of the block that mimalloc gives for so many, at most [`SMALL`].
+/// Size of the block that mimalloc allocates for `bytes`, at most [`SMALL`].
 #[inline]
 pub fn small_block(bytes: usize) -> usize {
     usize::from(BLOCKS[bytes.div_ceil(GRAIN)].load(Relaxed))

@@ -29,7 +29,7 @@ static LOOKING: AtomicBool = AtomicBool::new(false);
 /// A module is missing.
 static WAITING: AtomicBool = AtomicBool::new(false);
 
-/// Calls from unknown addresses between two looks whether there are new modules.
+/// Calls from unknown addresses between two searches for new modules.
 const MISSES: u32 = 64;
 
 pub fn begin(map: &Map) -> Result<(), &'static str> {

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Pages of each group whose nodes the kernel is asked for, at most.
 const ASKED: usize = 64;
-/// Pages of the table of objects that are looked at for them, per tier: each speaks of 32 KiB.
+/// Pages of the table of objects that are scanned for them, per tier: each covers 32 KiB.
 const LOOKED_AT: usize = 4096;
 
 /// Says that nothing is placed, and why.

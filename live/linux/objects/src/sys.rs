@@ -157,7 +157,7 @@ pub fn keeping_errno<T>(action: impl FnOnce() -> T) -> T {
     }
 }
 
-/// A new file of so many bytes, mapped to be written and shared: its address, or 0. The name ends in a zero.
+/// A new file of `bytes` bytes, mapped to be written and shared: its address, or 0. The name ends in a zero.
 pub fn shared_file(name: &[u8], bytes: usize) -> usize {
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
     let (none, offset) = (std::ptr::null_mut::<c_void>(), 0 as c_long);

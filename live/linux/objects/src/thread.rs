@@ -27,7 +27,7 @@ pub struct Count {
     pub taken: [AtomicU64; 2],
     /// What was given and taken before a fork in fast memory, and in slow: it is the child's too, and not its doing.
     pub before: [AtomicI64; 2],
-    /// Of fast memory, what the budget was told of.
+    /// Fast memory that was reported to the budget.
     told: AtomicI64,
     /// It is in the thread's list of those of which there is more to tell.
     dirty: AtomicBool,
@@ -58,7 +58,7 @@ pub struct Thread {
     pub samples: Countdown,
     dirty: [Cell<u16>; DIRTY],
     dirty_count: Cell<usize>,
-    /// Bytes of fast memory that the budget was not told of.
+    /// Bytes of fast memory not yet reported to the budget.
     pending: Cell<i64>,
     reached: [Cell<usize>; 2],
     used: AtomicBool,
@@ -110,7 +110,7 @@ static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 /// Counts of threads that have none of their own any more.
 static LATE: AtomicPtr<Thread> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Has ends of threads announced. Before mimalloc asks for the same: keys are told in order, and heaps must be given back first.
+/// Has ends of threads announced. Before mimalloc asks for the same: destructors of keys run in order, and heaps must be freed first.
 pub fn prepare() {
     let mut key = 0;
     // SAFETY: the function is there as long as the process.

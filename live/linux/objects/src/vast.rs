@@ -69,7 +69,7 @@ pub fn free(block: *mut c_void) -> bool {
     true
 }
 
-/// Tells of each.
+/// Calls `told` for each.
 pub fn each(told: impl FnMut(Block)) {
     BLOCKS.each(told);
 }

@@ -4,7 +4,7 @@ use crate::place::memory::mem_available;
 use crate::probe::sysfs::{number, text};
 use std::path::Path;
 
-/// A measurement takes one part in so many of what is free.
+/// A measurement takes one in [`SHARE`] parts of free memory.
 const SHARE: u64 = 4;
 
 /// Bytes that may be used on a node with `node_free` free bytes: a quarter of what the node, the system and the

@@ -17,8 +17,8 @@ const HOWS: [(How, &str); 3] = [
     (How::StoreClwb, "clwb"),
 ];
 
-/// Measures every curve of `plan`. `watch` is told of each curve before it is measured and ends everything by
-/// returning `false`; what was measured by then is returned. What turns out to be impossible is added to the notes.
+/// Measures every curve of `plan`. `watch` gets each curve before it is measured and cancels everything by
+/// returning `false`; the curves so far are returned. Impossible measurements are added to the notes.
 pub fn measure(
     plan: &Plan,
     notes: &mut Vec<String>,

@@ -18,7 +18,7 @@ pub enum How {
     NtStore,
     /// Store all of it and write it back (CLWB). No fence.
     StoreClwb,
-    /// Load blocks of the first half in sequence, or store blocks of the second half past the caches: so many loads
+    /// Load blocks of the first half in sequence, or store blocks of the second half past the caches: this many loads
     /// in a hundred.
     Mix(u8),
 }
@@ -45,7 +45,7 @@ pub struct Pattern {
     pub pace: u32,
 }
 
-/// Blocks are done until so many words have been touched before the time is looked at: a few microseconds.
+/// Words that are touched between two readings of the clock: a few microseconds.
 const WORDS_AT_ONCE: usize = 16 << 10;
 /// ... and loads of a chase.
 const LOADS_AT_ONCE: u64 = 512;

@@ -77,7 +77,7 @@ pub(super) struct Talk<'k, D> {
     cutter: Cutter,
     /// The old generation moves to fast memory, or to slow memory.
     to_fast: bool,
-    /// It was moved when there had been so many collections and reports: what had begun by then belongs to no memory.
+    /// Numbers of collections and reports at the migration: those that had begun by then belong to no memory.
     settled: Option<(u64, u64)>,
     pub decided: Decided<D>,
 }
@@ -104,7 +104,7 @@ impl<'k, D: Decide> Talk<'k, D> {
         self.kinds
     }
 
-    /// Hears a line of the agent at a time since the command was started. `free` tells how much fast memory could be had. Gives the
+    /// Handles a line of the agent, at a time since the start of the command. `free` returns the available fast memory. Returns the
     /// answer.
     pub fn hear(&mut self, line: &str, now: Duration, free: &dyn Fn() -> u64) -> Option<String> {
         let (what, rest) = line.split_once(' ')?;

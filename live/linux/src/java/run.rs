@@ -150,7 +150,7 @@ impl Prepared {
         self.folder.file("decide")
     }
 
-    /// What came of it, once the program has ended so after so many seconds.
+    /// The report, once the program has ended with `status` after `seconds`.
     pub fn report(self, status: ExitStatus, seconds: f64) -> JavaReport {
         let torn = "reports of virtual machines cannot be read";
         let mut report: JavaReport = self.folder.ran(status, seconds, torn);
@@ -184,7 +184,7 @@ fn of(fast: bool, kinds: &Kinds) -> &[u32] {
     kinds.of_tier(u8::from(!fast))
 }
 
-/// What the agent is told.
+/// The agent's options.
 fn options(report: &Path, placing: Placing, kinds: &Kinds) -> OsString {
     let mut value = OsString::from("report=");
     value.push(report);

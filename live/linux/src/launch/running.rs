@@ -23,7 +23,7 @@ pub(crate) struct Ended {
     _interrupts: Option<Interrupts>,
 }
 
-/// Starts a program, waits for it as `wait` says, and tells how it ended. Signals that end programs are the program's.
+/// Starts a program, waits for it with `wait`, and returns its exit status. Signals that end programs are the program's.
 pub(crate) fn run(
     command: Command,
     wait: impl FnOnce(&mut Running) -> io::Result<ExitStatus>,

@@ -31,7 +31,7 @@ pub fn move_with(
     call(process, pages, nodes.as_ptr(), status, flags)?;
     let status = &mut status[..pages.len()];
     if status.contains(&-libc::EAGAIN) {
-        // After a page that cannot be moved the kernel tells nothing of those around it, moved or not.
+        // After a page that cannot be moved the kernel reports nothing about those around it, moved or not.
         let mut there = vec![0; pages.len()];
         nodes_of(process, pages, &mut there)?;
         for (status, there) in status.iter_mut().zip(there) {

@@ -64,7 +64,7 @@ impl Policy {
 /// Where pages of a range are to come from from now on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Nothing is looked at.
+    /// Checks nothing.
     Away,
     /// Fails with EIO if a page that is in memory is on another node.
     Strictly,

@@ -4,7 +4,7 @@
 use super::mask::Mask;
 use std::io;
 
-/// Bytes of the pages that positions are told of.
+/// Size of the pages of positions.
 pub const PAGE: usize = 4096;
 
 // linux/mempolicy.h.

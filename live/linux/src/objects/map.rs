@@ -29,7 +29,7 @@ pub struct FrameRef {
 /// An allocation site.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// From the return address of `malloc` (or `mmap`) outwards. As many callers as are known; only as many are looked at as
+    /// From the return address of `malloc` (or `mmap`) outwards. All known callers; only as many are compared as
     /// are needed to tell sites of different tiers apart.
     pub stack: Vec<FrameRef>,
     /// Where its objects go.

@@ -68,7 +68,7 @@ pub struct GroupReport {
 }
 
 impl ObjectProcess {
-    /// Pages that were looked at, and how many of them are on none of their tier's nodes.
+    /// Pages that were checked, and the number of them on none of their tier's nodes.
     pub fn pages_elsewhere(&self, kinds: &Kinds) -> (u64, u64) {
         let (mut all, mut elsewhere) = (0, 0);
         for group in &self.groups {

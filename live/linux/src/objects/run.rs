@@ -21,7 +21,7 @@ pub struct ObjectOptions {
     /// Files of modules that the program loads while it runs, where sites in them have to be told apart by their callers.
     /// Its own file and the libraries it is linked with are found without.
     pub modules: Vec<PathBuf>,
-    /// What SIGUSR1 to this process does while the program runs: it tells what is so by then. The signal is taken over from the
+    /// The action of SIGUSR1 to this process while the program runs: it gets the state so far. The signal is taken over from the
     /// first such run on.
     pub on_request: Option<fn(&Running)>,
 }
@@ -127,7 +127,7 @@ impl Prepared {
         Ok(Shares(slots))
     }
 
-    /// What came of it, once the program has ended so after so many seconds.
+    /// The report, once the program has ended with `status` after `seconds`.
     pub fn report(self, status: ExitStatus, seconds: f64) -> ObjectReport {
         let mut ran = self.folder.ran(status, seconds, STOPPED);
         ran.notes.splice(0..0, self.notes);

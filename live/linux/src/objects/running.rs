@@ -45,7 +45,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// From now on SIGUSR1 asks, and does not end this process. Programs that it starts are left alone.
+    /// From now on SIGUSR1 is a request, and does not end this process. Programs that it starts do not inherit this.
     pub fn begin() -> Requests {
         static HANDLER: Once = Once::new();
         HANDLER.call_once(|| {

@@ -34,9 +34,9 @@ struct Header {
     pages: AtomicU64,
     /// The run that the process belongs to (own files only).
     run: AtomicU64,
-    /// 1 when the process is about to end and waits to be looked at (own files only).
+    /// 1 when the process is about to end and waits for its parent to read its counts (own files only).
     leaving: AtomicU32,
-    /// 1 when its parent has looked (own files only).
+    /// 1 when its parent has read them (own files only).
     seen: AtomicU32,
     /// Raised when candidates are reserved and when all are given back: odd in between (own files only).
     step: AtomicU32,
@@ -163,7 +163,7 @@ pub struct Member {
     pub pid: u32,
     /// Pages placed.
     pub pages: u64,
-    /// It is about to end, and waits to be looked at.
+    /// It is about to end, and waits for its parent to read its counts.
     pub leaving: bool,
     /// Raised when it reserves candidates and when it has given them back: odd in between.
     pub step: u32,
@@ -283,7 +283,7 @@ impl Table {
         }
     }
 
-    /// Says that this process is about to end; `true` once the parent has looked at it.
+    /// Marks this process as about to end; `true` once the parent has read its counts.
     pub fn leaving(&self) -> bool {
         let Some((_, own)) = &self.own else {
             return true;

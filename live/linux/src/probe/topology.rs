@@ -172,7 +172,7 @@ impl Topology {
     /// The DRAM that acts as a cache in front of one node's other memory, bytes.
     ///
     /// # Errors
-    /// [`LiveError::NoCache`] when the kernel tells of none, [`LiveError::SeveralCaches`] when nodes have different ones.
+    /// [`LiveError::NoCache`] when the kernel reports none, [`LiveError::SeveralCaches`] when nodes have different ones.
     pub fn dram_cache_bytes(&self) -> Result<u64, LiveError> {
         let caches = || {
             self.nodes

@@ -1,8 +1,8 @@
-//! The kernel's own monitor of accesses (DAMON, `CONFIG_DAMON_VADDR`, Linux 5.19, root): it looks at chosen pages several times
+//! The kernel's own monitor of accesses (DAMON, `CONFIG_DAMON_VADDR`, Linux 5.19, root): it checks chosen pages several times
 //! and counts, so that memory in use all the time differs from memory in use now and then. Its work grows with what it
 //! watches, and not with the process.
 //!
-//! It is told what to do by files: see Documentation/admin-guide/mm/damon/usage.rst of the kernel.
+//! It is controlled by files: see Documentation/admin-guide/mm/damon/usage.rst of the kernel.
 
 use std::fmt::Display;
 use std::fs;
@@ -18,11 +18,11 @@ pub const FOLDER: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 pub struct Pace {
     /// Microseconds between two checks of a page.
     pub check_us: u64,
-    /// Checks whose number is told.
+    /// Checks per report.
     pub checks: u64,
-    /// Parts that it may divide ranges into, besides what it is told.
+    /// Regions that it may divide ranges into, besides the given ones.
     pub parts: usize,
-    /// Only parts that so many checks found in use are told of.
+    /// Only regions that at least this many checks found accessed are reported.
     pub least: u64,
 }
 
@@ -104,7 +104,7 @@ impl Damon {
             ("monitoring_attrs/nr_regions/min", "3".into()),
             ("targets/nr_targets", "1".into()),
             ("targets/0/pid_target", self.process.to_string()),
-            // Counts are told of what a scheme would apply to: one that does nothing, to all.
+            // The kernel reports counts of regions that a scheme applies to: one that does nothing applies to all.
             ("schemes/nr_schemes", "1".into()),
             ("schemes/0/action", "stat".into()),
             ("schemes/0/access_pattern/sz/max", u64::MAX.to_string()),

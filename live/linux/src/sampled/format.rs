@@ -19,7 +19,7 @@ pub const SLOTS: usize = 2048;
 pub const HEADER_WORDS: usize = 512;
 /// Words of a slot.
 pub const SLOT_WORDS: usize = 32;
-/// Bytes of a stack that are kept: as many as other profilers copy.
+/// Bytes of a stack that are kept: the same number as other profilers copy.
 pub const STACK_BYTES: usize = 8192;
 /// Pages of an object that are watched, at most.
 pub const WATCHED: usize = 16;

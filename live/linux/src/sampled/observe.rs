@@ -64,7 +64,7 @@ pub struct SeenRange {
     pub used_pages: u64,
     /// Of these accesses, where they were: by cache line.
     pub lines: BTreeMap<u64, u64>,
-    /// Looks at which it was there.
+    /// Scans at which it was there.
     pub looks: u64,
 }
 
@@ -77,7 +77,7 @@ struct Followed {
     state: u64,
 }
 
-/// A process that is looked at.
+/// A process that is observed.
 pub struct Process {
     pub id: u32,
     damon: Option<Damon>,
@@ -130,7 +130,7 @@ impl Process {
         self.damon.is_some()
     }
 
-    /// Whether it tells of its objects.
+    /// Whether it reports its objects.
     pub fn has_table(&self) -> bool {
         self.table.is_some()
     }
@@ -138,7 +138,7 @@ impl Process {
     /// Looks which memory is used within `window`.
     ///
     /// # Errors
-    /// The process has ended, or may not be looked at.
+    /// The process has ended, or may not be observed.
     pub fn look(&mut self, window: Duration) -> io::Result<()> {
         let before = self.snapshot()?;
         let pages: Vec<u64> = before.slots.iter().flat_map(|s| s.pages.clone()).collect();
@@ -207,7 +207,7 @@ impl Process {
     /// Takes in accesses that the processor has sampled since the last time.
     ///
     /// # Errors
-    /// The process has ended, or may not be looked at.
+    /// The process has ended, or may not be observed.
     pub fn look_at(&mut self, hits: &[Hit]) -> io::Result<()> {
         let now = self.snapshot()?;
         let mut mappings = self.seldom_read(&now.range)?;

@@ -48,9 +48,9 @@ pub struct Seen {
     pub source: Source,
     /// Why the events that were wanted could not be had, if so; and what they missed.
     pub notes: Vec<String>,
-    /// Whether the shim tells of objects.
+    /// Whether the shim reports objects.
     pub has_objects: bool,
-    /// Whether writes could be told from reads.
+    /// Whether writes are distinguished from reads.
     pub has_writes: bool,
     /// Looks, of all processes.
     pub looks: u64,
@@ -77,7 +77,7 @@ pub enum SampledError {
     NoMemory(u32),
     /// The kernel does not tell.
     #[error(
-        "/proc/{process}/clear_refs: {error}; the kernel has to tell which pages are used (CONFIG_PROC_PAGE_MONITOR)"
+        "/proc/{process}/clear_refs: {error}; the kernel does not report accessed pages (CONFIG_PROC_PAGE_MONITOR)"
     )]
     NotTold {
         /// The process.
@@ -102,7 +102,7 @@ pub fn can_run(words: &[OsString]) -> Result<PathBuf, SampledError> {
 /// Runs a command under the shim and samples it, and processes that it starts.
 ///
 /// # Errors
-/// [`SampledError`]: the program cannot be started, or the kernel does not tell which pages are used.
+/// [`SampledError`]: the program cannot be started, or the kernel does not report accessed pages.
 pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledError> {
     let file = can_run(words)?;
     let mut command = launch::command(words)?;
@@ -138,7 +138,7 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
         }
         accesses.take();
         for process in &mut all {
-            // What has ended was looked at before.
+            // Ended processes were scanned before.
             let _ = accesses.look(process);
         }
         status = running.ended().ok().flatten();
@@ -160,7 +160,7 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
 /// Whether a process can be sampled.
 ///
 /// # Errors
-/// [`SampledError`]: there is no such process, or it may not be looked at.
+/// [`SampledError`]: there is no such process, or it may not be observed.
 pub fn can_attach(process: u32) -> Result<(), SampledError> {
     mappings_of(process).map(drop)
 }
@@ -281,7 +281,7 @@ impl Accesses {
     }
 }
 
-/// Looks again and again, until the look says that it is over, or its time is. The look is told whether it is the last.
+/// Calls `look` periodically, until it returns that it is over or the time is up. Its argument is whether it is the last call.
 fn looking(sampling: &Sampling, mut look: impl FnMut(bool) -> bool) {
     let begun = Instant::now();
     let period = Duration::from_secs_f64(1.0 / sampling.rate);

@@ -116,14 +116,14 @@ pub trait Decide {
     /// Whether the page in this frame is thought to be hot.
     fn is_hot(&self, frame: u32) -> bool;
 
-    /// Whether it wants to be told what is in use.
+    /// Whether it needs accesses.
     fn wants_uses(&self) -> bool;
 
-    /// Where a page is now, by whatever migration: in fast memory or in slow memory; `None`: it is no more. Told of those too of which
+    /// Where a page is now, by whatever migration: in fast memory or in slow memory; `None`: it is no more. Called also for pages of which
     /// nothing is decided. Policies do not need it; reports of residency do.
     fn is_at(&mut self, _page: Page, _fast: Option<bool>) {}
 
-    /// The page in `from` is in `to` now, without having been asked to. This and what follows is told where frames are chosen.
+    /// The page in `from` is in `to` now, without having been asked to. This and the following methods are called only when frames are chosen.
     fn strayed(&mut self, from: u32, to: u32);
 
     /// This frame is in the reserve from now on.
@@ -135,10 +135,10 @@ pub trait Decide {
     /// The page in this frame cannot be moved, for now.
     fn fixed(&mut self, frame: u32);
 
-    /// What was forgotten is to be looked at again.
+    /// Pages that were dropped are to be considered again.
     fn review(&mut self);
 
-    /// So many bytes have gone to memory and back since the beginning, by now, in ns.
+    /// Memory traffic since the beginning, at time `now` in ns.
     fn traffic(&mut self, _now: u64, _bytes: u64) {}
 
     /// What a frame of the reserve would be good for: 0 for nothing, 1 and more for one of several things.

@@ -65,7 +65,7 @@ pub enum TierError {
 }
 
 impl TierError {
-    /// Why a process whose memory cannot be looked at is not taken in.
+    /// The reason why a process whose memory cannot be scanned is not tiered.
     pub(super) fn of_memory(process: u32, error: io::Error) -> TierError {
         match error.kind() {
             io::ErrorKind::NotFound => TierError::Gone(process),

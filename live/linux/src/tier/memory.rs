@@ -81,7 +81,7 @@ pub trait Memory {
     /// Its pages that may be moved and of which something is in memory, ascending.
     ///
     /// # Errors
-    /// The process has ended, or may not be looked at.
+    /// The process has ended, or may not be scanned.
     fn pages(&mut self) -> io::Result<Vec<u64>>;
 
     /// On which node each is; `None`: on none.
@@ -101,7 +101,7 @@ pub trait Memory {
         false
     }
 
-    /// Bytes of huge pages that are larger than pages of this run, and so are left alone.
+    /// Bytes of huge pages that are larger than pages of this run, and so do not migrate.
     fn huge_left(&self) -> u64 {
         0
     }
@@ -341,7 +341,7 @@ impl Memory for ProcessMemory {
 /// Bytes of a process's own memory without files by node, as `numa_maps` tells: another way than that by which pages are moved.
 ///
 /// # Errors
-/// The process has ended, or may not be looked at.
+/// The process has ended, or may not be scanned.
 pub fn by_node(process: u32) -> io::Result<BTreeMap<u32, u64>> {
     let text = std::fs::read_to_string(format!("/proc/{process}/numa_maps"))?;
     Ok(nodes::by_node(&text, is_own))
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(moved, ["", "[heap]", "[anon:arena]", "[stack]"]);
     }
 
-    /// This process's own memory, looked at from outside: pages that were touched are there and are on a node.
+    /// This process's own memory, scanned from outside: pages that were touched are there and are on a node.
     #[test]
     fn pages_that_were_touched_are_there() {
         let own = std::process::id();

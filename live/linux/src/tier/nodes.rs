@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-/// Pages that are moved between two looks at what is left of the budgets.
+/// Pages that migrate between two checks of the budgets.
 const CHUNK: usize = 64;
-/// Refusals of the kernel after which a page is left alone for [`REST`] intervals.
+/// Refusals by the kernel after which a page backs off for [`REST`] intervals.
 const TRIES: u8 = 3;
 const REST: u64 = 64;
 /// Intervals after which the nodes of all pages are asked for again: another process may have migrated them.
@@ -30,10 +30,10 @@ pub trait Nodes {
     /// Looks anew how much room there is.
     fn refresh(&mut self);
 
-    /// The node of fast or slow memory nearest to `from` that has room for so many bytes; `None` if none has.
+    /// The node of fast or slow memory nearest to `from` that has room for `bytes`; `None` if none has.
     fn choose(&self, fast: bool, from: u32, bytes: u64) -> Option<u32>;
 
-    /// So many bytes went from one node to another.
+    /// `bytes` migrated from one node to another.
     fn went(&mut self, from: u32, to: u32, bytes: u64);
 }
 
@@ -46,7 +46,7 @@ struct Known {
     /// The interval in which it was moved last.
     moved: Option<u64>,
     refused: u8,
-    /// Left alone until then.
+    /// Backs off until this interval.
     rests: Option<u64>,
 }
 
@@ -501,7 +501,7 @@ pub(super) fn can_tier(process: u32, kinds: &Kinds) -> Result<(), TierError> {
         });
     }
     let refused = |error| TierError::Refused { process, error };
-    // Of a page of our own the kernel tells where it is, unless a sandbox forbids the call.
+    // The kernel reports the node of a page of our own, unless a sandbox forbids the call.
     let mut own = ProcessMemory::of(std::process::id(), BASE).map_err(refused)?;
     let pages = own.pages().map_err(refused)?;
     own.nodes(&pages[..pages.len().min(1)])

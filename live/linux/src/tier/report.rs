@@ -21,7 +21,7 @@ pub struct Counts {
     pub exchanged: u64,
     /// Bytes that were not moved, by reason.
     pub refused: BTreeMap<Refusal, u64>,
-    /// Pages that were left alone for a while because they were refused again and again.
+    /// Pages that backed off because the kernel refused them repeatedly.
     pub rested: u64,
     /// Pages that others moved between fast and slow memory, or to other frames, in bytes.
     pub by_others: u64,

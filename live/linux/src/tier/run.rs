@@ -28,13 +28,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a rest may last before it is looked whether there is a reason to end: the exit code of a command is not to come late.
+/// The longest sleep between two checks for a reason to end: the exit code of a command must not come late.
 const SLICE: Duration = Duration::from_millis(100);
 const SLICE_OF_A_COMMAND: Duration = Duration::from_millis(20);
 /// Intervals after which the nodes of a process's memory are asked for, for the report.
 const SEEN: u64 = 16;
 
-/// Tiers. `make` makes the policy, for what there is; `begun` is told once it begins.
+/// Tiers. `make` makes the policy, for what there is; `begun` is called when it begins.
 ///
 /// # Errors
 /// [`TierError`]; a command was not started, or is waited for if it was.
@@ -60,7 +60,7 @@ pub fn tier<D: Decide>(
     Tiering::of(target, options, steering, &open, room).go(roots, Vec::new(), begun)
 }
 
-/// Exchanges frames: `make` makes the policy, for the frames that there are and pages of so many bytes; `begun` is told once it
+/// Exchanges frames: `make` makes the policy, for the frames that there are and the page size; `begun` is called when it
 /// begins. `traffic` is for policies that go by bandwidth.
 ///
 /// # Errors
@@ -313,7 +313,7 @@ where
         let mut interval = 0u64;
         loop {
             let (at, cpu) = (Instant::now(), processor_time());
-            // What was started lately is looked for less often where that takes long.
+            // New processes are discovered less often if there are many, since that takes long.
             if self.known.len() < 16 || interval.is_multiple_of(8) {
                 self.discover();
             }
@@ -395,7 +395,7 @@ where
         report
     }
 
-    /// What is told while it is at work.
+    /// The state that other processes can read during the run.
     fn state(&self, seconds: f64) -> TierState {
         let of = |(number, parts): (u32, Vec<_>)| {
             let (report, _) = &self.reports[number as usize];

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Decisions that are kept.
 const DECISIONS: usize = 8;
-/// Parts of a process's memory whose heat is told: as many as fit a line of a screen.
+/// Parts of a process's memory whose heat is reported: the number that fits a line of a screen.
 pub(super) const PARTS: usize = 64;
 const EVERY: Duration = Duration::from_secs(1);
 

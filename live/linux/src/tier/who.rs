@@ -69,7 +69,7 @@ pub fn family(process: u32) -> BTreeSet<u32> {
     all
 }
 
-/// Whether the kernel tells of what a process has started (`CONFIG_PROC_CHILDREN`).
+/// Whether the kernel lists the children of a process (`CONFIG_PROC_CHILDREN`).
 pub fn knows_families() -> bool {
     Path::new("/proc/thread-self/children").exists()
 }

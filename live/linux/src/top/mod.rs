@@ -74,7 +74,7 @@ pub struct Rates {
 }
 
 impl Snapshot {
-    /// Looks at what is below `root`: at where the memory of at most `processes` is.
+    /// Reads the machine below `root`, with the residency of at most `processes` processes.
     pub fn read(root: &Path, processes: usize) -> Snapshot {
         let (topology, _) = Topology::read(root);
         let kinds = Kinds::probe(&topology).ok();

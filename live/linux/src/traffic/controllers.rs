@@ -47,7 +47,7 @@ pub struct Counter {
     pub bytes: f64,
 }
 
-/// How a family of devices tells its events.
+/// How a family of devices describes its events.
 enum Events {
     /// In files of these names, the reads and the writes.
     Listed(&'static [&'static str], &'static [&'static str]),
@@ -61,7 +61,7 @@ struct Family {
     events: Events,
 }
 
-/// Devices that are known, in the order in which they are looked for: the first family that is there has counted all.
+/// Devices that are known, in the order in which they are tried: the first family that is present counts all traffic.
 ///
 /// Names are those of Linux's drivers (arch/x86/events/intel/uncore_snbep.c, uncore_snb.c; arch/x86/events/amd/uncore.c). AMD's event is
 /// `UmcCasCmd` of the Processor Programming Reference for family 19h model 11h: a command moves 64 bytes.
@@ -102,7 +102,7 @@ pub fn offered(devices: &Path) -> Vec<Counter> {
         if folders.is_empty() && devices.join(family.name).is_dir() {
             folders.push((0, devices.join(family.name)));
         }
-        // A controller that tells nothing would be missing from the sum, so that the family is of no use then.
+        // A controller without counts would be missing from the sum, so the family is useless then.
         let each: Option<Vec<Vec<Counter>>> = folders
             .iter()
             .map(|(_, folder)| of_device(folder, &family.events))
@@ -465,7 +465,7 @@ mod tests {
         }
     }
 
-    /// Counters that are told what to count, in the place of the kernel's.
+    /// Counters with given values, in place of the kernel's.
     fn pretended(root: &Path, step: [u64; 3]) -> (Controllers, Arc<Mutex<Vec<String>>>) {
         put(root, "uncore_imc_0", &SERVER);
         let opened = Arc::new(Mutex::new(Vec::new()));

@@ -78,7 +78,7 @@ impl MachineTraffic {
                 if parts.is_empty() {
                     return None;
                 }
-                // A part that tells nothing for once lowers the sum.
+                // A part that once reports nothing lowers the sum.
                 self.bytes += now.saturating_sub(*last) as f64;
                 *last = now.max(*last);
             }

@@ -48,7 +48,7 @@ pub fn status(work: &dyn Work, as_json: bool) -> Done {
             _ => None,
         })
         .collect();
-    // Studies may share a folder, and each tells of its own.
+    // Studies may share a folder; each reports only its own.
     let own: BTreeSet<&String> = points.iter().map(|point| &point.name).collect();
     submitted.retain(|_, s| s.points.iter().any(|name| own.contains(name)));
     let jobs: Vec<Json> = submitted.values().filter_map(|s| job(s, &tasks)).collect();

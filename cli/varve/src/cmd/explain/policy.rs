@@ -17,7 +17,7 @@ const SCALE: u32 = 64;
 const CELLS: usize = 64;
 
 pub fn explain(spec: &str) -> Result<String, Failure> {
-    // One that has to be told something cannot be made from its name alone, but is known.
+    // A policy with required parameters cannot be made from its name alone, but its entry is known.
     let asking = |entry: &&Entry| entry.params.iter().any(|p| p.default.is_empty());
     let named = varve_pages::policies()
         .iter()

@@ -1,4 +1,4 @@
-//! Pages that are watched. The kernel tells how much of a mapping was used, so a page becomes a mapping of its own: by an
+//! Pages that are watched. The kernel reports how much of a mapping was used, so a page becomes a mapping of its own: by an
 //! advice that its neighbours do not have, which leaves it out of core dumps. Where it can
 //! (Linux 6.7), the kernel records writes to it too, for a process that asks from outside (`PAGEMAP_SCAN`).
 

@@ -58,9 +58,9 @@ pub struct Dax {
     pub node: i64,
     /// Bytes.
     pub bytes: u64,
-    /// Persistent memory: what is on it would be lost.
+    /// Persistent memory: its contents would be lost.
     pub persistent: bool,
-    /// Its blocks of memory, if its addresses are told.
+    /// Its blocks of memory, if its addresses are known.
     pub blocks: Vec<u64>,
 }
 

@@ -117,7 +117,7 @@ fn an_object_survives_as_many_collections_as_it_meets() {
     assert_eq!((followed.kept, followed.undecided), (0.0, 1000.0));
 }
 
-/// What collections of the young generation do not look at, they say nothing of.
+/// Collections of the young generation yield nothing about objects that they do not trace.
 #[test]
 fn an_old_object_grows_no_older_in_collections_of_the_young_generation() {
     let mut followed = Followed::new(100, true);
@@ -204,7 +204,7 @@ fn a_collector_without_known_collections_tells_who_is_alive_and_nothing_of_ages(
     assert!(counts.died.iter().all(|sum| sum.objects == 0.0));
 }
 
-/// Half of the samples are given up when there are too many, and the others stand for them: how many stay is told as well.
+/// Half of the samples are given up when there are too many, and the others stand for them: the factor is reported as well.
 #[test]
 fn memory_is_bounded_and_what_is_said_stays_without_bias() {
     const SAMPLES: u32 = 100_000;

@@ -91,7 +91,7 @@ fn agent(folder: &Folder) -> Result<PathBuf, JavaError> {
     Ok(folder.library(&library::SITES)?)
 }
 
-/// What the agent is told.
+/// The agent's options.
 fn options(report: &Path, sampling: &Sampling) -> String {
     format!(
         "report={};interval={}",

@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 /// What was seen.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Machines that told of their allocations, that which allocated most first.
+    /// Machines that reported their allocations, largest first.
     pub machines: Vec<JavaSites>,
     /// How a command ended; `None` for a process that runs on.
     pub status: Option<ExitStatus>,

@@ -24,7 +24,7 @@ pub struct Event {
     pub(super) user_only: bool,
     /// Processors that have it, as the kernel lists them; empty for all.
     pub(super) processors: String,
-    /// Each so-manieth is a sample; `None`: so many a second are, as the kernel sees to.
+    /// One in this many events is a sample; `None`: the kernel adjusts the period to a rate per second.
     pub(super) period: Option<u64>,
 }
 
@@ -92,7 +92,7 @@ fn event(folder: &Path, device: &str, name: &str, terms: &[(&str, u64)]) -> Opti
     })
 }
 
-/// Every so many operations one is followed, whatever it is; of these, the ones that miss the last cache, where it can tell.
+/// IBS: one operation per period is followed, of any kind; of these, those that miss the last cache, if the processor can filter them.
 fn ibs(folder: &Path) -> Option<Event> {
     let kind = word(&folder.join("type"))?.parse().ok()?;
     let mut config = [0; 3];

@@ -33,7 +33,7 @@ pub struct Records {
     pub broken: u64,
 }
 
-/// Where in a ring of so many bytes the bytes between two positions are, which count on and on: up to its end, and from its
+/// The parts of a ring of `size` bytes between two positions, which never wrap: up to its end, and from its
 /// beginning. Nothing if more was written than there is room for.
 pub fn parts(size: usize, tail: u64, head: u64) -> [Range<usize>; 2] {
     let bytes = head.wrapping_sub(tail);

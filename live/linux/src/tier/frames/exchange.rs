@@ -117,7 +117,7 @@ impl LiveExchanger {
         self.everybodys
     }
 
-    /// The node with most free memory to go over, for so many bytes.
+    /// The node with most free memory to migrate through, with room for `bytes`.
     fn over(&self, home: u32, bytes: u64) -> Option<u32> {
         let nodes = self.spans.nodes();
         let others = nodes

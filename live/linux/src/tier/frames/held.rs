@@ -85,7 +85,7 @@ impl Held {
         self.read(self.blocks.len() - 1, 0, units)
     }
 
-    /// Looks for better frames of each node: takes more, keeps as many as before, and gives back the others. `class` says of a frame
+    /// Searches better frames of each node: allocates more, keeps the same number as before, and frees the others. `class` says of a frame
     /// what it is good for; frames of each class but 0 are kept in equal parts, and those of class 0 if there are no others. `room`
     /// says how much of a node may be taken for that.
     ///
@@ -132,7 +132,7 @@ impl Held {
         all
     }
 
-    /// Keeps so many frames of a node, and gives back the others.
+    /// Keeps `wanted` frames of a node, and frees the others.
     fn keep(&mut self, node: u32, wanted: usize, class: &dyn Fn(u64) -> u8) {
         let mut of_class: BTreeMap<u8, Vec<Place>> = BTreeMap::new();
         for one in self.of(node) {
@@ -174,7 +174,7 @@ impl Held {
         self.replace()
     }
 
-    /// Takes so many frames of a node, at most, that are free now. As many of those that are given up after that are not replaced.
+    /// Allocates at most this many free frames of a node. The same number of frames that are freed after that are not replaced.
     ///
     /// # Errors
     /// As [`Held::take`].

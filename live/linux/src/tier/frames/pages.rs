@@ -86,7 +86,7 @@ pub trait FrameMemory {
     /// Its pages that are there, ascending.
     ///
     /// # Errors
-    /// The process has ended, or may not be looked at.
+    /// The process has ended, or may not be scanned.
     fn look(&mut self) -> io::Result<Vec<PageFrame>>;
 
     /// Bytes that the last look left out, by reason.

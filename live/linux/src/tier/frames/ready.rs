@@ -44,7 +44,7 @@ pub fn frame_bytes(roots: &BTreeSet<u32>, options: &TierOptions) -> u64 {
     })
 }
 
-/// Looks at the machine, and takes the reserve.
+/// Probes the machine, and allocates the reserve.
 ///
 /// # Errors
 /// One line that says what is missing, and what helps.

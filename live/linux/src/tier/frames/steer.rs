@@ -48,7 +48,7 @@ pub struct InFrames {
     /// What this look has found so far.
     change: Change,
     report: FrameReport,
-    /// The interval in which it was looked how things are.
+    /// The interval of the last scan.
     seen: Option<u64>,
     /// The next interval in which the reserve may be renewed, how long to wait then, and what was exchanged by the last time.
     renewal: (u64, u64, u64),
@@ -219,7 +219,7 @@ impl<D: Decide> Steering<D, InFrames> {
                 moves.insert(*from, *to);
             }
         }
-        // Where pages have followed each other, their frames are told of as if new ones had come.
+        // Where pages have followed each other, their frames are reported as if new ones had come.
         let targets: BTreeSet<u32> = moves.values().copied().collect();
         let mut taken = HashSet::new();
         moves

@@ -1,5 +1,5 @@
-//! The steering on a made-up machine: whatever programs, others and the exchanger do, whoever decides knows each frame with a page
-//! once, and is told of nothing that cannot be.
+//! The steering on a made-up machine: whatever programs, other mechanisms and the exchanger do, the policy knows each frame with a page
+//! once, and gets no impossible event.
 
 use super::*;
 use crate::tier::decide::FrameState;
@@ -132,7 +132,7 @@ impl Exchanger for Hands {
     }
 }
 
-/// Knows what it was told, and complains of what cannot be.
+/// Records all calls, and panics at an impossible one.
 #[derive(Default)]
 struct Mirror {
     pages: BTreeMap<u32, Page>,

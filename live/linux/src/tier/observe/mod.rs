@@ -44,7 +44,7 @@ impl Use {
     }
 }
 
-/// Those of ascending pages, of so many bytes each, that a range has a part of.
+/// Of these ascending pages of `bytes` each, the ones that overlap a range.
 fn within<'p>(pages: &'p [u64], bytes: u64, range: &Range<u64>) -> &'p [u64] {
     let first = pages.partition_point(|page| (page + 1) * bytes <= range.start);
     let behind = pages.partition_point(|page| page * bytes < range.end);
@@ -56,7 +56,7 @@ pub trait Observer {
     /// Appends what was used since the last look, of pages that are known: ascending.
     ///
     /// # Errors
-    /// The process has ended, or may not be looked at.
+    /// The process has ended, or may not be observed.
     fn look(&mut self, pages: &[u64], uses: &mut Vec<Use>) -> io::Result<()>;
 
     /// Processor time that the kernel took for it elsewhere so far, in seconds.
