@@ -57,7 +57,7 @@ pub struct Move {
     pub to: u32,
 }
 
-/// What the daemons of a policy cost, apart from the moves themselves.
+/// The cost of a policy's daemons, apart from the migrations themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Daemons {
     /// Kernel or user threads that poll samples or migrate pages; each wants a whole core while it runs.
@@ -106,7 +106,7 @@ pub trait Pager: Send {
         false
     }
 
-    /// What runs beside the program.
+    /// The daemons that run beside the program.
     fn daemons(&self) -> Daemons {
         Daemons::default()
     }
@@ -114,7 +114,7 @@ pub trait Pager: Send {
     /// One sampled access.
     fn sample(&mut self, _sample: &Sample) {}
 
-    /// What the memory controllers counted until `now` (ns), as their events for column accesses do: bytes read from and written
+    /// The memory controllers' counts until `now` (ns), as by their events for column accesses: bytes read from and written
     /// to DRAM on all channels, since the beginning. Told right before each [`Pager::tick`].
     fn traffic(&mut self, _now: u64, _bytes: u64) {}
 

@@ -49,7 +49,7 @@ impl Default for PimaSettings {
     }
 }
 
-/// What cannot be.
+/// Invalid settings.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum PimaError {
     /// A threshold that would choose fast memory where it is slower.
@@ -82,11 +82,11 @@ pub struct Entry {
     pub at: Duration,
     /// The phase.
     pub phase: Phase,
-    /// What there is to say of it.
+    /// A note on it.
     pub note: Note,
 }
 
-/// What led to a phase.
+/// The reason for a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Note {
     /// The one before ended.
@@ -113,7 +113,7 @@ pub enum Note {
     NoRoom(Room),
 }
 
-/// What of fast memory a choice would take, and what there is. In bytes.
+/// The fast memory that a choice would take, and the memory that is available. In bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Objects that would move there, at most.
@@ -259,7 +259,7 @@ impl Pima {
         }
     }
 
-    /// What was measured in this sample so far is not to be compared with what comes, since it was measured otherwise: the sample
+    /// Earlier measurements of this sample were taken under other conditions than later ones: the sample
     /// begins again, in the memory of now.
     pub fn forget(&mut self, now: Duration) {
         if matches!(self.phase, Phase::Sample(_)) && self.moving.is_none() {

@@ -10,9 +10,9 @@ use std::ops::Range;
 /// An item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What is to be as much as possible.
+    /// The quantity to maximize.
     pub value: u64,
-    /// What is limited.
+    /// The limited quantity.
     pub weight: u64,
 }
 

@@ -62,7 +62,7 @@ pub struct Frame {
     pub inlined: Vec<Inlined>,
 }
 
-/// What makes two modules the same.
+/// The identity of a module.
 fn same<'a>(module: &'a str, build_id: &'a str) -> (bool, &'a str) {
     match build_id.is_empty() {
         true => (false, module),
@@ -76,7 +76,7 @@ impl Frame {
     }
 }
 
-/// What an allocation site is.
+/// The identity of an allocation site.
 #[derive(Clone, Debug)]
 pub enum Key {
     /// A call of an allocator: the calls that led there, the innermost first.
@@ -192,9 +192,9 @@ pub struct Module {
 /// An allocation site and what was counted of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// What it is.
+    /// Its identity.
     pub key: Key,
-    /// What was counted.
+    /// Its counts.
     pub counts: Counts,
 }
 
@@ -225,7 +225,7 @@ pub struct Sampling {
     pub looks: u64,
     /// Milliseconds from the first look to the last.
     pub milliseconds: u64,
-    /// What could not be seen, one sentence each.
+    /// Blind spots, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blind: Vec<String>,
 }

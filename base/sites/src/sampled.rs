@@ -59,7 +59,7 @@ pub fn doubtful(counts: &[Counts], place: impl Fn(&[Candidate]) -> Vec<u64>) -> 
     doubts
 }
 
-/// What samples would have told: of the misses of exact counts each is seen with the chance `rate` (0 to 1), and what is seen is
+/// Simulates samples of exact counts: each miss is sampled with probability `rate` (0 to 1), and the sampled number is
 /// divided by it. The same seed draws the same samples.
 pub fn draw(exact: &[Counts], rate: f64, seed: u64) -> Vec<Counts> {
     let mut random = Random(seed);

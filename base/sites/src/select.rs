@@ -11,10 +11,10 @@ use crate::knapsack::{self, Item};
 /// 2021, section 5.3) for the writes that reach memory.
 pub const THRESHOLD: f64 = 1.0;
 
-/// What a site is worth in fast memory, and how much of it it takes.
+/// A site's benefit in fast memory, and its size there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Whatever is to be as much as possible: misses, or nanoseconds saved.
+    /// The benefit to maximize: misses, or nanoseconds saved.
     pub value: u64,
     /// Most bytes alive at once.
     pub peak_bytes: u64,

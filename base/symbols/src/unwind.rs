@@ -274,7 +274,7 @@ mod tests {
     use proptest::prelude::*;
     use walk::{Frame, open, rule_at, step, walk};
 
-    /// What `readelf --debug-dump=frames-interp` says of a file, as rules by address: the slow reference.
+    /// The output of `readelf --debug-dump=frames-interp` for a file, as rules by address: the slow reference.
     fn reference(path: &Path) -> Option<Vec<(u64, Rule)>> {
         let text = std::process::Command::new("readelf")
             .arg("-wF")

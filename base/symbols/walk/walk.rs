@@ -12,7 +12,7 @@ pub const MAGIC: [u8; 8] = *b"VARVEUNW";
 /// Changes with every change of the format.
 pub const VERSION: u32 = 1;
 
-/// What a table's file begins with.
+/// The header of a table's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Header {

@@ -38,7 +38,7 @@ pub struct Classified {
     pub why: String,
 }
 
-/// What the class depends on beside the program: the machine.
+/// The machine's limits, on which the class depends beside the program.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// GB/s that slow memory can write; `None` if unknown.

@@ -27,7 +27,7 @@ pub struct Compared {
     pub demands: Vec<Demand>,
     /// A plan for each strategy.
     pub plans: Vec<Plan>,
-    /// What came of each plan.
+    /// The result of each schedule.
     pub results: Vec<GroupResult>,
 }
 

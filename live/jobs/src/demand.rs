@@ -1,4 +1,4 @@
-//! What a program asks of memory, by threads and on either memory: measured by `profile`, read by the policies.
+//! A program's demands on memory, by threads and on either memory: measured by `profile`, read by the policies.
 
 use crate::kinds::Memory;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct Demand {
     /// With its own memory placed, where its file says how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// What could not be measured, and why.
+    /// Missing measurements, and why.
     pub missing: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The group is wrong; all problems, one a line.
@@ -27,7 +27,7 @@ pub enum Error {
         "the fast and slow nodes of `{0}`, where the file runs, are not known: name them with --nodes fast=0,slow=1"
     )]
     NoNodes(String),
-    /// What a program is on a model cannot be run.
+    /// The modelled form of a program cannot be run.
     #[error(transparent)]
     Run(#[from] varve_run::Error),
     /// Something on this machine.

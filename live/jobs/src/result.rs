@@ -1,4 +1,4 @@
-//! What came of running a group.
+//! The result of running a group.
 
 use crate::kinds::Memory;
 use crate::plan::Strategy;
@@ -41,7 +41,7 @@ impl ProgramResult {
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupResult {
-    /// What was decided by.
+    /// The strategy behind it.
     pub strategy: Strategy,
     /// From the start of the first to the end of the last program, s.
     pub seconds: f64,
@@ -51,7 +51,7 @@ pub struct GroupResult {
     pub moved_bytes: u64,
     /// How long that took, s.
     pub moving_s: f64,
-    /// What should be known of the run, in sentences.
+    /// Notes on the run, in sentences.
     pub notes: Vec<String>,
     /// Where runs differ by noise, on this machine: the times of all of them, s, ascending. This one is their median.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! What the environment asks for. Set by `varve run --live`; also usable by hand with `LD_PRELOAD`.
+//! Settings from the environment. Set by `varve run --live`; also usable by hand with `LD_PRELOAD`.
 
 use crate::place::bins::Bins;
 use crate::place::engine::Limits;

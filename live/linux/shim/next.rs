@@ -77,7 +77,7 @@ impl Next {
     }
 }
 
-/// What a function without a result gives.
+/// The result of a function without one.
 type Nothing = ();
 
 macro_rules! next {

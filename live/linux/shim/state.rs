@@ -1,4 +1,4 @@
-//! What has been placed in this process: ranges, counts, and why the rest was not.
+//! Placed memory of this process: ranges, counts, and reasons for memory that was not placed.
 
 use crate::config::Config;
 use crate::lock::OwnedLock;

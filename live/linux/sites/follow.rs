@@ -28,7 +28,7 @@ impl Sum {
     }
 }
 
-/// What is known of the objects of a site.
+/// Counts of the objects of a site.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Objects that were samples.

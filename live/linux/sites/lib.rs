@@ -52,18 +52,18 @@ const MOST: usize = 1 << 16;
 /// How long the agent's thread waits for a collection, ms, before it checks for a request to end.
 const LOOK_EVERY_MS: i64 = 1000;
 
-/// What the agent was given.
+/// The agent's options.
 struct Options {
     report: String,
     /// Bytes between two samples of a thread, on average.
     interval: u64,
 }
 
-/// What the agent knows of its machine.
+/// The agent's state.
 struct Agent {
     jvmti: Jvmti,
     options: Options,
-    /// What the agent's thread waits at.
+    /// The monitor at which the agent's thread waits.
     monitor: Handle,
     collector: Collector,
     version: u64,

@@ -51,7 +51,7 @@ pub struct Names {
     pub sites: Vec<Site>,
 }
 
-/// What the machine says of a method.
+/// The machine's description of a method.
 fn method(jvmti: Jvmti, jni: Jni, frame: &jvm::Frame) -> Method {
     let mut method = Method {
         name: jvmti.method_name(frame.method).unwrap_or_default(),

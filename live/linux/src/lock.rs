@@ -1,4 +1,4 @@
-//! What one of us has at a time: a name that vanishes with us, even if we are killed.
+//! A lock that one process of ours holds at a time: a name that vanishes with it, even if it is killed.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;

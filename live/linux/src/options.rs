@@ -1,4 +1,4 @@
-//! What a live run or a placer is asked for.
+//! Options of a live run or a placer.
 
 use crate::place::bins::Bins;
 use crate::place::engine::Limits;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Size of the pages that are placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageSize {
-    /// What the kernel would use by itself: 2 MiB when transparent huge pages are on for all programs
+    /// The kernel's own choice: 2 MiB when transparent huge pages are on for all programs
     /// (`always` in /sys/kernel/mm/transparent_hugepage/enabled), else 4 KiB.
     #[default]
     Auto,

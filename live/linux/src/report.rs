@@ -1,20 +1,20 @@
-//! What a live run has done.
+//! The report of a live run.
 
 use crate::place::conflicts::Conflicts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::process::ExitStatus;
 
-/// What came of a program that ran with something of ours inside.
+/// The result of a program that ran with our library inside.
 #[derive(Debug)]
 pub struct Ran<P> {
     /// How the command ended.
     pub status: ExitStatus,
     /// Wall-clock time of the command, seconds.
     pub seconds: f64,
-    /// What its processes say, in the order in which they ended.
+    /// Its processes' reports, in the order in which they ended.
     pub processes: Vec<P>,
-    /// What could not be done, one line each.
+    /// Failures, one line each.
     pub notes: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ pub struct Ran<P> {
 pub struct LiveReport {
     /// The run. Processes are those that used large memory.
     pub ran: Ran<ProcessReport>,
-    /// What the kernel's page maps show from outside, over all processes of the run together, when most pages
+    /// Conflicts in the kernel's page maps, read from outside, over all processes of the run together, when most pages
     /// were there: all large private memory, whether placed or not. `None` when no process had any, or none
     /// lived long enough to be sampled.
     pub seen: Option<Conflicts>,
@@ -32,7 +32,7 @@ pub struct LiveReport {
     pub seen_unplaced: u64,
 }
 
-/// What one process reports when it ends. Counts are over its life unless said otherwise.
+/// One process's report at its end. Counts are over its life unless noted otherwise.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct ProcessReport {

@@ -35,7 +35,7 @@ impl Dimms {
         self.heat.is_some()
     }
 
-    /// What a frame of the reserve would be good for: 1 for hot pages, 2 for cold ones.
+    /// The class of a frame of the reserve: 1 for hot pages, 2 for cold ones.
     pub(crate) fn class(&self, frame: u32) -> u8 {
         let mut dimms = self.frames.iter();
         let at = dimms.find(|d| frame.wrapping_sub(d.first) < d.frames);

@@ -75,18 +75,18 @@ pub fn live_spec(spec: &str) -> Result<String, String> {
     Ok(spec)
 }
 
-/// What a policy wants of a program of this machine.
+/// Inputs that a policy needs from a program of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
     /// Nanoseconds between two intervals, if the policy says it.
     pub period: Option<u64>,
-    /// What is in use.
+    /// Accesses.
     pub uses: bool,
     /// The bandwidth of the machine.
     pub traffic: bool,
 }
 
-/// What the policy of a specification that [`live_spec`] made wants. `named`: names of mappings say which pages are hot.
+/// The inputs that the policy of a [`live_spec`] needs. `named`: pages are hot by the names of their mappings.
 ///
 /// # Errors
 /// As [`live_spec`].

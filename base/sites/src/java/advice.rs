@@ -1,4 +1,4 @@
-//! What a profile of a Java program advises: how large the young generation should be, and which sites fill the old one.
+//! Advice from a Java program's profile: the size of the young generation, and the sites that fill the old one.
 
 use super::{Ages, Profile, names};
 use crate::Counts;
@@ -11,7 +11,7 @@ const MUCH: f64 = 0.1;
 /// and such a part of all that is allocated.
 const NOTHING: f64 = 0.01;
 
-/// What a size of the young generation would promote.
+/// The promotion that a size of the young generation would cause.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size {
     /// Multiple of the size that it had.
@@ -33,7 +33,7 @@ pub enum Young {
     Choose(usize),
 }
 
-/// What each size would promote; empty if the machine's collections are not known, or were too few.
+/// The promotion at each size; empty if the machine's collections are not known, or were too few.
 ///
 /// An object is promoted when it survives more collections than the threshold, `n` in all. Of those that live for `l` bytes of
 /// allocation, collections `e` bytes apart promote the part `l / e - n + 1`, between 0 and 1, since they begin anywhere. Objects
@@ -100,13 +100,13 @@ pub fn young(profile: &Profile, sizes: &[Size]) -> Young {
 /// Sites that look alike to people: one line of the program, one class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
-    /// What it is called, by [`names::name`].
+    /// Its name, by [`names::name`].
     pub name: String,
     /// Its sites, by their numbers in the profile.
     pub sites: Vec<usize>,
-    /// What was counted of all.
+    /// The counts of all.
     pub counts: Counts,
-    /// What became of all.
+    /// The fate of all.
     pub ages: Ages,
 }
 

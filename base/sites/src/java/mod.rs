@@ -49,7 +49,7 @@ fn is_zero(n: &u32) -> bool {
 /// Objects, and their bytes.
 pub type Pair = (u64, u64);
 
-/// What became of a site's objects.
+/// The fate of a site's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ages {
@@ -80,7 +80,7 @@ pub struct Site {
     pub class: String,
     /// Objects and bytes born; `freed`, `lifetime_bytes` of those that were found dead; `survivors` of the first collection.
     pub counts: Counts,
-    /// What became of them.
+    /// Their fate.
     pub ages: Ages,
 }
 
@@ -132,7 +132,7 @@ pub struct Sampling {
 pub struct Profile {
     /// Main class, or the jar's file.
     pub program: String,
-    /// What was started; of a machine that ran already, its own words.
+    /// The command; of a machine that ran already, its own command line.
     pub command: Vec<String>,
     /// The machine.
     pub heap: Heap,

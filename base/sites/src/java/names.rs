@@ -57,7 +57,7 @@ pub fn place(frame: &Frame) -> String {
     }
 }
 
-/// What a site is called: the line that the program wrote, the class, and the library's method that allocates for it.
+/// A site's name: the line that the program wrote, the class, and the library's method that allocates for it.
 pub fn name(stack: &[Frame], class: &str) -> String {
     let class = short(class);
     let Some(frame) = stack.get(own(stack)) else {

@@ -1,4 +1,4 @@
-//! What a site is called for people: the first function that is no mere wrapper of an allocator, and as many of its
+//! Names of sites for readers: the first function that is no mere wrapper of an allocator, and as many of its
 //! callers as it takes to tell sites apart.
 
 use std::collections::HashMap;
@@ -156,7 +156,7 @@ pub fn first(stack: &[Frame]) -> usize {
     asks.map_or(stack.len().saturating_sub(1), |step| step.frame)
 }
 
-/// What a site is called on its own.
+/// The name of a single site.
 ///
 /// ```
 /// use varve_sites::native::{Frame, Key, names::name};

@@ -60,7 +60,7 @@ fn chain(key: &Key, calls: usize, places: bool) -> Option<Chain> {
     })
 }
 
-/// What a name says.
+/// The result of a search by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The site of the profile with this number.

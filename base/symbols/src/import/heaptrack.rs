@@ -1,4 +1,4 @@
-//! What heaptrack writes, of file version 2 and 3.
+//! The files of heaptrack, version 2 and 3.
 //!
 //! A line is a letter and hexadecimal numbers. Both forms have `+` and `-` for allocations and frees, and `t` for
 //! traces, each a call and the trace that led there. In the raw form, calls are addresses, and `m` says where modules

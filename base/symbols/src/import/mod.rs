@@ -41,7 +41,7 @@ pub enum ImportError {
     Io {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// It is something else.
@@ -49,7 +49,7 @@ pub enum ImportError {
     NotOne {
         /// The file.
         file: String,
-        /// What it should be.
+        /// The expected format.
         what: &'static str,
     },
     /// A line cannot be.
@@ -59,7 +59,7 @@ pub enum ImportError {
         file: String,
         /// Line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
 }

@@ -143,7 +143,7 @@ fn memory(e: &Emission, target: For, i: usize) -> Option<Memory> {
     }
 }
 
-/// What a program may have that is in fast memory in part.
+/// The limits of a program that is in fast memory in part.
 fn in_part(e: &Emission, i: usize) -> Option<InPart> {
     let plan = &e.plan.programs[i];
     let inside = e.group.programs[i].inside.as_ref();
@@ -154,7 +154,7 @@ fn in_part(e: &Emission, i: usize) -> Option<InPart> {
     })
 }
 
-/// What is bound of a program in part, whose own memory is placed by `varve run`: nothing of a virtual machine, which that binds
+/// The binding of a program in part, whose own memory is placed by `varve run`: nothing of a virtual machine, which that binds
 /// itself; of others all else is to be in slow memory. Who binds by what is allowed alone has to allow both.
 fn rest(program: &Program, target: For, nodes: &Kinds) -> Option<(Memory, Vec<u32>)> {
     let both = || nodes.slow.iter().chain(&nodes.fast).copied().collect();
@@ -271,7 +271,7 @@ fn ordered(steps: &[Step], a: usize, b: usize) -> bool {
     waits(a, b) || waits(b, a)
 }
 
-/// What the file cannot express of the plan.
+/// Parts of the schedule that the file cannot express.
 pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
     let mut lost = Vec::new();
     let name = |i: usize| e.group.programs[i].name.as_str();

@@ -1,4 +1,4 @@
-//! What must hold between the keys of a group.
+//! Constraints between the keys of a group.
 
 use super::Group;
 use varve_machine::Problem;

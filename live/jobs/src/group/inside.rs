@@ -72,7 +72,7 @@ fn is_java(words: &[String]) -> bool {
     name.is_some_and(|name| name == "java")
 }
 
-/// What is wrong about a plan for such a program, and the remedy. Plans of WebAssembly programs may need their profile: they are
+/// The problem of a plan for such a program, and the remedy. Plans of WebAssembly programs may need their profile: they are
 /// checked before anything runs.
 fn wrong(told: Told, plan: &str) -> Option<(String, &'static str)> {
     match told {

@@ -45,7 +45,7 @@ impl<'a> File<'a> {
         });
     }
 
-    /// What is wrong, by line.
+    /// The problems, by line.
     pub fn problems(self) -> Vec<Problem> {
         let mut problems = self.problems.into_inner();
         problems.sort_by_key(|p| p.line);
@@ -57,7 +57,7 @@ impl<'a> File<'a> {
 pub struct Keys<'f, 'a> {
     pub file: &'f File<'a>,
     table: &'f DeTable<'a>,
-    /// What it is called in front of a key, such as `published`.
+    /// The prefix of its keys, such as `published`.
     prefix: String,
     /// Line that it begins in.
     pub line: usize,

@@ -21,7 +21,7 @@ pub struct LiveHost {
     pub kinds: Option<Kinds>,
     /// Processors that programs may run on.
     pub cpus: Vec<u32>,
-    /// What this machine cannot do, in lines.
+    /// Limitations of this machine, in lines.
     pub notes: Vec<String>,
     /// Counters of the bytes that programs read and write, or the reason why there are none.
     pub traffic: Result<Arc<Traffic>, String>,
@@ -161,7 +161,7 @@ impl LiveHost {
         (host, notes)
     }
 
-    /// What the firmware states of the slow nodes.
+    /// The firmware's write bandwidth of the slow nodes.
     pub(super) fn slow_write_gbps(&self) -> Option<f64> {
         let kinds = self.kinds.as_ref()?;
         let slow = self

@@ -20,12 +20,12 @@ use varve_sites::native::{Module, Profile};
 use varve_symbols::Binary;
 use varve_tier::native::site_map;
 
-/// What a program in part may have.
+/// The limits of a program in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InPart {
     /// Most fast memory of its objects, bytes; `None`: what they ask for. Generations are not limited.
     pub fast: Option<u64>,
-    /// What it takes in all, bytes.
+    /// Its footprint, bytes.
     pub takes: u64,
 }
 
@@ -45,7 +45,7 @@ pub enum Prepared {
 /// Adds what places a program to its command.
 ///
 /// # Errors
-/// What is in the way, and the remedy.
+/// The obstacle, and the remedy.
 pub fn prepare(
     command: &mut Command,
     program: &Program,
@@ -85,7 +85,7 @@ pub fn prepare(
     }
 }
 
-/// What is wrong about a program's placement, as far as it is known before anything runs.
+/// Checks a program's placement, as far as that is possible before anything runs.
 pub fn check(program: &Program, inside: &Inside) -> Result<(), Wrong> {
     match (inside.told, &program.live) {
         (Told::Sites, Some(Live::Command(words))) => {

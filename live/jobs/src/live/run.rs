@@ -40,7 +40,7 @@ struct Process {
     begun: Instant,
     cpus: Option<Vec<u32>>,
     memory: Option<Memory>,
-    /// Who knows where its own memory is, if it is in part.
+    /// The runtime that places its own memory, if it is in part.
     prepared: Option<Prepared>,
     /// Asked to end at, and why.
     ending: Option<(Instant, String)>,
@@ -231,7 +231,7 @@ impl<'a> LiveStage<'a> {
         }
     }
 
-    /// What a program may have that is in fast memory in part.
+    /// The limits of a program that is in fast memory in part.
     fn in_part(&self, program: usize) -> Option<InPart> {
         let plan = &self.plan.programs[program];
         let inside = self.group.programs[program].inside.as_ref();

@@ -8,7 +8,7 @@ use crate::live::inside::{Wrong, heap, profile};
 use varve_observed::{ManagedMember, ManagedProgram};
 use varve_run::PlacedMember;
 
-/// What cannot be had of a group on a model, in lines.
+/// Parts of a group that a model does not support, in lines.
 pub fn cannot(group: &Group) -> Vec<String> {
     let line = |p: &crate::group::Program| {
         let inside = p.inside.as_ref()?;

@@ -32,7 +32,7 @@ const LEAST: u64 = 200_000;
 /// much memory it had, and why.
 ///
 /// # Errors
-/// What the program is on the model cannot be run there; an interrupt.
+/// The modelled form of the program cannot be run; an interrupt.
 pub fn profile(
     group: &Group,
     i: usize,
@@ -185,7 +185,7 @@ fn curve(
     Ok(Some(points))
 }
 
-/// What was measured of a program alone, at full size.
+/// Measurements of a program alone, at full size.
 #[derive(Clone, Debug)]
 struct Measured {
     threads: u32,

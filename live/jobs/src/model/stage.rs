@@ -1,4 +1,4 @@
-//! What the programs of a run share: whose turn it is, and when what happened.
+//! Shared state of the programs of a run: turns, and times of events.
 
 use crate::policy::order::{Dispatcher, Reason};
 use std::sync::{Arc, Mutex, MutexGuard};

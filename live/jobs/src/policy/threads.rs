@@ -33,7 +33,7 @@ pub fn worthwhile(seconds: impl Fn(u32) -> Option<f64>, usual: u32, most: u32) -
     }
 }
 
-/// What is known of a program's threads in the memory that it is in.
+/// Measurements of a program's threads in the memory that it is in.
 pub struct Want<'a> {
     /// Where it is.
     pub memory: Memory,

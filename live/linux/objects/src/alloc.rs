@@ -16,7 +16,7 @@ use libmimalloc_sys as mi;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 
-/// What an object is to be.
+/// A request for an object.
 #[derive(Clone, Copy)]
 struct Wish {
     bytes: usize,
@@ -24,7 +24,7 @@ struct Wish {
     zero: bool,
 }
 
-/// What every block has.
+/// The alignment of every block.
 const ANY_ALIGN: usize = 16;
 
 impl Wish {
@@ -443,7 +443,7 @@ fn set_group(block: *mut c_void, to: Option<usize>) {
     }
 }
 
-/// What a block holds, in a new one, which may be null for want of memory.
+/// Copies a block's contents to a new one, which may be null for want of memory.
 unsafe fn moved(old: *mut c_void, size: usize, new: *mut c_void) -> *mut c_void {
     // SAFETY: both are blocks of at least as many bytes, and not the same.
     unsafe {

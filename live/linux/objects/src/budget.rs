@@ -1,4 +1,4 @@
-//! Who may have fast memory.
+//! The budget of fast memory.
 //!
 //! Groups are in order of worth. A group may take fast memory while what is left of the budget is more than what is still
 //! promised to worthier ones. Threads report what they took in steps, so a budget can be exceeded by a step per thread.
@@ -25,7 +25,7 @@ static SHARED: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
 static SLOTS: AtomicUsize = AtomicUsize::new(0);
 static OWN: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// What one process has: 16 bytes of the shared file, which begins zeroed.
+/// One process's share: 16 bytes of the shared file, which begins zeroed.
 #[repr(C)]
 struct Slot {
     process: AtomicU64,

@@ -196,7 +196,7 @@ pub fn of(object: usize) -> Option<Block> {
 /// Gives an object that is about to be freed back to slow memory, with all that it holds lost.
 ///
 /// # Safety
-/// What it holds is not needed.
+/// Its contents are not needed.
 #[cold]
 pub unsafe fn join(map: &Map, object: usize) {
     let Some(entry) = memory::take_divided(object) else {

@@ -1,4 +1,4 @@
-//! What is no object of the allocator: mappings that the program makes, and its static variables.
+//! Memory outside the allocator: mappings that the program makes, and its static variables.
 
 use crate::budget;
 use crate::divided::{self, LEAST};

@@ -24,7 +24,7 @@ pub struct Walk {
     words: [(usize, usize); WORDS],
 }
 
-/// What is remembered.
+/// The cached walks.
 pub struct Memo([Cell<Walk>; WALKS]);
 
 impl Memo {

@@ -36,7 +36,7 @@ pub fn small_block(bytes: usize) -> usize {
     usize::from(BLOCKS[bytes.div_ceil(GRAIN)].load(Relaxed))
 }
 
-/// Whose a block is.
+/// The owner of a block.
 pub enum Place {
     Others,
     Tier(u64),
@@ -176,7 +176,7 @@ pub fn take_group(object: usize) -> Option<usize> {
     usize::from(group).checked_sub(1)
 }
 
-/// Whose the object is.
+/// The group of the object.
 pub fn group(object: usize) -> Option<usize> {
     usize::from(entry(object).load(Relaxed)).checked_sub(1)
 }

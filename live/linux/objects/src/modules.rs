@@ -18,7 +18,7 @@ pub const THERE: usize = 2;
 
 struct Module {
     state: AtomicUsize,
-    /// What is added to addresses of its file.
+    /// The offset of its addresses from those of its file.
     base: AtomicUsize,
 }
 
@@ -52,7 +52,7 @@ pub fn state(index: usize) -> usize {
     module(index).state.load(Relaxed)
 }
 
-/// What is to be added to a module's addresses; none if it is not there.
+/// The offset to add to a module's addresses; none if it is not loaded.
 pub fn base(index: usize) -> Option<usize> {
     (state(index) == THERE).then(|| module(index).base.load(Relaxed))
 }

@@ -67,7 +67,7 @@ pub unsafe fn unmap(at: usize, bytes: usize) {
 /// memory that is locked.
 ///
 /// # Safety
-/// What is there is not needed.
+/// The contents are not needed.
 pub unsafe fn drop_pages(at: usize, bytes: usize) -> bool {
     // SAFETY: the caller's promise.
     unsafe { libc::madvise(at as *mut c_void, bytes, libc::MADV_DONTNEED) == 0 }

@@ -1,4 +1,4 @@
-//! What each thread has: a heap in each tier, counts per group, and how far its stack reaches.
+//! The state of each thread: a heap in each tier, counts per group, and how far its stack reaches.
 
 use crate::budget;
 use crate::format::FAST;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, 
 /// Groups whose counts a thread has not told others of yet, at most.
 const DIRTY: usize = 32;
 
-/// What one thread did for one group. Only that thread writes it; the reporting thread reads it.
+/// One thread's counts for one group. Only that thread writes it; the reporting thread reads it.
 #[derive(Default)]
 pub struct Count {
     pub objects: AtomicU64,
@@ -25,7 +25,7 @@ pub struct Count {
     pub given: [AtomicU64; 2],
     /// Bytes freed, which others may have given.
     pub taken: [AtomicU64; 2],
-    /// What was given and taken before a fork in fast memory, and in slow: it is the child's too, and not its doing.
+    /// Bytes allocated and freed before a fork, in fast and in slow memory: the child inherits them, but did not do it.
     pub before: [AtomicI64; 2],
     /// Fast memory that was reported to the budget.
     told: AtomicI64,

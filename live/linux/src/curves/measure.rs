@@ -10,7 +10,7 @@ const SMALL: usize = 16 << 10;
 /// Block of bandwidth by threads and by mix, words: 256 B.
 const BLOCK: usize = 4 * STEP;
 
-/// What is measured by threads and by size, and its name in ids.
+/// Patterns that are measured by threads and by size, and their names in ids.
 const HOWS: [(How, &str); 3] = [
     (How::Read, "read"),
     (How::NtStore, "ntstore"),
@@ -62,7 +62,7 @@ impl Plan {
     }
 }
 
-/// What a curve shows.
+/// The quantity of a curve.
 #[derive(Clone, Copy)]
 enum Shows {
     Idle,

@@ -1,4 +1,4 @@
-//! What a measuring thread does: the patterns of published studies, in plain loops over memory of its own.
+//! The work of a measuring thread: the patterns of published studies, in plain loops over memory of its own.
 
 use crate::arch::{fence, store_and_write_back, stream};
 use crate::probe::memory::{STEP, next_random};
@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What is done with each line of a block.
+/// The access to each line of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// Load all of it.
@@ -35,7 +35,7 @@ pub enum Order {
 /// One thread's work.
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern {
-    /// What it does.
+    /// Its access.
     pub how: How,
     /// In which order.
     pub order: Order,
@@ -54,7 +54,7 @@ const WARMING: u8 = 0;
 const COUNTING: u8 = 1;
 const OVER: u8 = 2;
 
-/// What one thread did while it counted.
+/// One thread's work while it counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rate {
     /// Lines.

@@ -17,7 +17,7 @@ pub trait Decide: Send {
     /// An interval has ended. `Some` is whether the old generation is to be in fast memory now; [`Decide::moved`] says when it is.
     fn interval(&mut self, interval: &Interval) -> Option<bool>;
 
-    /// What was measured so far was measured otherwise, and is not to be compared with what comes.
+    /// Earlier measurements were taken under other conditions, and must not be compared with later ones.
     fn forget(&mut self, now: Duration);
 
     /// The old generation was moved.
@@ -65,11 +65,11 @@ pub struct Decided<D> {
     pub intervals: u64,
     /// Bytes that the program allocated, as far as is known.
     pub allocated: u64,
-    /// Who decided.
+    /// The policy.
     pub by: D,
 }
 
-/// What is said with an agent.
+/// A conversation with an agent.
 pub(super) struct Talk<'k, D> {
     kinds: &'k Kinds,
     /// Bytes allocated in an interval.

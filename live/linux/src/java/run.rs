@@ -159,7 +159,7 @@ impl Prepared {
     }
 }
 
-/// What is in the way of placing a program.
+/// Checks that a program can be placed.
 fn placeable(name: &OsStr, kinds: &Kinds) -> Result<(), LiveError> {
     launch::loadable(name, |file| match cfg!(target_arch = "x86_64") {
         true => program::why_not_loadable(file),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Who decides for each virtual machine, and how often it is asked.
+/// The policy for each virtual machine, and the interval between its decisions.
 #[derive(Clone, Copy)]
 pub struct Deciding<'d, D> {
     /// Bytes that a program allocates in an interval.

@@ -55,12 +55,12 @@ impl Folder {
         self.file("report")
     }
 
-    /// What is in that file.
+    /// The content of that file.
     pub fn reported(&self) -> String {
         std::fs::read_to_string(self.report()).unwrap_or_default()
     }
 
-    /// What came of the run. `torn` follows the number of lines that are cut short, if there are any.
+    /// The result of the run. `torn` follows the number of lines that are cut short, if there are any.
     pub fn ran<P: DeserializeOwned>(&self, status: ExitStatus, seconds: f64, torn: &str) -> Ran<P> {
         let (processes, bad) = read_lines(&self.reported());
         Ran {

@@ -80,7 +80,7 @@ impl Kinds {
         })
     }
 
-    /// What a user says: `fast=0,slow=1`, several nodes as `0+2` or `0-3`. A node may be both: then that memory is
+    /// Parses a user's nodes: `fast=0,slow=1`, several nodes as `0+2` or `0-3`. A node may be both: then that memory is
     /// alike, and all else works as if it were not.
     ///
     /// # Errors

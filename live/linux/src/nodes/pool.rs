@@ -20,7 +20,7 @@ pub const CHUNK: u64 = 2 << 20;
 /// Chunks that the pool holds at most, 256 MiB in all. What is given back beyond that goes to the system.
 const MOST: usize = 128;
 
-/// What went through a pool, in bytes.
+/// Counts of a pool, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounts {
     /// Given back by heaps.
@@ -162,7 +162,7 @@ impl ZeroPool {
         true
     }
 
-    /// What went through it so far.
+    /// Its counts so far.
     pub fn counts(&self) -> PoolCounts {
         let state = self.shared.lock();
         PoolCounts {

@@ -77,7 +77,7 @@ pub enum Group {
     Sites(Vec<usize>),
     /// Of which no site decides.
     Undecided,
-    /// What the program itself asked for in a tier (`varve.h`).
+    /// Objects that the program itself requested in a tier (`varve.h`).
     Asked(Tier),
 }
 
@@ -85,7 +85,7 @@ pub enum Group {
 pub(crate) struct Compiled {
     pub words: Vec<u64>,
     pub groups: Vec<Group>,
-    /// What could not be done, a line each.
+    /// Failures, a line each.
     pub notes: Vec<String>,
 }
 

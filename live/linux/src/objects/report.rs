@@ -1,4 +1,4 @@
-//! What a live run of placed objects has done.
+//! The report of a live run of placed objects.
 
 use super::map::Group;
 use crate::nodes::Kinds;
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 pub struct ObjectReport {
     /// The run. Processes are those that had objects placed.
     pub ran: Ran<ObjectProcess>,
-    /// What the numbers of groups mean, the worthiest first.
+    /// The groups by number, those with the largest benefit first.
     pub groups: Vec<Group>,
 }
 
-/// What one process reports when it ends. What it was before an `exec` is not in it.
+/// One process's report at its end, without its time before an `exec`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct ObjectProcess {
@@ -45,7 +45,7 @@ pub struct ObjectProcess {
     pub groups: Vec<GroupReport>,
 }
 
-/// What one process says of a group of sites.
+/// One process's counts for a group of sites.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct GroupReport {

@@ -68,7 +68,7 @@ pub fn run(
 #[derive(Debug)]
 pub struct Prepared {
     folder: Folder,
-    /// What each process has of the budget.
+    /// Each process's share of the budget.
     share: File,
     groups: Vec<Group>,
     notes: Vec<String>,
@@ -156,7 +156,7 @@ pub(crate) fn load(
     Ok(())
 }
 
-/// What each process of a run has of its budget.
+/// The share of each process of a run in its budget.
 pub struct Shares([u8; PROCESSES * SLOT]);
 
 /// Why objects of the program in this file cannot be placed; `None` when they can, or it is a script.

@@ -1,4 +1,4 @@
-//! What is so while a program runs: asked for by SIGUSR1, since a service does not end.
+//! The state of a running program, requested by SIGUSR1, since a service does not end.
 
 use crate::nodes::{Kinds, by_node};
 use std::path::Path;

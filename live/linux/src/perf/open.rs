@@ -17,9 +17,9 @@ pub struct Attributes {
     pub config: u64,
     /// A frequency in samples a second, or a period.
     pub period: u64,
-    /// What a sample has.
+    /// The fields of a sample.
     pub sample_type: u64,
-    /// What is read of a counter.
+    /// The fields that are read of a counter.
     pub read_format: u64,
     /// A word of bits.
     pub flags: u64,

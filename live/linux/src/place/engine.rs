@@ -36,7 +36,7 @@ impl Default for Limits {
 /// are the first that the next one is offered, so a few times its size would be the same few frames again.
 const LEAST_EXTRA: usize = 16 << 20;
 
-/// What the range holds when placing begins.
+/// The state of the range when placing begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// A fresh mapping that no other thread knows: populated, and pages in crowded bins replaced.
@@ -48,7 +48,7 @@ pub enum Fill {
     Registered(i32),
 }
 
-/// What came of a placement. Bins are those of base pages, one entry per 4 KiB page.
+/// The result of a placement. Bins are those of base pages, one entry per 4 KiB page.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Bin of every page as the kernel gave it first: what the program would have had. [`NO_BIN`] where the

@@ -147,7 +147,7 @@ pub fn wake(fd: i32, start: usize, bytes: usize) {
     let _ = unsafe { sys::ioctl(fd, IOCTL_WAKE, &mut span) };
 }
 
-/// What a wait for a fault ended with.
+/// The result of a wait for a fault.
 pub enum FaultEvent {
     /// A thread waits at this address.
     At(usize),

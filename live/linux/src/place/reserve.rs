@@ -69,7 +69,7 @@ struct Chunk {
     first: usize,
     /// Address of that unit.
     start: usize,
-    /// What was mapped: address and bytes.
+    /// The mapping: address and bytes.
     mapping: (usize, usize),
 }
 

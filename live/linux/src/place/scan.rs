@@ -25,7 +25,7 @@ struct Scan {
     return_mask: u64,
 }
 
-/// What is found: pages that follow each other and are alike.
+/// A found region: adjacent pages of the same categories.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Region {

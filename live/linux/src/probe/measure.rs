@@ -22,7 +22,7 @@ pub struct Latency {
     pub ns: f64,
 }
 
-/// What a stream does.
+/// The accesses of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Traffic {
@@ -46,7 +46,7 @@ pub struct Bandwidth {
     pub cpu_node: u32,
     /// Node of the memory.
     pub memory_node: u32,
-    /// What the threads do.
+    /// The threads' accesses.
     pub traffic: Traffic,
     /// Threads, each on a hardware thread of its own.
     pub threads: u32,

@@ -40,7 +40,7 @@ pub const RANGE: usize = 4;
 
 /// Words of a slot: the object's number, from 1; 0 while the slot is written.
 pub const SERIAL: usize = 0;
-/// What became of it: one of [`LIVE`], [`FREED`], [`DROPPED`].
+/// Its state: one of [`LIVE`], [`FREED`], [`DROPPED`].
 pub const STATE: usize = 1;
 /// Its first byte.
 pub const ADDRESS: usize = 2;

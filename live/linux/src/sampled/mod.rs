@@ -60,7 +60,7 @@ pub fn hardware() -> Result<Vec<Event>, String> {
     hardware::usable()
 }
 
-/// What a process is sampled by if these events can be opened on it too: they, the kernel's monitor, or its accessed bits.
+/// The source of a process's samples: these events if they can be opened on it too, the kernel's monitor, or accessed bits.
 pub fn source(events: &[Event]) -> Source {
     match events.first() {
         Some(event) => Source::Hardware(event.mechanism),

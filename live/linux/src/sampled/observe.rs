@@ -1,4 +1,4 @@
-//! What is seen of one process over time: its samples of objects, which of their pages are used, and its other mappings.
+//! Observes one process over time: its samples of objects, accesses to their pages, and its other mappings.
 
 use super::callers::{Code, Place};
 use super::damon::{self, Damon, Pace};
@@ -18,7 +18,7 @@ const LINE: u64 = 64;
 /// A watched page is a mapping of its own, or shares one with few others.
 const WATCHED_BYTES: u64 = 4 * PAGE;
 
-/// What was seen of an allocation site: estimates from samples, and how many these are.
+/// The observations of an allocation site: estimates from samples, and the number of samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeenSite {
     /// The calls that led there, the innermost first.
@@ -45,7 +45,7 @@ pub struct SeenSite {
     pub uses: u64,
 }
 
-/// What was seen of memory that is no object.
+/// The observations of memory that is not an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeenRange {
     /// First address, the one behind the last, and where that begins in its file.

@@ -31,7 +31,7 @@ pub struct Sampling<'a> {
     pub events: &'a [Event],
 }
 
-/// What was seen.
+/// The observations.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The program's file.
@@ -82,7 +82,7 @@ pub enum SampledError {
     NotTold {
         /// The process.
         process: u32,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -350,7 +350,7 @@ fn nothing_placed() -> Result<Compiled, LiveError> {
     map.compile(&mut |_| None).map_err(LiveError::SiteMap)
 }
 
-/// What was seen of several processes.
+/// Merges the observations of several processes.
 fn together(all: Vec<Process>) -> Seen {
     let mut seen = Seen::default();
     for process in all {

@@ -11,7 +11,7 @@ pub struct Mapping {
     pub start: u64,
     /// The one behind the last.
     pub end: u64,
-    /// What may be done there, as the kernel writes it: `rw-p`.
+    /// The permissions, as the kernel writes them: `rw-p`.
     pub rights: String,
     /// Where it begins in its file.
     pub offset: u64,

@@ -84,7 +84,7 @@ pub struct FrameState {
     pub dimms: Vec<(u64, u64)>,
     /// Hot DIMMs of each node, where DIMMs are what it is about.
     pub hot_dimms: usize,
-    /// What bandwidth led to: when, in ns, how many DIMMs were to be hot from then on, and whether that took back the last time.
+    /// Decisions by bandwidth: the time in ns, the number of hot DIMMs from then on, and whether that reverted the last decision.
     pub governed: Vec<(u64, usize, bool)>,
 }
 
@@ -141,7 +141,7 @@ pub trait Decide {
     /// Memory traffic since the beginning, at time `now` in ns.
     fn traffic(&mut self, _now: u64, _bytes: u64) {}
 
-    /// What a frame of the reserve would be good for: 0 for nothing, 1 and more for one of several things.
+    /// The class of a frame of the reserve: 0 for none, 1 and more for a use of the policy.
     fn class(&self, frame: u32) -> u8;
 
     /// How things are.

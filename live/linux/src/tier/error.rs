@@ -30,7 +30,7 @@ pub enum TierError {
     Refused {
         /// The process.
         process: u32,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// It may not have memory of a node.
@@ -48,7 +48,7 @@ pub enum TierError {
     /// An empty control group.
     #[error("{0}: that control group has no process")]
     Empty(String),
-    /// What it uses cannot be seen.
+    /// Its accesses cannot be observed.
     #[error("process {process} cannot be observed: {why}")]
     Unseen {
         /// The process.

@@ -54,7 +54,7 @@ impl Refusal {
     }
 }
 
-/// What became of a page that was to be moved.
+/// The outcome of a page's migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Bytes that were moved.
@@ -205,7 +205,7 @@ fn push(all: &mut Vec<(u64, u64)>, from: u64, to: u64) {
     }
 }
 
-/// What a process has mapped, and the map of its pages. Opened anew each time: a program that starts another in its place has others.
+/// A process's mappings, and the map of its pages. Opened anew each time: a program that starts another in its place has others.
 pub(super) fn maps(process: u32) -> io::Result<(Pagemap, Vec<Mapping>)> {
     let map = Pagemap::of(process).map_err(of_place)?;
     let mappings = used::mappings(process, &[])?;

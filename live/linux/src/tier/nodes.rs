@@ -94,7 +94,7 @@ impl Places for OnNodes {
 struct Wish {
     page: Page,
     fast: bool,
-    /// Who decides has asked for it, and not since it was found.
+    /// The policy's request; `None` if a scan found the page on the wrong node.
     asked: Option<Remap>,
 }
 
@@ -285,7 +285,7 @@ impl<D: Decide> Steering<D, OnNodes> {
         }
     }
 
-    /// What is asked for, if it may be done now: the page is there, and was not moved of late; the frame that it goes to is empty.
+    /// The request, if it may be done now: the page is present, and did not migrate recently; its target frame is empty.
     fn ready(&self, one: Remap, fast: bool) -> Option<Wish> {
         let page = self.decide.page_in(one.from)?;
         let known = self.places.known.get(&page)?;
@@ -449,7 +449,7 @@ impl<D: Decide> Steering<D, OnNodes> {
     }
 }
 
-/// What is in `now` alone, and what is in `before` alone. Both ascend.
+/// The elements of `now` alone, and those of `before` alone. Both ascend.
 fn differences(before: &[u64], now: &[u64]) -> (Vec<u64>, Vec<u64>) {
     let only = |these: &[u64], others: &[u64]| {
         let mut others = others.iter().peekable();

@@ -1,4 +1,4 @@
-//! What is asked for, and what is known when it begins.
+//! Options, and the state at the beginning.
 
 use super::observe::Way;
 use crate::nodes::Kinds;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Whose memory is tiered.
+/// The processes whose memory is tiered.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// Processes that run already, and what they start.
@@ -20,7 +20,7 @@ pub enum Target {
 
 /// How it is tiered.
 pub struct TierOptions<'a> {
-    /// What the policy is called, for those who look on.
+    /// The policy's name, for reports.
     pub policy: &'a str,
     /// Which nodes are fast and slow.
     pub kinds: Kinds,
@@ -44,7 +44,7 @@ pub struct TierOptions<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// What there is to decide about.
+/// Page size and memory that the policy decides about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Bytes of a page.
@@ -55,7 +55,7 @@ pub struct Room {
     pub slow_pages: u64,
 }
 
-/// What is known when it begins.
+/// The state at the beginning.
 #[derive(Clone, Debug)]
 pub struct Begun {
     /// Sizes.

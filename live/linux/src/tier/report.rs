@@ -1,4 +1,4 @@
-//! What was seen and done, in numbers.
+//! Observations and migrations, in numbers.
 
 use super::frames::FrameReport;
 use super::memory::{Outcome, Refusal};
@@ -74,7 +74,7 @@ pub struct TieredProcess {
     pub huge_left: u64,
 }
 
-/// What a run of `tier` came to.
+/// The report of a run of `tier`.
 #[derive(Clone, Debug, Default)]
 pub struct TierReport {
     /// Bytes of a page.
@@ -95,7 +95,7 @@ pub struct TierReport {
     pub monitor_seconds: f64,
     /// Things to know, a sentence each.
     pub notes: Vec<String>,
-    /// What came of frames, where the policy is about those.
+    /// The report on frames, for policies that choose frames.
     pub frames: Option<FrameReport>,
     /// How a command ended.
     pub status: Option<std::process::ExitStatus>,

@@ -1,4 +1,4 @@
-//! Who else on this machine moves pages between fast and slow memory, and what is done about it.
+//! Other mechanisms on this machine that migrate pages between fast and slow memory, and how `tier` reacts.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 /// Another mechanism that migrates pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rival {
-    /// Who it is, what it does, and what is done about it.
+    /// Its name, its effect, and the reaction.
     pub line: String,
     /// It goes after the same aim, so that pages would be moved to and fro: nothing is tiered beside it unless the user says so.
     pub fights: bool,
@@ -70,7 +70,7 @@ pub fn rivals(root: &Path) -> Vec<Rival> {
     all
 }
 
-/// What the schemes of all monitors do that are on.
+/// The actions of the active schemes of all monitors.
 fn schemes(folder: &Path) -> Vec<String> {
     let folders = |path: &Path| -> Vec<std::path::PathBuf> {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();

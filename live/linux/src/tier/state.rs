@@ -1,4 +1,4 @@
-//! What a `tier` that is at work says of itself, in a file beside those of others, for `varve top`. The file is replaced whole, at
+//! The state of a running `tier`, in a file beside those of other runs, for `varve top`. The file is replaced whole, at
 //! most once a second, and vanishes at the end. One whose writer was killed is known by its start, and removed by the next.
 
 use super::report::Counts;
@@ -43,7 +43,7 @@ pub struct TierState {
     /// good for hot pages.
     #[serde(default)]
     pub exchanged: Option<u64>,
-    /// What was decided last, in words, the latest last.
+    /// The last decisions, in words, the latest last.
     pub decisions: Vec<String>,
     /// The processes.
     pub processes: Vec<HeatOf>,
@@ -126,7 +126,7 @@ fn living(root: &Path, file: &Path) -> Option<TierState> {
     (began(root, state.pid) == Some(state.began)).then_some(state)
 }
 
-/// Who writes it.
+/// The writer of the file.
 pub(super) struct Teller {
     file: PathBuf,
     began: u64,
@@ -215,7 +215,7 @@ impl Drop for Teller {
     }
 }
 
-/// What was done between two sums, in words; `None` if it was nothing.
+/// The actions between two sums, in words; `None` if there were none.
 fn decision(before: &Counts, now: &Counts) -> Option<String> {
     let size = |bytes: u64| match bytes {
         0..1024 => format!("{bytes} B"),

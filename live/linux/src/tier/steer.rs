@@ -25,7 +25,7 @@ impl Limits {
     }
 }
 
-/// What one interval may take.
+/// The limits of one interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
     /// Bytes that may be moved.
@@ -41,7 +41,7 @@ pub struct Tiered<P: Places> {
     pub(super) process: u32,
     /// Its memory.
     pub(super) memory: Box<P::Memory>,
-    /// Who sees its uses.
+    /// The observer of its accesses.
     observer: Box<dyn Observer>,
     /// Its pages at the last look, ascending.
     pub(super) pages: Vec<u64>,

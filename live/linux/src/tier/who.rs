@@ -1,4 +1,4 @@
-//! Whose memory is tiered: processes and what they start, or those of a control group.
+//! The processes whose memory is tiered: given ones and their descendants, or those of a control group.
 
 use crate::probe::sysfs::{count_of, field, parse_list};
 use std::collections::BTreeSet;

@@ -37,7 +37,7 @@ pub const COUNTERS: [(&str, &str); 8] = [
     ("numa_pages_migrated", "moved by NUMA balancing"),
 ];
 
-/// What there is at an instant.
+/// The state at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Snapshot {
     /// The nodes, by number.
@@ -54,11 +54,11 @@ pub struct Snapshot {
     pub traffic: BTreeMap<String, u64>,
     /// `varve tier`s at work.
     pub tiers: Vec<TierState>,
-    /// What cannot be seen, and why: a line each.
+    /// Hidden parts, and why: a line each.
     pub notes: Vec<String>,
 }
 
-/// What happened between two snapshots.
+/// The changes between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Rates {
     /// Seconds between them.

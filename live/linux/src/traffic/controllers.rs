@@ -1,6 +1,6 @@
 //! Counters of the memory controllers: each counts the lines that it read from its DRAM and wrote to it, for whomever.
 //!
-//! What a processor has is a device for each controller or channel in `/sys/bus/event_source/devices`, with its events in files:
+//! A processor's counters are a device for each controller or channel in `/sys/bus/event_source/devices`, with its events in files:
 //!
 //! ```text
 //! uncore_imc_0/type                         kind of device for perf_event_open
@@ -21,7 +21,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What a counter counts.
+/// The traffic that a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     /// Lines read from memory.
@@ -35,7 +35,7 @@ pub enum Counts {
 pub struct Counter {
     /// As perf writes it.
     pub name: String,
-    /// What it counts.
+    /// The traffic that it counts.
     pub counts: Counts,
     /// `type` of `struct perf_event_attr`.
     pub kind: u32,
@@ -163,7 +163,7 @@ fn bytes_of_one(folder: &Path, name: &str) -> Option<f64> {
 /// A counter at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// What it counted while it ran.
+    /// Its count while it ran.
     pub count: u64,
     /// How long it was to count, ns.
     pub enabled: u64,
@@ -244,7 +244,7 @@ impl Controllers {
         Look(self.open.iter().map(|(_, read)| read().ok()).collect())
     }
 
-    /// What went to memory and back between two looks; `None` if a counter was not read, or did not run between them: a sum without
+    /// The traffic to and from memory between two readings; `None` if a counter was not read, or did not run between them: a sum without
     /// it would be too little.
     pub fn between(&self, before: &Look, now: &Look) -> Option<Moved> {
         let (mut read, mut written) = (0.0, 0.0);

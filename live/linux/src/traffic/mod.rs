@@ -19,7 +19,7 @@ use resctrl::{MonitoringGroup, Resctrl};
 use std::fs::File;
 use std::path::Path;
 
-/// Who counts.
+/// The counters in use.
 #[derive(Debug)]
 pub enum Traffic {
     /// The processor, for groups of tasks.

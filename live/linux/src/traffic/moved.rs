@@ -1,4 +1,4 @@
-//! What was counted.
+//! Counted traffic.
 
 /// Bytes between memory and the counted programs.
 #[derive(Clone, Copy, Debug, PartialEq)]

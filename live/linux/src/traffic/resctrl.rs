@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Where it is mounted.
 pub const MOUNT: &str = "sys/fs/resctrl";
 
-/// What names of our groups begin with; the number of the process that made them follows.
+/// The prefix of our groups' names; the number of the process that made them follows.
 const PREFIX: &str = "varve-";
 
 /// resctrl of a machine that counts.

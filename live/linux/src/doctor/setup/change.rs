@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Files of a kernel, by paths relative to its root.
 pub trait Files {
-    /// What a file says, or where a link leads: the last part of its target.
+    /// The content of a file, or the last part of a link's target.
     ///
     /// # Errors
     /// It cannot be read.
@@ -48,7 +48,7 @@ impl Files for Root {
     }
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
     /// It was done, or reverted.
@@ -59,7 +59,7 @@ pub enum Changed {
     Others(String),
 }
 
-/// What to do about an error.
+/// The remedy for an error.
 pub(super) fn remedy(e: &io::Error) -> &'static str {
     match e.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => ": be root",
@@ -76,7 +76,7 @@ fn refused(path: &str, e: &io::Error) -> String {
     format!("/{path}: {e}{}", remedy(e))
 }
 
-/// What shows; no link where there is none.
+/// The value that shows; [`NOTHING`] if there is no link.
 fn shown(files: &dyn Files, path: &str) -> Result<String, String> {
     match files.read(path) {
         Ok(text) => Ok(text),

@@ -78,7 +78,7 @@ fn unmapped_cxl(s: &Setup) -> Option<Finding> {
     Some(finding)
 }
 
-/// What becomes of memory that is plugged in.
+/// The state of hot-plugged memory.
 fn auto_online(s: &Setup) -> Option<Finding> {
     let now = s.auto_online.as_deref()?;
     let pluggable = !s.dax.is_empty()

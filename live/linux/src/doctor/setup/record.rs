@@ -1,4 +1,4 @@
-//! What was changed, in a file that outlives us. It is written anew before each change, by a name of its own that then takes its
+//! The record of changes, in a file that outlives us. It is written anew before each change, by a name of its own that then takes its
 //! place: whenever we are killed, the file is whole.
 
 use super::Step;

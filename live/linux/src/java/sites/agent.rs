@@ -1,4 +1,4 @@
-//! What the agent inside Java virtual machines computes: how many objects a sample stands for, and what becomes of samples.
+//! Computations of the agent inside Java virtual machines: the number of objects that a sample stands for, and the fate of samples.
 
 #[allow(dead_code, reason = "the agent uses all of it")]
 #[path = "../../../sites/follow.rs"]
@@ -159,7 +159,7 @@ fn without_addresses_an_object_is_old_by_its_age_or_after_a_full_collection() {
     assert!(!old(&[never], after(0, 0)), "a threshold that is not known");
 }
 
-/// Who looks late sees neither who died when, nor counts those who lived: they would be too many.
+/// A late check cannot tell when an object died, and does not count the survivors: they would be too many.
 #[test]
 fn what_several_collections_did_counts_for_none_of_them() {
     let mut followed = Followed::new(100, true);

@@ -62,7 +62,7 @@ pub enum JavaError {
     Silent {
         /// The process.
         process: u32,
-        /// What happened.
+        /// The error.
         error: io::Error,
     },
     /// It refuses the agent.
@@ -70,7 +70,7 @@ pub enum JavaError {
     Refused {
         /// The process.
         process: u32,
-        /// What it said, in one line.
+        /// Its output, in one line.
         said: String,
     },
     /// It has no samples.

@@ -46,7 +46,7 @@ impl Event {
     }
 }
 
-/// What is offered, in the order in which it is to be opened: the first is what all depends on.
+/// The offered events, in the order in which they are opened: all others depend on the first.
 pub fn offered(devices: &Path) -> Vec<Event> {
     let mut events = Vec::new();
     for name in ["cpu", "cpu_core"] {

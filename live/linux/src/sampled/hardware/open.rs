@@ -105,7 +105,7 @@ impl Hardware {
         Ok(whole)
     }
 
-    /// What was sampled since the last time.
+    /// The samples since the last call.
     pub fn take(&mut self) -> Vec<Hit> {
         let mut records = Records::default();
         for ring in &self.rings {

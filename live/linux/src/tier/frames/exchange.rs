@@ -34,7 +34,7 @@ pub struct Order {
     pub to: u64,
 }
 
-/// What became of a page.
+/// The outcome for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Landed {
     /// It is in this frame.

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 
 const HUGE: u64 = 2 << 20;
 
-/// What a page is of.
+/// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Memory of processes without a file, such as a heap.
@@ -75,7 +75,7 @@ pub struct PageFrame {
     pub page: u64,
     /// The frame.
     pub frame: u64,
-    /// What it is of.
+    /// Its kind.
     pub kind: Kind,
     /// Its mapping is one of those that were called hot.
     pub hot: bool,
@@ -289,7 +289,7 @@ const FLAG_NOPAGE: u64 = 1 << 20;
 const FLAG_ZERO: u64 = 1 << 24;
 const FLAG_RESERVED: u64 = 1 << 32;
 
-/// What the kernel's flags say of a page of `page_bytes`.
+/// The class of a page of `page_bytes`, from the kernel's flags.
 fn class(flags: u64, page_bytes: u64) -> Class {
     let is = |flag: u64| flags & flag != 0;
     if is(FLAG_HUGE) {

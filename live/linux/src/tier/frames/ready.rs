@@ -1,4 +1,4 @@
-//! What there is to be before frames can be exchanged: more than one node, frame numbers, a reserve.
+//! Preconditions of exchanging frames: more than one node, frame numbers, a reserve.
 
 use super::super::sizes::rollup;
 use super::exchange::LiveExchanger;
@@ -8,7 +8,7 @@ use crate::tier::options::TierOptions;
 use crate::tier::room::{reserves, room_of};
 use std::collections::BTreeSet;
 
-/// What is asked for, of frames.
+/// The options for frames.
 #[derive(Clone, Debug, Default)]
 pub struct FrameOptions {
     /// Bytes of the reserve of each node.

@@ -1,4 +1,4 @@
-//! What was seen and done about frames, beside what [`crate::tier::Counts`] has.
+//! Observations and exchanges of frames, beside [`crate::tier::Counts`].
 
 use super::pages::{Kind, Unplaced};
 use crate::tier::decide::FrameState;

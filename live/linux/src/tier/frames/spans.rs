@@ -24,7 +24,7 @@ pub struct Spans {
 /// Physical addresses of a DIMM: first, and the one behind the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DimmRange {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it is.
     pub ranges: Vec<(u64, u64)>,
@@ -33,7 +33,7 @@ pub struct DimmRange {
 /// Frames of a DIMM, which follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DimmFrames {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The node's place among the nodes.
     pub node: u32,

@@ -24,7 +24,7 @@ const STATE: u64 = 4;
 /// No frame of ours.
 const NOWHERE: u32 = u32::MAX;
 
-/// Whose a frame is.
+/// The owner of a frame.
 #[derive(Clone, Copy, Debug)]
 struct Owner {
     page: Page,
@@ -45,7 +45,7 @@ pub struct InFrames {
     offered: HashSet<u32>,
     /// Frames that shared pages have left since the last look: other processes' lists still have them there.
     vacated: HashSet<u32>,
-    /// What this look has found so far.
+    /// The changes that this scan has found so far.
     change: Change,
     report: FrameReport,
     /// The interval of the last scan.
@@ -489,7 +489,7 @@ impl<D: Decide> Steering<D, InFrames> {
         }
     }
 
-    /// Whose lists have shared pages in frames that these have left finds them anew, wherever they are by then: it may be the old
+    /// Drops shared pages in vacated frames from all lists. The next scan finds them, wherever they are by then: it may be the old
     /// frame again.
     fn forget_vacated(&mut self) {
         if self.places.vacated.is_empty() {
@@ -527,7 +527,7 @@ impl<D: Decide> Steering<D, InFrames> {
     }
 }
 
-/// What a look found, of all processes.
+/// The changes that a scan found, of all processes.
 #[derive(Default)]
 struct Change {
     /// Pages that were in a frame and are not any more.

@@ -18,7 +18,7 @@ struct World {
     pages: BTreeMap<(u32, u64), u64>,
     reserve: Vec<u64>,
     ended: HashSet<u32>,
-    /// What becomes of the next exchanges.
+    /// The outcomes of the next exchanges.
     fates: Vec<u8>,
 }
 

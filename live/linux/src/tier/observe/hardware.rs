@@ -24,7 +24,7 @@ impl Accesses {
         Ok(())
     }
 
-    /// What was sampled of a process since it was last asked about.
+    /// A process's samples since the last call for it.
     fn take(&mut self, process: u32) -> Vec<Hit> {
         for hit in self.rings.iter_mut().flat_map(Hardware::take) {
             self.hits.entry(hit.process).or_default().push(hit);

@@ -110,7 +110,7 @@ impl Way {
         }
     }
 
-    /// What it is, what it costs, and what it does not see; a line each.
+    /// Its description, its cost, and its blind spots; a line each.
     pub fn words(self) -> [&'static str; 3] {
         match self {
             Way::Hardware => [
