@@ -46,7 +46,7 @@ pub fn table<R>(
     table
 }
 
-/// What `slowdown` is where one instance stands for all.
+/// The note on `slowdown` where one instance stands for all.
 pub const MNTT_ALIKE: &str = "slowdown: of one instance beside the same instances with all in DRAM (maximum normalized turnaround time, MNTT)";
 /// The same where all were run.
 pub const MNTT: &str =
@@ -70,12 +70,12 @@ pub fn plans<'a, R: Compared>(base: &'a R, own: Vec<Cell<'a, R>>) -> Vec<Cell<'a
     first.into_iter().chain(own).chain([moved()]).collect()
 }
 
-/// What of the memory that was touched is DRAM: the price.
+/// The share of DRAM in the footprint: the price.
 pub fn dram<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
     Cell::share("DRAM", |r: &R| r.dram_share())
 }
 
-/// What was moved from one memory to another.
+/// Bytes that migrated between memories.
 pub fn moved<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
     let column = Column::new("moved", Format::Bytes, Better::Lower);
     Cell::new(column, |r: &R| r.moved_bytes as f64)
@@ -105,7 +105,7 @@ pub fn sampled(run: &RunResult) -> Option<String> {
     ))
 }
 
-/// What memory took, if that is known of all results.
+/// The energy of memory, if that is known for all results.
 pub fn energy<'a, R: Deref<Target = Measured>>(results: &[&R]) -> Option<Cell<'a, R>> {
     let column = Column::new("energy", Format::Number, Better::Lower).with_unit("mJ");
     let known = results.iter().all(|r| r.energy_j.is_some());

@@ -172,7 +172,7 @@ fn take_back(as_json: bool) -> Done {
     all.end(json!({}))
 }
 
-/// What became of steps, said as they are done.
+/// The outcomes of steps, printed as they happen.
 struct Changes {
     as_json: bool,
     all: Vec<Value>,

@@ -66,7 +66,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     profiles::ended(a, seen.status, &stop)
 }
 
-/// What is wrong before anything ran is bad input; what comes of a run is a failure.
+/// An error before a run is bad input; an error of a run is a failure.
 fn refused(e: JavaError) -> Failure {
     match e {
         JavaError::NoReport | JavaError::Nothing(_) => failed(e),
@@ -74,7 +74,7 @@ fn refused(e: JavaError) -> Failure {
     }
 }
 
-/// What should be known before anybody believes the profile.
+/// Caveats on the profile.
 fn notes(seen: &Seen, machine: &JavaSites, others: &[JavaSites]) -> Vec<String> {
     let mut notes = seen.notes.clone();
     if !others.is_empty() {

@@ -38,7 +38,7 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What such a profile cannot answer.
+/// Refuses options that such a profile does not support.
 fn usable(a: &SitesArgs) -> Result<(), Failure> {
     let other = |option: &str, what: &str| {
         Err(wrong(format!(

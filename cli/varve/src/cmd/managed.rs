@@ -129,7 +129,7 @@ fn failure(spec: &ManagedSpec, e: &Error) -> Failure {
     }
 }
 
-/// What programs read: the same for each of them. A terminal gives nothing.
+/// The programs' input: the same for each of them. A terminal yields none.
 fn input() -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if !std::io::stdin().is_terminal() {

@@ -1,4 +1,4 @@
-//! What is said of a run that is out of memory: which memory was too small, and what would fit.
+//! The message for a run that is out of memory: which memory was too small, and what would fit.
 
 use super::files;
 use varve_machine::model::{RunError, nodes};
@@ -6,7 +6,7 @@ use varve_observed::ManagedSpec;
 use varve_report::fmt;
 use varve_run::{Error, RunResult, RunSpec, Work};
 
-/// What came of runs.
+/// The results of runs.
 type Answers = [Result<RunResult, Error>];
 
 /// Measures a trace's footprint if a run of it was out of memory and the footprint is not known yet: the remedy depends on it.

@@ -86,7 +86,7 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     ended(&report.ran.status)
 }
 
-/// What is so while the program runs, on standard error: it was asked for by SIGUSR1.
+/// Prints the state of the running program on standard error, on SIGUSR1.
 fn say_by_now(running: &Running) {
     let bytes = |bytes: u64| fmt::bytes(bytes as f64);
     let all = running.processes.iter().map(|p| p.fast_bytes).sum();

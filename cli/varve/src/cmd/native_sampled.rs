@@ -89,7 +89,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     profiles::ended(a, seen.status, &stop)
 }
 
-/// What could not be seen, a sentence each.
+/// Blind spots, a sentence each.
 fn blind(seen: &Seen, attached: bool) -> Vec<String> {
     let mut lines = seen.notes.clone();
     if !seen.has_objects {
@@ -200,7 +200,7 @@ fn name(path: &str) -> String {
 #[derive(Default)]
 struct Binaries {
     files: HashMap<String, Option<Binary>>,
-    /// What is to be added to the addresses of a file, as its last mapping told.
+    /// The offset to add to the addresses of a file, by its last mapping.
     bases: HashMap<String, u64>,
 }
 

@@ -157,7 +157,7 @@ fn doubts(profile: &Profile, counts: &[Counts], budget: u64) -> Vec<bool> {
     })
 }
 
-/// What the value of a site is.
+/// The unit of a site's value.
 fn used(sampling: &Sampling) -> &'static str {
     match sampling.source.starts_with(ACCESSES) {
         true => ACCESSES,

@@ -73,7 +73,7 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     show(a, &spec, &name, &runs, &came.of_command(end.as_ref()))
 }
 
-/// What is asked for. A trace that decides the scale is looked into here, where one sees that it takes a while.
+/// The request. A trace that decides the scale is read here, where progress is shown.
 fn request(a: &ModelledPages, machine: Machine, work: Work) -> Result<PagesRequest, Failure> {
     let mut request = PagesRequest {
         options: a.pages.clone(),
@@ -159,7 +159,7 @@ pub fn record(command: &[OsString], options: RecorderOptions) -> Result<(TempPat
     Ok((path, end))
 }
 
-/// What was recorded is gone with its file.
+/// The failure of a recording, whose file is gone.
 fn unrecorded(e: RecordError) -> Failure {
     match e {
         RecordError::Trace(TraceError::DiskFull { path, bytes, .. }) => failed(format!(

@@ -1,4 +1,4 @@
-//! What a run showed of itself as pictures: the one place that knows both.
+//! Pictures of a run's observations: the one place that knows both.
 
 use std::collections::BTreeMap;
 use varve_report::pictures::{

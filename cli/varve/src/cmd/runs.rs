@@ -105,7 +105,7 @@ pub fn all<C: Comparison>(
     made
 }
 
-/// What came of runs, and how the command ends by it.
+/// The outcomes of runs, and the command's exit code.
 pub struct Outcomes<R> {
     came: varve_run::Outcomes<R>,
     /// A line for each that was not made.
@@ -114,7 +114,7 @@ pub struct Outcomes<R> {
     program: u8,
 }
 
-/// What runs were made is asked of it as if it stood here.
+/// Dereferences to the runs' outcomes without the exit code.
 impl<R> Deref for Outcomes<R> {
     type Target = varve_run::Outcomes<R>;
 

@@ -13,11 +13,11 @@ const TITLE: &str = "shards of varve serve, version 1";
 pub struct Regions {
     file: PathBuf,
     pub shards: usize,
-    /// What is written beside them does not say yet that all are there.
+    /// The file beside them does not record yet that all exist.
     new: bool,
 }
 
-/// What is written beside the files.
+/// The content of the file beside them.
 #[derive(Debug, PartialEq, Eq)]
 struct Beside {
     shards: usize,
@@ -84,7 +84,7 @@ impl Regions {
     /// Writes down how many there are: before the first of them is made, and when all were opened.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn note(&self, complete: bool) -> Result<(), Failure> {
         if !self.new || self.shards == 1 {
             return Ok(());

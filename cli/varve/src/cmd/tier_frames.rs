@@ -66,7 +66,7 @@ pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str, wants: &Wa
     told(a, spec, report)
 }
 
-/// What frames are chosen by.
+/// The criterion by which frames are chosen.
 enum About {
     /// Bins of a DRAM cache.
     Bins(CacheOfNodes),
@@ -172,7 +172,7 @@ fn cache(a: &TierArgs) -> Result<CacheOfNodes, Failure> {
     })
 }
 
-/// Who else moves pages into other frames.
+/// Other mechanisms that migrate pages into other frames.
 fn rivals() -> Vec<String> {
     let balancing = std::fs::read_to_string("/proc/sys/kernel/numa_balancing");
     match balancing.as_deref().map(str::trim) {

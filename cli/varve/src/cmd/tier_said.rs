@@ -1,4 +1,4 @@
-//! What `varve tier` says at its beginning and at its end.
+//! The output of `varve tier` at its beginning and at its end.
 
 use serde_json::{Value, json};
 use varve_live::nodes::Kinds;
@@ -33,7 +33,7 @@ pub fn nodes_line(spec: &str, o: &TierOptions, begun: &Begun) -> String {
     )
 }
 
-/// Says what begins.
+/// Prints the beginning.
 pub fn beginning(first: String, o: &TierOptions, begun: &Begun, notes: &[String]) {
     let mut lines = vec![first];
     match o.way {
@@ -142,7 +142,7 @@ fn listed(first: &str, all: Vec<String>) -> Option<String> {
     (!all.is_empty()).then(|| format!("{first}{}", all.join(", ")))
 }
 
-/// What came of nodes.
+/// The results on nodes.
 fn of_nodes(r: &TierReport) -> Vec<String> {
     let c = &r.counts;
     let mut lines = Vec::new();
@@ -179,7 +179,7 @@ fn of_nodes(r: &TierReport) -> Vec<String> {
     lines
 }
 
-/// What came of frames.
+/// The results on frames.
 fn of_frames(r: &TierReport, f: &FrameReport) -> Vec<String> {
     let mut lines = Vec::new();
     let pages = |pages: u64| size(pages * r.page_bytes);
@@ -222,7 +222,7 @@ fn of_frames(r: &TierReport, f: &FrameReport) -> Vec<String> {
     lines
 }
 
-/// What came of DIMMs.
+/// The results on DIMMs.
 fn of_dimms(r: &TierReport, f: &FrameReport) -> Vec<String> {
     let of = |(at, (hot, cold)): (usize, &(u64, u64))| {
         let [hot, cold] = [hot, cold].map(|pages| size(pages * r.page_bytes));
@@ -293,7 +293,7 @@ pub fn as_json(spec: &str, r: &TierReport) -> Value {
     })
 }
 
-/// What there is of frames alone.
+/// The part of the document on frames.
 fn frames_as_json(f: &FrameReport) -> Value {
     let kinds = f.kinds.iter();
     let kinds = kinds.map(|(kind, bytes)| json!({"what": kind.words(), "bytes": bytes}));

@@ -1,11 +1,11 @@
-//! What `varve top` shows, in lines: the same on a screen and when it is printed.
+//! The lines of `varve top`: the same on a screen and when it is printed.
 
 use super::list::hang;
 use varve_live::tier::{HeatOf, Part, TierState};
 use varve_live::top::{COUNTERS, NodeNow, ProcessNow, Rates, Snapshot, Where};
 use varve_report::fmt;
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Title,

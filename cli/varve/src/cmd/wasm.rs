@@ -209,7 +209,7 @@ pub fn program(
     })
 }
 
-/// What a program is called in reports and profiles.
+/// A program's name in reports and profiles.
 pub fn name(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }

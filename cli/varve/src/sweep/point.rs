@@ -137,7 +137,7 @@ fn can_be_swept(request: &Request) -> Result<(), String> {
     request.job().map(drop)
 }
 
-/// What results are kept by: the content of what makes them.
+/// The keys of kept results: the content of their inputs.
 pub struct Keys {
     folder: PathBuf,
     /// Digests of files that were read already; `None` for a value that is not a file.

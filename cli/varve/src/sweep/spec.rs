@@ -10,7 +10,7 @@ use varve_machine::Problem;
 
 /// Options that a sweep gives itself, or that mean nothing to it.
 const NOT_SWEPT: [&str; 6] = ["json", "out", "help", "live", "seeds", "set"];
-/// What is run, and its arguments.
+/// The subject of the runs, and its arguments.
 pub const WORK: &str = "work";
 pub const ARGUMENTS: &str = "arguments";
 pub const COMMAND: &str = "command";
@@ -31,7 +31,7 @@ pub struct Axis {
     pub line: usize,
 }
 
-/// What is drawn.
+/// The chart of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PictureSpec {
     /// The axis along the bottom.
@@ -42,7 +42,7 @@ pub struct PictureSpec {
     pub lines: String,
     /// The value of `lines` that all others are divided by.
     pub over: Option<String>,
-    /// What stands above it and along its axes, for readers who do not know the options.
+    /// Its title and the labels of its axes, for readers who do not know the options.
     pub title: Option<String>,
     pub x_title: Option<String>,
     pub y_title: Option<String>,
@@ -370,7 +370,7 @@ impl Sweep {
         self.axes[axis].values[value].join(" ")
     }
 
-    /// What is wrong with a value, at its line.
+    /// The problem of a value, with its line.
     pub fn problem(&self, axis: usize, what: &str) -> String {
         let Axis { name, line, .. } = &self.axes[axis];
         format!("{}:{line}: {name}: {what}", self.file)

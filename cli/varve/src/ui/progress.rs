@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Default)]
 pub struct Done(Arc<Mutex<Known>>);
 
-/// What is known to be done.
+/// The known progress.
 #[derive(Default)]
 struct Known {
     share: f64,

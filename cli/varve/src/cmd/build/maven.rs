@@ -39,7 +39,7 @@ fn tool(jdk: Option<&Path>, name: &str) -> Command {
 
 impl Maven {
     /// # Errors
-    /// What is missing, and how to get it.
+    /// The missing tool, and how to get it.
     pub fn find(log: Option<&Path>) -> Result<Maven, String> {
         const REMEDY: &str = "install a JDK of 17 or later and Maven, on Debian `apt install openjdk-17-jdk-headless maven`";
         let jdk = std::env::var_os("JAVA_HOME").map(PathBuf::from);

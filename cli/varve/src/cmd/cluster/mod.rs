@@ -15,13 +15,13 @@ pub const NAMED: usize = 10;
 
 /// Points with results in a folder that all nodes see.
 pub trait Work {
-    /// What its jobs are called.
+    /// The name of its jobs.
     fn name(&self) -> &str;
 
     /// Where its submissions are.
     fn out(&self) -> &Path;
 
-    /// Who keeps its results.
+    /// The store of its results.
     fn keep(&self) -> &Keep;
 
     /// All points that are known now.
@@ -37,7 +37,7 @@ pub trait Work {
 /// A point as it stands, and as people know it.
 pub struct Point {
     pub known: Known,
-    /// What it is.
+    /// Its description.
     pub shown: String,
     /// The command that makes it alone, if there is one.
     pub command: Option<String>,

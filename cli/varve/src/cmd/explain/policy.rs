@@ -11,7 +11,7 @@ use varve_run::catalogue::usual_policies;
 
 /// Bytes of a page on the small machine that is asked.
 const PAGE: u64 = 2 << 20;
-/// What the machine is divided by.
+/// The factor by which the machine is scaled down.
 const SCALE: u32 = 64;
 /// Cells of a strip of pages.
 const CELLS: usize = 64;
@@ -68,7 +68,7 @@ pub fn explain(spec: &str) -> Result<String, Failure> {
     .to_string())
 }
 
-/// What the picture shows, and the picture.
+/// The caption and the picture.
 fn pictured(
     spec: &str,
     entry: &Entry,

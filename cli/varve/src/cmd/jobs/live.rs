@@ -67,7 +67,7 @@ fn here(a: &GroupArgs) -> Result<Here, Failure> {
 ///
 /// A program whose file says all that placement and order go by is only run beforehand if its threads are to be counted.
 ///
-/// What is kept is taken, unless all is to be measured `anew`.
+/// Takes demands from the file, unless all are to be measured `anew`.
 fn demands(h: &Here, threads: bool, anew: bool) -> Result<Vec<Demand>, Failure> {
     let bar = ui::bar(h.group.programs.len() as u64, "profiles");
     let stop = ui::stop_flag();

@@ -307,7 +307,7 @@ pub fn compared(
     Ok(())
 }
 
-/// What each program did under a strategy.
+/// The results of each program under a strategy.
 fn programs(r: &GroupResult) -> RunTable {
     let mut out = RunTable::new(format!("Programs under {}", r.strategy.name()), "program");
     out.columns = vec![

@@ -21,7 +21,7 @@ use varve_studies::{Certainty, Effort, Study, StudyOptions};
 
 /// The word for all studies.
 const ALL: &str = "all";
-/// What is said where there is no folder for what shares make.
+/// The error for a missing folder for the results of shares.
 const NO_FOLDER: &str =
     "shares of a study need a place for what they make; name a folder that all see with --keep";
 
@@ -207,7 +207,7 @@ fn kept(a: &StudyArgs) -> Result<Keep, Failure> {
     })
 }
 
-/// What a study is run with.
+/// The options of a study.
 fn options(name: &str, of: &StudyOf, keep: &Keep, jobs: usize) -> StudyOptions {
     StudyOptions {
         effort: if of.quick {
