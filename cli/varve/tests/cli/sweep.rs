@@ -475,7 +475,7 @@ fn a_node_that_differs_runs_nothing_and_says_why() {
     assert!(
         alone
             .err
-            .contains("no scheduler was found: there is no `squeue` here"),
+            .contains("no scheduler was found: `squeue` is not installed here"),
         "{}",
         alone.err
     );
@@ -526,7 +526,7 @@ fn without_a_scheduler_nothing_is_left_behind() {
     Said::of(alone).refuses(
         1,
         &[
-            "no scheduler was found: there is no `sbatch` here",
+            "no scheduler was found: `sbatch` is not installed here",
             "--emit",
         ],
     );

@@ -308,8 +308,8 @@ Node 2, zone   Normal
             overlap.starts_with("DIMMs A1 and A2 overlap at 0x400000"),
             "{overlap}"
         );
-        assert!(says(&[dimm("A1", 0, 5000)]).contains("no whole number of pages"));
-        assert!(says(&[dimm("A1", 1 << 20, 1 << 20)]).contains("no whole number"));
+        assert!(says(&[dimm("A1", 0, 5000)]).contains("not a whole number of pages"));
+        assert!(says(&[dimm("A1", 1 << 20, 1 << 20)]).contains("not a whole number"));
         assert!(says(&[dimm("A9", 1 << 40, 2 << 40)]).contains("DIMM A9: no memory"));
     }
 
