@@ -431,7 +431,7 @@ impl Coordinator {
         self.whoever_may_start()
     }
 
-    /// An instance ended: nobody waits for it any more. Gives the instances that are to start.
+    /// An instance ended: no other one waits for it any more. Returns the instances that are to start.
     pub fn leave(&mut self, instance: u32) -> Vec<u32> {
         self.instances.remove(&instance);
         self.whoever_may_start()

@@ -210,7 +210,7 @@ pub struct Profile {
     /// The program and its libraries, those with sites or without.
     pub modules: Vec<Module>,
     /// How samples were taken, where the profile is one from samples: then its counts are estimates. Misses are pages that were
-    /// used, summed over looks.
+    /// used, summed over scans.
     pub sampled: Option<Sampling>,
     /// Its sites, each key once.
     pub sites: Vec<Site>,
@@ -223,7 +223,7 @@ pub struct Sampling {
     pub source: String,
     /// How often.
     pub looks: u64,
-    /// Milliseconds from the first look to the last.
+    /// Milliseconds from the first scan to the last.
     pub milliseconds: u64,
     /// Blind spots, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

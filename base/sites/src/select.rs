@@ -255,7 +255,7 @@ mod tests {
             let parts = chosen.iter().filter(|site| !is_whole(site)).count();
             prop_assert!(parts <= 1);
             let worth: u64 = sites.iter().filter(|site| site.value > 0).map(|site| site.peak_bytes).sum();
-            prop_assert_eq!(used, worth.min(budget), "room is left only if nobody wants it");
+            prop_assert_eq!(used, worth.min(budget), "room is left only if no site wants it");
             let mut numbers: Vec<usize> = chosen.iter().map(|site| site.0).collect();
             numbers.sort_unstable();
             numbers.dedup();

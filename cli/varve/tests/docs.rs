@@ -129,8 +129,7 @@ fn why_not(block: &Block, place: &str) -> Option<String> {
         if let Some(needs) = mark.strip_prefix("needs:") {
             for need in needs.split(',').map(str::trim) {
                 let known = NEEDS.iter().find(|(name, _)| *name == need);
-                let (_, met) =
-                    known.unwrap_or_else(|| panic!("{place}: nobody knows what `{need}` is"));
+                let (_, met) = known.unwrap_or_else(|| panic!("{place}: `{need}` is unknown"));
                 if !met() {
                     return Some(format!("needs {need}"));
                 }
@@ -142,7 +141,7 @@ fn why_not(block: &Block, place: &str) -> Option<String> {
                 return Some("slow; VARVE_SLOW=1 runs it".into());
             }
         } else {
-            panic!("{place}: nobody knows what `<!-- {mark} -->` means");
+            panic!("{place}: `<!-- {mark} -->` is unknown");
         }
     }
     None

@@ -1,6 +1,6 @@
 //! Memory that no call asks for: the heap below `brk`, and the program's own zeroed data (`.bss`).
 //!
-//! The C library's allocator grows the heap by calls that cannot be intercepted. Its wrapper looks at the end of
+//! The C library's allocator grows the heap by calls that cannot be intercepted. Its wrapper checks the end of
 //! the heap after every call instead, and places what was added and not yet touched. To make that worth
 //! while, the shim sets the allocator to grow in larger steps, up to an eighth of the heap.
 

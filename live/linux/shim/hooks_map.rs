@@ -176,7 +176,7 @@ pub unsafe extern "C" fn munmap(addr: *mut c_void, len: usize) -> i32 {
     inside.unwrap_or_else(|| status(unsafe { sys::munmap(start, len) }))
 }
 
-/// `mremap(2)`. The fifth argument is read always; the kernel looks at it only with `MREMAP_FIXED`.
+/// `mremap(2)`. The fifth argument is read always; the kernel uses it only with `MREMAP_FIXED`.
 ///
 /// # Safety
 /// As for the C function.

@@ -22,7 +22,7 @@ const MOST: usize = 32 << 20;
 /// How long a fault waits for the shim's lock, which a thread may hold that itself waits for this fault.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Without a fault for this long, milliseconds, candidates are given back.
+/// Without a fault for this long, milliseconds, candidates are unmapped.
 const IDLE: i32 = 200;
 
 /// Is the thread to be started?

@@ -3,7 +3,7 @@
 //! A sample is checked after collections. Alive, it has survived all that could have found it dead since the last check: each one
 //! while it was young; of old objects none but full ones. Dead, it died in one of them.
 //!
-//! Where there were several since the last look, neither the living nor the dead are counted for these: to count the living alone,
+//! Where there were several since the last check, neither the living nor the dead are counted for these: to count the living alone,
 //! of whom it is known that they survived each, would make survivors of too many.
 
 /// Collections that are told apart; HotSpot promotes an object at the sixteenth at the latest.
@@ -87,7 +87,7 @@ pub struct Sample<H> {
     pub weight: f64,
     /// Bytes allocated before it.
     pub born: u64,
-    /// Collections before it, or at the last look.
+    /// Collections before it, or at the last check.
     pub young: u64,
     pub full: u64,
     /// Collections that it has survived while it was young.

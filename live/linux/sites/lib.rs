@@ -4,7 +4,7 @@
 //! ```text
 //! an allocation is sampled   its stack and its class; a weak reference, which keeps nothing alive
 //! a collection ends          counted by the machine's own thread, which may do no more; wakes the agent's thread
-//! the agent's thread         looks which references the collection has cleared, and where the other objects are
+//! the agent's thread         checks which references the collection has cleared, and where the other objects are
 //! the machine ends           a line of JSON in the report; also when the agent is loaded again, with the option `end`
 //! ```
 //!
@@ -102,7 +102,7 @@ impl Weak {
     fn address(self) -> u64 {
         let word = (self.0 as usize & !7) as *const AtomicU64;
         // SAFETY: HotSpot's global references are addresses of words that hold the object's, with a tag in the lowest bits. The
-        // word is there until the reference is given back.
+        // word is there until the reference is freed.
         unsafe { (*word).load(Relaxed) }
     }
 }
@@ -127,7 +127,7 @@ static TENURING: AtomicI64 = AtomicI64::new(-1);
 static TENURING_NEXT: AtomicI64 = AtomicI64::new(-1);
 /// Collections before the agent was there.
 static BEFORE: [AtomicI64; 2] = [const { AtomicI64::new(0) }; 2];
-/// A collection has ended since the agent's thread has looked.
+/// A collection has ended since the agent thread's last check.
 static COLLECTED: AtomicBool = AtomicBool::new(false);
 static ENDED: AtomicBool = AtomicBool::new(false);
 

@@ -39,7 +39,7 @@
 //!   mapped with `MAP_NORESERVE`, get them where they are touched, 2 to 32 MiB at a time, from a thread that the
 //!   shim runs within the program.
 //! - **Candidates cost memory and time**: up to [`Limits::extra_factor`] times the placed memory while the program
-//!   fills it, never more than [`Limits::memory_percent`] of what is available, and given back after 0.2 s of rest.
+//!   fills it, never more than [`Limits::memory_percent`] of what is available, and released after 0.2 s of rest.
 //! - **The heap** is followed where it grows. The C library then keeps one heap for all threads. Programs with an
 //!   allocator of their own are placed through their `mmap`.
 //! - **Left to the kernel**: stacks, files, memory that is made accessible by `mprotect` after it was reserved,

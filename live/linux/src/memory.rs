@@ -99,7 +99,7 @@ impl Drop for Placer {
     }
 }
 
-/// Memory from a [`Placer`]; given back when dropped.
+/// Memory from a [`Placer`]; unmapped when dropped.
 pub struct PlacedMemory {
     table: Arc<Mutex<Table>>,
     mapping: (usize, usize),

@@ -60,7 +60,7 @@ pub struct ProcessReport {
     pub left_hidden: u64,
     /// Ranges left to the kernel for another reason.
     pub left_failed: u64,
-    /// Pages given back by the program with `madvise`; the kernel chooses their next frames.
+    /// Pages that the program released with `madvise`; the kernel chooses their next frames.
     pub dropped_pages: u64,
     /// Placed pages at the end.
     pub pages_at_end: u64,
@@ -70,7 +70,7 @@ pub struct ProcessReport {
     pub last_failure: String,
     /// Conflicts with the frames that the kernel gave first, when most pages were placed.
     ///
-    /// Frames that a placement rejects and gives back are the first that the kernel offers again, so a program
+    /// Frames that a placement rejects and frees are the first that the kernel offers again, so a program
     /// that asks for much memory in small pieces looks worse here than it would be by itself; a run that
     /// only counts shows that.
     pub before: Conflicts,

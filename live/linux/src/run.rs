@@ -132,7 +132,7 @@ impl Watch {
         let members = table.members(self.run_name);
         let placed: u64 = members.iter().map(|m| m.pages).sum();
         let leaving = members.iter().any(|m| m.leaving);
-        // Reading page maps costs time, so look again only when there is half as much more, or at the end.
+        // Reading page maps costs time, so sample again only when there is half as much more memory, or at the end.
         if placed > 0 && (leaving || placed > self.placed + self.placed / 2) {
             let pids: Vec<u32> = members.iter().map(|m| m.pid).collect();
             match machine_conflicts(&pids, self.bins, self.least_bytes) {

@@ -6,7 +6,7 @@ use varve_live::LiveError;
 use varve_live::java::{Decide, Decided, Interval, JavaReport, Job, Moved, Placing, run};
 use varve_live::nodes::Kinds;
 
-/// Nobody decides here.
+/// No policy decides here.
 #[derive(Debug)]
 struct Nobody;
 

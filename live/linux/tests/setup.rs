@@ -276,7 +276,7 @@ fn what_others_changed_since_stays() {
     assert_eq!(kernel.read(file).unwrap(), "perhaps");
     assert!(
         take_back(root.path(), &kernel).is_empty(),
-        "it is told once"
+        "it is reported once"
     );
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct DimmPlace {
 /// DIMMs, and who says which pages are hot.
 pub(crate) struct Dimms {
     pub frames: Vec<DimmPlace>,
-    /// Hot DIMMs of each node, when it was looked last.
+    /// Hot DIMMs of each node, at the last check.
     pub hot: Cell<usize>,
     /// By use, where no names of mappings are given.
     pub heat: Option<Heat>,

@@ -97,7 +97,7 @@ pub fn young(profile: &Profile, sizes: &[Size]) -> Young {
     Young::Choose(last.map_or(0, |last| last + 1))
 }
 
-/// Sites that look alike to people: one line of the program, one class.
+/// Sites that readers cannot distinguish: one line of the program, one class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
     /// Its name, by [`names::name`].

@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(ages.surviving(0), Some(1.0));
         assert_eq!(ages.surviving(1), Some(0.5));
         assert_eq!(ages.surviving(2), Some(0.375));
-        assert_eq!(ages.surviving(3), None, "nobody has come so far");
+        assert_eq!(ages.surviving(3), None, "no sample got that far");
         let dead = Ages {
             died: vec![(5, 500)],
             ..Ages::default()

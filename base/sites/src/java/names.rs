@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(
             name(&[grow], "java.lang.Object[]"),
             "ArrayList.java:237 Object[]",
-            "nobody outside of the library is known"
+            "no caller outside of the library is known"
         );
         let without = frame("shop.Orders", "order", "", 0);
         assert_eq!(name(&[without], "shop.Item"), "Orders.order Item");

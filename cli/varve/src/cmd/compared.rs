@@ -42,7 +42,7 @@ pub struct Sheet<'a, R> {
     pub flames: (Option<Flame>, Option<Flame>),
 }
 
-/// How often a policy looks.
+/// A note on a policy's scan rate.
 fn looks(name: &str, scale: u64) -> String {
     let (policy, _) = varve_spec::split(name);
     format!(

@@ -20,7 +20,7 @@ const COLUMNS: usize = 80;
 /// Interval at which a request to end is noticed.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// The last look, and what happened since the one before.
+/// The last sample, and the changes since the one before.
 struct Looks {
     processes: usize,
     at: Instant,
@@ -97,7 +97,7 @@ fn screen(a: &TopArgs) -> Done {
     }
 }
 
-/// Draws a look from a line on, and tells from which line on it can be drawn at most.
+/// Draws a sample from a line on, and returns the last line from which it can be drawn.
 type Draw<'a> = dyn FnMut((&Snapshot, Option<&Rates>), u16) -> io::Result<u16> + 'a;
 
 /// Samples and draws until the user quits, which returns true, or until a signal asks to end.

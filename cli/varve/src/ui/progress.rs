@@ -132,7 +132,7 @@ pub fn spinner(what: &str) -> ProgressBar {
     spinner_with(what, String::new)
 }
 
-/// The same with something that is looked up now and then.
+/// The same with a message that is refreshed periodically.
 pub fn spinner_with(
     what: &str,
     look: impl Fn() -> String + Clone + Send + Sync + 'static,

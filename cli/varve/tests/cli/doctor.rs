@@ -79,7 +79,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().into()
 }
 
-/// Only in a guest: the machine of whoever runs the tests is not ours to change.
+/// Only in a guest: the developer's machine must not be changed.
 #[test]
 fn a_guest_is_mended_and_taken_back() {
     if !Path::new("/.guest").exists() || crate::nodes::skip_unless_two_kinds() {

@@ -353,7 +353,7 @@ fn ctrl_c_ends_all_children() {
         let pipe = pipe.clone();
         std::thread::spawn(move || {
             let said = Said::of(child.wait_with_output().unwrap());
-            // Whoever still waits for a program to open the pipe waits no longer.
+            // A reader that still waits for a program to open the pipe is released.
             let _ = fs::File::options().read(true).write(true).open(pipe);
             said
         })

@@ -1,4 +1,4 @@
-//! What is printed: parseable, narrow, plain when nobody looks, and the same every time.
+//! Output: parseable, narrow, plain without a terminal, and the same every time.
 
 use crate::common::{TINY, command, varve};
 use std::collections::BTreeSet;

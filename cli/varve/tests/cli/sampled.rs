@@ -237,7 +237,7 @@ fn what_cannot_be_sampled_is_said_in_one_line() {
     assert!(wrong.err.contains("--for"), "{}", wrong.err);
     assert!(!home().join("x.sites").exists());
 
-    // Somebody else's: the first process, or our own for nobody.
+    // Another user's: the first process, or our own for the user `nobody`.
     let (mut words, process) = match is_root() {
         true => (command(&live), std::process::id()),
         false => (command(&live), 1),

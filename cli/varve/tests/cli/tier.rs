@@ -405,7 +405,7 @@ fn a_redis_server_has_its_hot_keys_in_fast_memory() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Every page of theirs is written, again and again, until nobody looks any more.
+    // Every page of theirs is written, again and again, until observation ends.
     let work = "for round = 1, 12 do for i = 1, 64 do for at = 0, 16000, 4000 do redis.call('setrange', 'k' .. i, at, 'y') end end end \
                 return redis.call('memory', 'usage', 'k1')";
     while tier.try_wait().unwrap().is_none() {

@@ -1,4 +1,4 @@
-//! Parts of a run in place of all of it: windows that stand for the whole, one part that somebody chose.
+//! Parts of a run in place of all of it: windows that stand for the whole, one part that the user chose.
 
 use crate::common::{Said, can_trace, has, varve};
 use serde_json::Value;

@@ -20,7 +20,7 @@ pub struct Groups {
     made: AtomicUsize,
 }
 
-/// How often the processes of the machine are looked through for those that belong to a job.
+/// Interval at which the machine's processes are scanned for those of a job.
 const LOOK_THROUGH: Duration = Duration::from_millis(25);
 
 impl Groups {

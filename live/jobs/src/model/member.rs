@@ -3,7 +3,7 @@
 use super::stage::Shared;
 use varve_access::{Kind, Op, Program, Region};
 
-/// A program that waits looks this often whether its turn has come, virtual ns.
+/// Interval at which a waiting program checks for its turn, virtual ns.
 const LOOK_NS: u64 = 1000;
 
 /// Number of the barrier at which the threads of a program wait for its turn; no program has that many of its own.

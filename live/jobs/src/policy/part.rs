@@ -35,7 +35,7 @@ pub fn by_need_in_part(arrivals: &[Arrival], capacity: Capacity) -> Result<Place
                 && a.pinned != Some(Memory::Slow)
                 && (a.class != Class::CpuBound) == needy
         };
-        // What is given back for one may be room for another that came before it.
+        // Memory that is freed for one may be room for another that came before it.
         let mut who = 0;
         while who < arrivals.len() {
             let moved = waits(who, &out) && place(who, arrivals, capacity, &mut out);

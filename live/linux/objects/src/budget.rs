@@ -60,7 +60,7 @@ fn slots() -> &'static [Slot] {
     if at.is_null() {
         return &[];
     }
-    // SAFETY: a shared mapping of that many slots, never given back.
+    // SAFETY: a shared mapping of that many slots, never unmapped.
     unsafe { std::slice::from_raw_parts(at, SLOTS.load(Relaxed)) }
 }
 
@@ -120,7 +120,7 @@ pub fn total() -> i64 {
     TOTAL.load(Relaxed)
 }
 
-/// A group took (or gave back, negative) fast memory.
+/// A group allocated (or freed, negative) fast memory.
 pub fn add(to: usize, bytes: i64) {
     group(to).live.fetch_add(bytes, Relaxed);
     TOTAL.fetch_add(bytes, Relaxed);

@@ -133,7 +133,7 @@ pub fn build(map: &Map) {
 /// The group of a call; none if no site decides.
 #[inline]
 pub fn group(caller: Caller, thread: &Thread) -> Option<usize> {
-    // SAFETY: null or a table, of which none is given back.
+    // SAFETY: null or a table, of which none is freed.
     let table = unsafe { TABLE.load(Ordering::Acquire).as_ref() }?;
     match table.get(caller.address, 0) {
         Some(answer) if answer & WALK == 0 => (answer as usize).checked_sub(1),

@@ -19,7 +19,7 @@ static MAP: AtomicPtr<Map> = AtomicPtr::new(std::ptr::null_mut());
 /// The map, once there is one.
 #[inline]
 pub fn map() -> Option<&'static Map> {
-    // SAFETY: null, or a map that is never given back.
+    // SAFETY: null, or a map that is never freed.
     unsafe { MAP.load(Ordering::Acquire).as_ref() }
 }
 

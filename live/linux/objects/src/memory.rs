@@ -157,7 +157,7 @@ pub fn place(block: usize) -> Place {
 #[inline]
 fn entry(object: usize) -> &'static AtomicU16 {
     let from = object - BASE.load(Relaxed) - EACH;
-    // SAFETY: the table has an entry for each grain of both ranges, and is never given back.
+    // SAFETY: the table has an entry for each grain of both ranges, and is never freed.
     unsafe { &*((GROUPS.load(Relaxed) as *const AtomicU16).add(from / GRAIN)) }
 }
 

@@ -23,7 +23,7 @@ struct Module {
 }
 
 static MODULES: AtomicPtr<Module> = AtomicPtr::new(std::ptr::null_mut());
-/// Modules that were loaded and taken out so far, as of the last look.
+/// Modules that were loaded and taken out so far, as of the last search.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 static LOOKING: AtomicBool = AtomicBool::new(false);
 /// A module is missing.
@@ -125,7 +125,7 @@ fn look(map: &Map) {
         }
         waiting |= state(index) != THERE;
     }
-    // What was there may be taken out, and something else put in its place: all that can go keeps us looking.
+    // What was there may be taken out, and something else put in its place: as long as a module can be unloaded, we keep searching.
     WAITING.store(waiting || map.modules() > 1, Relaxed);
     find::build(map);
     LOOKING.store(false, Ordering::Release);

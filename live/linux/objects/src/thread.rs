@@ -132,7 +132,7 @@ pub fn current(map: &Map) -> Option<&'static Thread> {
     match word() {
         NEW => first(map),
         OUTSIDE => None,
-        // SAFETY: threads are never given back.
+        // SAFETY: threads are never freed.
         at => Some(unsafe { &*(at as *const Thread) }),
     }
 }
@@ -142,7 +142,7 @@ pub fn current(map: &Map) -> Option<&'static Thread> {
 pub fn known() -> Option<&'static Thread> {
     match word() {
         NEW | OUTSIDE => None,
-        // SAFETY: threads are never given back.
+        // SAFETY: threads are never freed.
         at => Some(unsafe { &*(at as *const Thread) }),
     }
 }
@@ -184,7 +184,7 @@ extern "C" fn ended(thread: *mut c_void) {
 pub fn all() -> impl Iterator<Item = &'static Thread> {
     let mut at = ALL.load(Ordering::Acquire).cast_const();
     std::iter::from_fn(move || {
-        // SAFETY: null, or a thread, of which none is given back.
+        // SAFETY: null, or a thread, of which none is freed.
         let thread = unsafe { at.as_ref() }?;
         at = thread.next;
         Some(thread)
@@ -203,7 +203,7 @@ pub fn taken(group: usize, tier: u64, bytes: usize) {
 /// Counts what a thread without counts of its own freed.
 #[cold]
 fn late_free(group: usize, tier: u64, bytes: usize) {
-    // SAFETY: made before anything was placed, and never given back.
+    // SAFETY: made before anything was placed, and never freed.
     let Some(late) = (unsafe { LATE.load(Ordering::Acquire).as_ref() }) else {
         return;
     };
@@ -280,7 +280,7 @@ impl Thread {
         unsafe { &*std::ptr::from_ref(self).add(1).cast::<Count>().add(group) }
     }
 
-    /// Bytes of fast memory taken or given back that the budget does not know of.
+    /// Bytes of fast memory allocated or freed that are not reported to the budget.
     #[inline]
     pub fn pending(&self) -> i64 {
         self.pending.get()

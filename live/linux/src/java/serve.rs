@@ -51,7 +51,7 @@ pub(super) fn meanwhile<D: Decide, R>(
         });
         let result = work();
         is_over.store(true, SeqCst);
-        // The listener looks up; machines that live on stay as they are. What they have said is still read.
+        // The listener stops waiting; machines that live on stay as they are. What they have said is still read.
         let _ = UnixStream::connect(path);
         for stream in locked(&streams).iter() {
             let _: std::io::Result<()> = UnixStream::shutdown(stream, Shutdown::Read);

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! ```text
-//! command -> loadable -> Folder: library and files -> preload or add_agent -> run, looks meanwhile -> Folder::ran
+//! command -> loadable -> Folder: library and files -> preload or add_agent -> run, watched meanwhile -> Folder::ran
 //! ```
 
 mod folder;

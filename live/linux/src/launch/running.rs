@@ -90,12 +90,12 @@ impl Running {
         status
     }
 
-    /// Waits for its end, and looks now and then, the first time at once.
+    /// Waits for its end, and calls `look` periodically, the first time at once.
     pub fn wait_and(
         &mut self,
         mut look: impl FnMut(&Running) -> io::Result<()>,
     ) -> io::Result<ExitStatus> {
-        /// Time between two looks.
+        /// Time between two calls.
         const PERIOD: Duration = Duration::from_millis(10);
         loop {
             look(self)?;

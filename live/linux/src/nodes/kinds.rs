@@ -99,7 +99,7 @@ impl Kinds {
         Ok(kinds)
     }
 
-    /// Reads the same of any machine, without looking whether this one has such nodes.
+    /// Reads the same of any machine, without checking that this one has such nodes.
     ///
     /// # Errors
     /// Text that says something else.

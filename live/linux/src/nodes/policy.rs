@@ -36,7 +36,7 @@ impl Policy {
     /// The kernel or a sandbox refuses.
     pub fn adopt(&self) -> io::Result<()> {
         let (mask, limit) = (self.nodes.as_ptr(), self.nodes.limit());
-        // SAFETY: the mask has as many bits as stated, since the kernel looks at one less, and is read only.
+        // SAFETY: the mask has as many bits as stated, since the kernel reads one less, and is read only.
         check(unsafe { libc::syscall(libc::SYS_set_mempolicy, self.mode, mask, limit) })
     }
 
@@ -46,7 +46,7 @@ impl Policy {
     /// Those of mbind(2).
     pub fn bind(&self, address: usize, bytes: usize, flags: u32) -> io::Result<()> {
         // SAFETY: the call changes where pages come from and no byte of them, whosever they are; the mask has as many bits as
-        // stated, since the kernel looks at one less, and is read only.
+        // stated, since the kernel reads one less, and is read only.
         check(unsafe {
             libc::syscall(
                 libc::SYS_mbind,

@@ -1,7 +1,7 @@
 //! Memory of slow nodes that is zero already (Akram, TACO 2021, section 6.2).
 //!
-//! A heap that moves its objects to other memory gives back what it had, and wants as much elsewhere. If that is slow memory,
-//! a system that zeroes it when it is touched makes the program wait for the slowest of its stores. So what was given back
+//! A heap that moves its objects to other memory frees their old memory, and allocates as much elsewhere. If that is slow memory,
+//! a system that zeroes it when it is touched makes the program wait for the slowest of its stores. So freed memory
 //! waits here, in the places of an arena; a thread zeroes it beside the program, and the next heap of this process that wants
 //! slow memory has it at once. Pages never are copied: they move with `mremap`.
 //!
@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 
 /// Bytes of a chunk, the unit of the pool: a large page.
 pub const CHUNK: u64 = 2 << 20;
-/// Chunks that the pool holds at most, 256 MiB in all. What is given back beyond that goes to the system.
+/// Chunks that the pool holds at most, 256 MiB in all. Chunks beyond that go to the system.
 const MOST: usize = 128;
 
 /// Counts of a pool, in bytes.
@@ -67,7 +67,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Zeroes what was given back until the end.
+    /// Zeroes freed chunks until the end.
     fn zero(&self) {
         let mut state = self.lock();
         while !state.end {
@@ -173,7 +173,7 @@ impl ZeroPool {
         }
     }
 
-    /// Waits until all that was given back is zero.
+    /// Waits until all freed chunks are zero.
     pub fn settle(&self) {
         let shared = &self.shared;
         let busy = |s: &mut State| s.zeroing || !s.dirty.is_empty();

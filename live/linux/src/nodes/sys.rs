@@ -63,7 +63,7 @@ pub(super) fn move_pages(
 /// Those of migrate_pages(2).
 pub fn migrate(process: u32, from: &[u32], to: &[u32]) -> io::Result<u64> {
     let (from, to) = (Mask::of(from), Mask::of(to));
-    // SAFETY: both masks have as many bits as stated, since the kernel looks at one less, and are read only; pages keep what they
+    // SAFETY: both masks have as many bits as stated, since the kernel reads one less, and are read only; pages keep what they
     // hold, whosever they are.
     let result = unsafe {
         libc::syscall(

@@ -1,4 +1,4 @@
-//! Memory reserved for candidates: mapped, populated, and given back when the choice is made.
+//! Memory reserved for candidates: mapped, populated, and unmapped after the choice.
 
 use super::bins::{Bins, HUGE, PAGE, PAGES_PER_HUGE};
 use super::choose::NO_BIN;

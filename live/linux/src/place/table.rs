@@ -38,7 +38,7 @@ struct Header {
     leaving: AtomicU32,
     /// 1 when its parent has read them (own files only).
     seen: AtomicU32,
-    /// Raised when candidates are reserved and when all are given back: odd in between (own files only).
+    /// Raised when candidates are reserved and when all are unmapped: odd in between (own files only).
     step: AtomicU32,
 }
 
@@ -165,7 +165,7 @@ pub struct Member {
     pub pages: u64,
     /// It is about to end, and waits for its parent to read its counts.
     pub leaving: bool,
-    /// Raised when it reserves candidates and when it has given them back: odd in between.
+    /// Raised when it reserves candidates and when it has unmapped them: odd in between.
     pub step: u32,
 }
 

@@ -173,5 +173,5 @@ fn the_tables_of_killed_runs_are_removed_by_the_next_one() {
     .unwrap();
     Table::tidy_all(dir.path());
     assert!(!killed.dir().exists());
-    assert!(others.exists(), "it is nobody's table");
+    assert!(others.exists(), "the table has no owner");
 }

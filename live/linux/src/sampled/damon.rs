@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Where the kernel has the files.
 pub const FOLDER: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 
-/// How often it looks, and how finely.
+/// Its sampling interval and resolution.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Microseconds between two checks of a page.
@@ -229,7 +229,7 @@ mod tests {
         assert!(!is_free(folder.path()), "no monitor");
         fs::write(&count, "1\n").unwrap();
         assert!(!is_free(folder.path()));
-        assert_eq!(fs::read_to_string(&count).unwrap(), "1\n", "somebody's");
+        assert_eq!(fs::read_to_string(&count).unwrap(), "1\n", "in use");
         fs::write(&count, "0\n").unwrap();
         fs::create_dir_all(folder.path().join("0/contexts/0")).unwrap();
         let known = folder.path().join("0/contexts/0/avail_operations");

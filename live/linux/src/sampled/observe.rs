@@ -33,9 +33,9 @@ pub struct SeenSite {
     pub freed: f64,
     /// Bytes that the program asked for between birth and death, summed over freed objects.
     pub lifetime_bytes: f64,
-    /// Most bytes at one look.
+    /// Most bytes at one scan.
     pub peak_bytes: f64,
-    /// Pages that were used, summed over looks; of these, pages that were written. Where the processor samples: accesses.
+    /// Accessed pages, summed over scans; of these, written pages. Where the processor samples: accesses.
     pub used_pages: f64,
     /// See `used_pages`.
     pub written_pages: f64,
@@ -60,7 +60,7 @@ pub struct SeenRange {
     pub follows: String,
     /// Most bytes of it that were in memory.
     pub peak_bytes: u64,
-    /// Pages that were used, summed over looks; where the processor samples, accesses.
+    /// Accessed pages, summed over scans; where the processor samples, accesses.
     pub used_pages: u64,
     /// Of these accesses, where they were: by cache line.
     pub lines: BTreeMap<u64, u64>,
@@ -90,7 +90,7 @@ pub struct Process {
     pub ranges: BTreeMap<u64, SeenRange>,
     /// Files of which code was loaded.
     pub files: Vec<String>,
-    /// The mappings of the last look.
+    /// The mappings of the last scan.
     mappings: Vec<Mapping>,
     code: Code,
     pub looks: u64,
@@ -322,7 +322,7 @@ impl Process {
         Ok((mappings, watched.map(|page| (*page, share(page))).collect()))
     }
 
-    /// Notes the objects that came since the last look.
+    /// Records the objects that came since the last scan.
     pub fn end(&mut self) {
         if let Ok(last) = self.snapshot()
             && last.life == self.life

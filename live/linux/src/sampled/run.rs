@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// How samples are taken.
 pub struct Sampling<'a> {
-    /// Looks per second. When looks take long there are fewer, so that they take at most a quarter of a processor.
+    /// Scans per second. Long scans are less frequent, so that they take at most a quarter of a processor.
     pub rate: f64,
     /// When to stop; `None` for the program's end. A command that is there still is asked to end.
     pub time: Option<Duration>,
@@ -54,7 +54,7 @@ pub struct Seen {
     pub has_writes: bool,
     /// Looks, of all processes.
     pub looks: u64,
-    /// Seconds between the first look and the last.
+    /// Seconds between the first scan and the last.
     pub seconds: f64,
     /// How a command ended; `None` for a process that runs on.
     pub status: Option<ExitStatus>,
@@ -114,7 +114,7 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
     let mut accesses = Accesses::begin(running.id(), sampling.events);
     let mut all: Vec<Process> = Vec::new();
     let mut status = None;
-    // The first look is at a program that has begun.
+    // The first scan is of a program that has begun.
     const START: Duration = Duration::from_millis(1);
     for _ in 0..1000 {
         let ended = running.ended().is_ok_and(|status| status.is_some());
@@ -220,7 +220,7 @@ pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, SampledError> {
 struct Accesses {
     hardware: Option<Hardware>,
     mechanism: &'static str,
-    /// By process, since the last look.
+    /// By process, since the last scan.
     hits: HashMap<u32, Vec<Hit>>,
     notes: Vec<String>,
 }

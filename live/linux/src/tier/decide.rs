@@ -37,7 +37,7 @@ impl Page {
     }
 }
 
-/// Tables by page, which every look goes through: numbers of pages that follow each other need no better mixing than this.
+/// Tables by page, which every scan reads in full: numbers of pages that follow each other need no better mixing than this.
 pub type Pages<T> = HashMap<Page, T, BuildHasherDefault<PageHasher>>;
 
 /// See [`Pages`].

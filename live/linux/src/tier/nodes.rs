@@ -390,7 +390,7 @@ impl<D: Decide> Steering<D, OnNodes> {
             let numbers: Vec<u64> = batch.iter().map(|w| w.page.number()).collect();
             let outcomes = match process.memory.move_to(&numbers, to) {
                 Ok(outcomes) => outcomes,
-                // It has ended, which the next look sees.
+                // It has ended, which the next scan detects.
                 Err(e) if is_gone(&e) => continue,
                 Err(e) => vec![Outcome::refused(&e, bytes); numbers.len()],
             };
@@ -407,7 +407,7 @@ impl<D: Decide> Steering<D, OnNodes> {
                 }
             }
         }
-        // What is there again at the next look is another page.
+        // A page at the same address at the next scan is another page.
         for page in gone {
             let mut all = self.processes.iter_mut();
             if let Some(process) = all.find(|p| p.number == page.process()) {

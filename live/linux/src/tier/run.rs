@@ -1,4 +1,4 @@
-//! The loop: looks, decides, moves, rests.
+//! The control loop: scans, decides, migrates, sleeps.
 
 use super::decide::Decide;
 use super::error::TierError;
@@ -163,7 +163,7 @@ impl<'a, D: Decide, P: Places> Tiering<'a, D, P>
 where
     Steering<D, P>: Migrate<P>,
 {
-    /// Nothing is taken in yet.
+    /// Starts without processes.
     fn of(
         target: &'a Target,
         options: &'a TierOptions<'a>,
@@ -187,7 +187,7 @@ where
         }
     }
 
-    /// Takes in who is there, and steers until it is over.
+    /// Adds the processes, and steers until the end.
     fn go(
         mut self,
         mut roots: BTreeSet<u32>,
@@ -275,7 +275,7 @@ where
         }
     }
 
-    /// Takes in processes that came since.
+    /// Adds new processes.
     fn discover(&mut self) {
         let now = match self.target {
             Target::Group(folder) => without_us(who::members(folder)),
@@ -285,7 +285,7 @@ where
                 None => BTreeSet::new(),
             },
         };
-        // A number that is another process's by now is taken in anew.
+        // A number that belongs to another process by now is added again.
         self.known.retain(|process, _| now.contains(process));
         let in_group = matches!(self.target, Target::Group(_));
         for process in now {
@@ -331,7 +331,7 @@ where
             let share = self.options.period.mul_f64(self.options.core);
             let allowed = Allowance {
                 bytes: (self.options.rate as f64 * self.options.period.as_secs_f64()) as u64,
-                // Looks that take all there is do not keep pages from being moved: there are fewer of them, then.
+                // Scans that use up the budget do not stop migration: they become less frequent.
                 time: share.saturating_sub(looked).max(share / 2),
             };
             self.steering.act(&allowed, &processor_time);
@@ -347,7 +347,7 @@ where
             status = self.ended();
             let core = self.options.core.max(1e-6);
             let took = processor_time().saturating_sub(cpu);
-            // The share holds over the whole run, with what came before the first look and with what watching the clock takes. An
+            // The CPU budget holds over the whole run, with the start before the first scan and with watching the clock. An
             // interval begins once as much as the last one took is saved up, so that the share holds whenever it ends.
             let all = (processor_time() + took).div_f64(core);
             let owed = all.saturating_sub(begun.elapsed()) + at.elapsed();
@@ -382,7 +382,7 @@ where
             counts: self.steering.counts.clone(),
             hot: (bytes(hot), bytes(hot_fast)),
             seconds: begun.elapsed().as_secs_f64(),
-            // All that this thread did, what came before the first look too.
+            // All work of this thread, including the start before the first scan.
             cpu_seconds: processor_time().as_secs_f64(),
             monitor_seconds: self.reports.iter().map(|(_, seconds)| seconds).sum(),
             processes: self.reports.iter().map(|(one, _)| one.clone()).collect(),
@@ -465,7 +465,7 @@ where
     }
 
     fn wait_for_the_command(&mut self) -> Option<std::process::ExitStatus> {
-        // What it was watched by ends first.
+        // Its observers end first.
         self.steering.processes.clear();
         self.child.as_mut().and_then(|child| child.wait().ok())
     }

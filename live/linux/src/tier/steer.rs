@@ -43,7 +43,7 @@ pub struct Tiered<P: Places> {
     pub(super) memory: Box<P::Memory>,
     /// The observer of its accesses.
     observer: Box<dyn Observer>,
-    /// Its pages at the last look, ascending.
+    /// Its pages at the last scan, ascending.
     pub(super) pages: Vec<u64>,
     /// Where frames are chosen, the frame of each.
     pub(super) frames: Vec<u32>,
@@ -82,7 +82,7 @@ pub trait Places: Sized {
 
 /// How pages are scanned and migrate: what differs between nodes and frames.
 pub trait Migrate<P: Places> {
-    /// A look begins.
+    /// A scan begins.
     fn begin(&mut self);
 
     /// Where one of a process's pages is, by its place among them.

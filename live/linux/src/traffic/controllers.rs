@@ -502,7 +502,7 @@ mod tests {
             traffic.words()
         );
         let (meter, tasks) = traffic.begin().unwrap();
-        assert!(tasks.is_none(), "nobody is to join");
+        assert!(tasks.is_none(), "no task is to join");
         let Some(Moved::Apart { read, written }) = meter.moved() else {
             panic!("{meter:?}")
         };
@@ -519,7 +519,7 @@ mod tests {
         let moved = controllers.between(&before, &now).unwrap();
         assert!((moved.sum() - 2.0 * 4000.0 * 64.0 * 4.0).abs() < 1e-6);
         assert_eq!(controllers.between(&now, &before), None, "backwards");
-        // What was missed by one look is in the next sum.
+        // Counts that one reading missed are in the next sum.
         let (controllers, _) = pretended(root.path(), [1000, 80, 80]);
         let mut machine = MachineTraffic::of(controllers);
         assert_eq!(machine.so_far(), Some(2 * 4000 * 64));
@@ -574,7 +574,7 @@ mod tests {
         assert!(!why.contains('\n'), "{why}");
     }
 
-    /// The real ones, where there are any: two looks that do not go backwards.
+    /// The real ones, where there are any: two readings that do not go backwards.
     #[test]
     fn the_counters_of_this_machine_count_if_it_has_them() {
         match Controllers::at(Path::new("/")) {

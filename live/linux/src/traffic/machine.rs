@@ -1,4 +1,4 @@
-//! Bytes between memory and the whole machine, added up from look to look.
+//! Bytes between memory and the whole machine, added up over readings.
 
 use super::controllers::{Controllers, Look};
 use super::resctrl::{MOUNT, totals};
@@ -13,7 +13,7 @@ pub struct MachineTraffic {
 
 #[derive(Debug)]
 enum Source {
-    /// Counters, and their last look.
+    /// Counters, and their last reading.
     Controllers(Controllers, Look),
     /// The folder of resctrl, and its last sum.
     Resctrl(PathBuf, u64),

@@ -238,7 +238,7 @@ mod tests {
 
     const BYTES: usize = 1024 * PAGE;
 
-    /// Pages that are given back after each touch, so that the next one is a fault again.
+    /// Pages that are released after each touch, so that the next one is a fault again.
     struct Fresh(Mapped);
 
     impl Fresh {

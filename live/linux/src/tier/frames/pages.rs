@@ -89,7 +89,7 @@ pub trait FrameMemory {
     /// The process has ended, or may not be scanned.
     fn look(&mut self) -> io::Result<Vec<PageFrame>>;
 
-    /// Bytes that the last look left out, by reason.
+    /// Bytes that the last scan left out, by reason.
     fn unplaced(&self) -> BTreeMap<Unplaced, u64>;
 
     /// Whether the process is no more.
@@ -108,7 +108,7 @@ pub struct LiveFrames {
     /// Names of mappings whose pages are hot.
     hot: Vec<String>,
     flags: Option<Flags>,
-    /// Pages of the last look, and what the kernel's flags say of them.
+    /// Pages of the last scan, and their classes by the kernel's flags.
     last: Vec<(PageFrame, Class)>,
     unplaced: BTreeMap<Unplaced, u64>,
 }

@@ -43,7 +43,7 @@ pub struct InFrames {
     bandwidth: Option<(MachineTraffic, Instant)>,
     owners: HashMap<u32, Owner>,
     offered: HashSet<u32>,
-    /// Frames that shared pages have left since the last look: other processes' lists still have them there.
+    /// Frames that shared pages have left since the last scan: other processes' lists still have them there.
     vacated: HashSet<u32>,
     /// The changes that this scan has found so far.
     change: Change,
@@ -138,7 +138,7 @@ impl<D: Decide> Migrate<InFrames> for Steering<D, InFrames> {
     fn scanned(&mut self, left: &[Tiered<InFrames>]) {
         let mut change = std::mem::take(&mut self.places.change);
         for process in left {
-            // What it had until this look was dropped by it or is now, and what this look found does not count.
+            // Its pages from before this scan were dropped by the scan or are dropped now, and this scan's findings do not count.
             let is_its = |page: Page| page.process() == process.number;
             let found = change.added.iter().filter(|(page, ..)| is_its(*page));
             let found: HashSet<(Page, u32)> =
@@ -292,7 +292,7 @@ impl<D: Decide> Steering<D, InFrames> {
         // In order, so that the same reserve leads to the same decisions.
         new.sort_unstable();
         for frame in new {
-            // It may have been a page's at the last look.
+            // It may have been a page's at the last scan.
             if self.places.owners.remove(&frame).is_some() {
                 self.decide.gone(frame);
             }
@@ -403,7 +403,7 @@ impl<D: Decide> Steering<D, InFrames> {
             .exchange(self.processes[at].process, &orders)
         {
             Ok(landed) => landed,
-            // It has ended, which the next look sees.
+            // It has ended, which the next scan detects.
             Err(e) if is_gone(&e) => return,
             Err(e) => {
                 let why = Refusal::of(e.raw_os_error().unwrap_or(0));
@@ -434,7 +434,7 @@ impl<D: Decide> Steering<D, InFrames> {
         }
     }
 
-    /// A page is where another one was, or in none of our frames: the next look finds it as if it were new.
+    /// A page is where another one was, or in none of our frames: the next scan finds it as if it were new.
     fn followed(&mut self, at: usize, from: u32, page: u64) {
         self.places.report.elsewhere += self.limits.page_bytes;
         let Some(owner) = self.places.owners.remove(&from) else {
@@ -472,7 +472,7 @@ impl<D: Decide> Steering<D, InFrames> {
             self.forget_vacated();
         }
         if let Some(owner) = self.places.owners.remove(&remap.from) {
-            // Others who have it are found in its new frame at the next look.
+            // Other processes that share it are found in its new frame at the next scan.
             if owner.maps > 1 {
                 self.places.vacated.insert(remap.from);
             }

@@ -1,4 +1,4 @@
-//! Accessed bits of whole mappings: how much of each was used since the last look (`clear_refs`, `smaps`).
+//! Accessed bits of whole mappings: how much of each was accessed since the last scan (`clear_refs`, `smaps`).
 
 use super::{Observer, Scope, Use, is_due, within};
 use crate::sampled::used;
@@ -28,7 +28,7 @@ impl Observer for Bits {
         let mappings = used::look(self.process)?;
         used::forget(self.process)?;
         self.looks += 1;
-        // What was used before the first look is from all its life.
+        // Accesses before the first scan are from all its life.
         if self.looks == 1 {
             return Ok(());
         }
@@ -89,6 +89,6 @@ mod tests {
                 return;
             }
         }
-        panic!("255 looks have not seen it");
+        panic!("255 scans have not seen it");
     }
 }

@@ -1,4 +1,4 @@
-//! How it is seen which pages of a process are in use.
+//! Observes which pages of a process are accessed.
 //!
 //! ```text
 //! hardware.rs  accesses that the processor samples by itself (PEBS, IBS)
@@ -8,7 +8,7 @@
 //! bits.rs      accessed bits by mapping
 //! ```
 //!
-//! That is the order in which they are tried: each sees less than the one before.
+//! They are tried in this order: each observes less than the one before.
 
 mod bits;
 mod damon;
@@ -51,9 +51,9 @@ fn within<'p>(pages: &'p [u64], bytes: u64, range: &Range<u64>) -> &'p [u64] {
     &pages[first..behind.max(first)]
 }
 
-/// Sees which pages of one process are in use.
+/// Observes which pages of one process are accessed.
 pub trait Observer {
-    /// Appends what was used since the last look, of pages that are known: ascending.
+    /// Appends the accesses since the last scan to known pages, ascending.
     ///
     /// # Errors
     /// The process has ended, or may not be observed.
@@ -65,7 +65,7 @@ pub trait Observer {
     }
 }
 
-/// Nothing is seen: for policies that do not ask.
+/// Observes nothing: for policies that do not need accesses.
 pub struct Blind;
 
 impl Observer for Blind {
@@ -74,7 +74,7 @@ impl Observer for Blind {
     }
 }
 
-/// A way of seeing.
+/// A way to observe accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The processor's samples.
@@ -96,10 +96,10 @@ impl fmt::Display for Way {
 }
 
 impl Way {
-    /// In the order in which they are tried.
+    /// All ways, in the order in which they are tried.
     pub const ALL: [Way; 5] = [Way::Hardware, Way::Damon, Way::Idle, Way::Writes, Way::Bits];
 
-    /// As `--observe` has it.
+    /// Its name in `--observe`.
     pub fn name(self) -> &'static str {
         match self {
             Way::Hardware => "hardware",
@@ -141,7 +141,7 @@ impl Way {
         }
     }
 
-    /// Why it is not to be had here, if it is not. Each is tried.
+    /// The reason why it does not work here, if it does not. Each is tried.
     pub fn why_not(self) -> Option<String> {
         let of = |result: io::Result<()>, what: &str| result.err().map(|e| format!("{what}: {e}"));
         match self {
@@ -169,10 +169,10 @@ impl Way {
     }
 }
 
-/// The first way that there is here.
+/// The first way that works here.
 ///
 /// # Errors
-/// Why there is none: of each way a reason.
+/// No way works: a reason for each.
 pub fn first() -> Result<Way, String> {
     let mut why = Vec::new();
     for way in Way::ALL {
@@ -184,7 +184,7 @@ pub fn first() -> Result<Way, String> {
     Err(why.join("; "))
 }
 
-/// Of which memory uses are seen.
+/// The memory whose accesses are observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Of processes' own, without a file.
