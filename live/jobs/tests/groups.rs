@@ -82,7 +82,7 @@ fn a_program_is_something_and_not_two_things() {
     assert!(
         all("command = [\"x\"]\nenv = { A = \"{thread}\" }").contains("`{thread}` is not known")
     );
-    assert!(all("command = [\"x\"]\ntime_limit = \"5\"").contains("`5` is no time"));
+    assert!(all("command = [\"x\"]\ntime_limit = \"5\"").contains("`5` is not a time"));
     assert!(all("command = [\"x\"]\nclass = \"cpu\"").contains("write \"cpu-bound\" or"));
     assert!(all("command = [\"x\"]\nmemory = \"dram\"").contains("write \"fast\" or \"slow\""));
 }

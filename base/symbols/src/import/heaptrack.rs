@@ -80,7 +80,7 @@ impl Words<'_> {
         let number = u64::from_str_radix(word, 16);
         number
             .map(Some)
-            .map_err(|_| format!("`{word}` is no hexadecimal number"))
+            .map_err(|_| format!("`{word}` is not a hexadecimal number"))
     }
 
     fn number(&mut self) -> Result<u64, String> {
@@ -517,7 +517,7 @@ a 20 2
         );
         assert_eq!(
             says(b"v 1 3\n\nt x 0\n"),
-            "f.ht:3: `x` is no hexadecimal number"
+            "f.ht:3: `x` is not a hexadecimal number"
         );
         assert!(says(b"v 1 9\n").contains("file version 9"));
         assert!(says(b"v 1 3\nq 1\n").contains("unknown kind, `q`"));

@@ -85,7 +85,7 @@ fn sample(line: &str) -> Result<Sample, String> {
         .next()
         .ok_or("no address; ask perf script for the field addr")?;
     let address = u64::from_str_radix(address.trim_start_matches("0x"), 16)
-        .map_err(|_| format!("`{address}` is no hexadecimal address"))?;
+        .map_err(|_| format!("`{address}` is not a hexadecimal address"))?;
     let source: Vec<&str> = line.split('|').collect();
     let part = |name: &str| {
         source
@@ -164,7 +164,7 @@ cpu/mem-stores/P:  404028  401139 main
         assert!(says("cpu/mem-loads/:\n").starts_with("m.txt:1: no address"));
         assert_eq!(
             says("cpu/mem-loads/: xyz\n"),
-            "m.txt:1: `xyz` is no hexadecimal address"
+            "m.txt:1: `xyz` is not a hexadecimal address"
         );
     }
 }

@@ -34,7 +34,7 @@ impl Shares {
     /// The share that is to be made; none where all is.
     ///
     /// # Errors
-    /// A line: it is no share, or this is no task of a job array.
+    /// A line: it is not a share, or this is not a task of a job array.
     pub fn own(&self) -> Result<Option<Share>, String> {
         self.shard.as_deref().map(share).transpose()
     }

@@ -65,7 +65,7 @@ pub fn run(command: &[OsString], a: &LiveJava) -> Done {
 fn elsewhere(named: &str, command: &[OsString]) -> Failure {
     let command = native_replay::shown(command);
     let policy = policies::entry(named).ok();
-    let live = policy.map_or(Live::No("it is no page policy"), of_policy);
+    let live = policy.map_or(Live::No("it is not a page policy"), of_policy);
     wrong(match live {
         Live::By(words) => format!(
             "--plan {named}: moves pages, which `varve {words}` does on this machine: write `varve {words} --policy {named} -- {command}`"

@@ -210,7 +210,7 @@ fn not_work(text: &str, e: &varve_run::Error) -> Failure {
     }
     match job::on_path(text) {
         true => wrong(format!(
-            "`{text}` is no workload, but a command of this system: write `varve run -- {text}`"
+            "`{text}` is not a workload, but a command of this system: write `varve run -- {text}`"
         )),
         false => wrong(e),
     }

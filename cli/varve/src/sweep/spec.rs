@@ -179,7 +179,7 @@ impl Reader<'_> {
             self.wrong(
                 span,
                 "picture",
-                "is no section",
+                "is not a section",
                 "write [picture] with x and lines",
             );
             return None;
@@ -190,12 +190,14 @@ impl Reader<'_> {
             let text = value.get_ref().as_str();
             match (PICTURE.contains(&key), text) {
                 (true, Some(text)) => drop(keys.insert(key, text.into())),
-                (true, None) => self.wrong(value.span(), key, "is no text", "put it into quotes"),
+                (true, None) => {
+                    self.wrong(value.span(), key, "is not a string", "put it into quotes")
+                }
                 (false, _) => {
                     self.wrong(
                         value.span(),
                         key,
-                        "is no key of a picture",
+                        "is not a key of a picture",
                         &format!("there are {}", PICTURE.join(", ")),
                     );
                 }
@@ -268,7 +270,7 @@ fn parse(text: &str, file: &str, folder: PathBuf, stem: &str) -> Result<Sweep, V
             ("set", _) => reader.wrong(
                 span,
                 name,
-                "is no section",
+                "is not a section",
                 "write [set] with keys such as \"core.ipc\" = [1, 2]",
             ),
             (WORK | ARGUMENTS | COMMAND, value) => {
@@ -292,7 +294,7 @@ fn parse(text: &str, file: &str, folder: PathBuf, stem: &str) -> Result<Sweep, V
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => "`varve run --help=all` lists them".into(),
                 };
-                reader.wrong(span, name, "is no option of `varve run`", &remedy);
+                reader.wrong(span, name, "is not an option of `varve run`", &remedy);
             }
         }
     }
@@ -327,7 +329,7 @@ fn parse(text: &str, file: &str, folder: PathBuf, stem: &str) -> Result<Sweep, V
         reader.wrong(
             0..0,
             "picture",
-            format!("`{missing}` is no key of this sweep"),
+            format!("`{missing}` is not a key of this sweep"),
             "name one that has several values",
         );
     }
@@ -409,7 +411,7 @@ mod tests {
         for (text, said) in [
             (
                 "work = \"gups\"\npolicie = \"static\"",
-                "s.toml:2: policie: is no option of `varve run`; did you mean `policy`?",
+                "s.toml:2: policie: is not an option of `varve run`; did you mean `policy`?",
             ),
             ("work = \"gups\"\nseed = []", "s.toml:2: seed: has no value"),
             (
@@ -430,7 +432,7 @@ mod tests {
             ),
             (
                 "work = 'gups'\n[picture]\nx = 'fast'\nlines = 'plan'",
-                "`fast` is no key of this sweep",
+                "`fast` is not a key of this sweep",
             ),
         ] {
             let error = read(text).unwrap_err();

@@ -202,7 +202,7 @@ fn bad_sweeps_are_one_line_with_file_and_line() {
     for (text, said) in [
         (
             "work = \"gups\"\npolicy = [\"static\"]\nsede = 1\n",
-            "four.toml:3: sede: is no option of `varve run`; did you mean `seed`?",
+            "four.toml:3: sede: is not an option of `varve run`; did you mean `seed`?",
         ),
         ("work = \"gups\"\nplan = \"kg-n\"\n", "--plan is for"),
         ("", "needs something to run"),
@@ -217,7 +217,7 @@ fn bad_sweeps_are_one_line_with_file_and_line() {
     }
     four(folder);
     sweep(folder, &["--shard", "4/4"]).refuses(2, &["write a share such as 3/16"]);
-    sweep(folder, &["--shard", "auto"]).refuses(2, &["no task of a job array"]);
+    sweep(folder, &["--shard", "auto"]).refuses(2, &["not a task of a job array"]);
     varve(&["sweep", "/nowhere.toml"]).refuses(2, &["/nowhere.toml", "examples/budget.toml"]);
 }
 

@@ -186,7 +186,7 @@ impl<'f, 'a> Keys<'f, 'a> {
     pub fn texts(&self, key: &'static str) -> Option<Vec<String>> {
         let remedy = "write a list of texts, such as [\"./program\", \"argument\"]";
         let DeValue::Array(all) = self.value(key)?.get_ref() else {
-            self.wrong(key, "is no list", remedy);
+            self.wrong(key, "is not a list", remedy);
             return None;
         };
         let texts: Vec<String> = all
@@ -194,7 +194,7 @@ impl<'f, 'a> Keys<'f, 'a> {
             .filter_map(|v| v.get_ref().as_str().map(String::from))
             .collect();
         if texts.len() < all.len() {
-            self.wrong(key, "has something that is no text", remedy);
+            self.wrong(key, "has an element that is not a string", remedy);
             return None;
         }
         Some(texts)

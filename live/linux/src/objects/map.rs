@@ -291,7 +291,7 @@ impl SiteMap {
         for (module, build_id) in &trie.modules {
             words.extend(put(base_name(module).as_bytes()));
             let id = bytes_of(build_id).ok_or_else(|| {
-                format!("the build id {build_id:?} of {module} is no hexadecimal number")
+                format!("the build id {build_id:?} of {module} is not a hexadecimal number")
             })?;
             words.extend(put(&id));
         }
