@@ -700,7 +700,7 @@ mod tests {
             prop_assert!(choices.iter().all(|&tier| tier == better), "{choices:?}");
             // Two moves for each sample but the first at most: there and back.
             prop_assert!(program.moves as usize <= 2 * choices.len() + 2);
-            // Whatever is not a sample runs in the better memory once it is known.
+            // All phases but samples run in the better memory once it is known.
             let first = program.ran.iter().position(|(_, phase)| matches!(phase, Phase::HoldOff(_)));
             for (memory, phase) in program.ran.iter().skip(first.unwrap_or(usize::MAX)) {
                 prop_assert!(*memory == better || matches!(phase, Phase::Sample(_)));

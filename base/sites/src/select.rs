@@ -190,7 +190,7 @@ mod tests {
             ..counts
         };
         assert_eq!(Candidate::by_time(&faster).value, 0);
-        // What was sampled has no time: then all go by misses.
+        // Sampled sites have no time: then all go by misses.
         let sampled = Counts {
             misses: 7,
             ..Counts::default()

@@ -300,7 +300,7 @@ mod tests {
         remaps.iter().for_each(|done| policy.moved(*done));
         assert_eq!(policy.state().dimms, [(1, 0), (0, 3)]);
         assert_eq!(policy.state().to_move, 0);
-        // What is not in use any more is cold again.
+        // A page that is no longer accessed becomes cold again.
         (0..200).for_each(|_| policy.used(50, true, false));
         policy.review();
         assert_eq!(policy.state().dimms, [(0, 1), (1, 2)]);

@@ -315,7 +315,7 @@ impl Decide for PagePolicy {
 
     fn traffic(&mut self, now: u64, bytes: u64) {
         self.placement.traffic(now, bytes);
-        // What frames of the reserve are good for changes with it.
+        // The classes of frames of the reserve change with it.
         if let (Some(dimms), Some(trays)) = (&self.dimms, self.placement.policy().trays()) {
             dimms.are_hot(trays.hot);
         }

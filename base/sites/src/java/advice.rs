@@ -225,7 +225,7 @@ mod tests {
     fn the_smallest_size_is_chosen_at_which_no_doubling_pays() {
         // All that is promoted and dies lives for 5000 bytes: two collections 8000 bytes apart never both see it.
         assert_eq!(chosen(&living(&[(100, 60_000), (5000, 30_000)], 2000)), 8.0);
-        // What is promoted stays, so a small one does.
+        // Promoted objects stay, so a small one suffices.
         assert_eq!(chosen(&living(&[(100, 60_000), (2600, 10)], 30_000)), 0.25);
     }
 

@@ -21,7 +21,7 @@ pub fn of_signature(signature: &str) -> String {
             .unwrap_or(class)
             .replace('/', "."),
     };
-    // What follows is another number in each run.
+    // The rest is a different number in each run.
     const LAMBDA: &str = "$$Lambda";
     let name = match name.find(LAMBDA) {
         Some(at) => name[..at + LAMBDA.len()].into(),

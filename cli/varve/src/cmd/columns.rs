@@ -167,7 +167,7 @@ pub fn pauses<R: Compared>(results: &[&R], kinds: &[Kind<R>]) -> RunTable {
         let mut row = Vec::new();
         for (_, of) in kinds {
             let (count, p) = of(r);
-            // What was collected in a pause of everything had none of its own.
+            // A space that was collected in a global pause had no pause of its own.
             let ns = |ns: u64| match p.max_ns {
                 0 => Value::Missing,
                 _ => (ns as f64).into(),

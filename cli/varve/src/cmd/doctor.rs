@@ -139,7 +139,7 @@ fn fix(findings: &[Finding], yes: bool, as_json: bool) -> Done {
             let went_on = matches!(became, Ok(Changed::Done | Changed::Already));
             all.add(step, &step.then, became);
             if !went_on {
-                // What builds on it would go wrong, too.
+                // Steps that build on it would fail, too.
                 continue 'findings;
             }
         }

@@ -21,7 +21,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
         pictures: a.output.out.is_some(),
         ..JavaRequest::new(machine)
     };
-    // What is wrong with options is said before a command runs.
+    // Report errors in options before a command runs.
     request.check().map_err(wrong)?;
     let options = native_replay::recording(&a.marked, &Windows::default());
     let trace = native_replay::trace(work, options)?;

@@ -41,7 +41,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
         pictures: a.output.out.is_some(),
         ..ObjectsRequest::new(machine, program)
     };
-    // What is wrong with the machine is said before the program runs, which it does for a profile.
+    // Report errors in the machine before the program runs, which it does for a profile.
     request.check().map_err(wrong)?;
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     request.program.input = input.into();
@@ -70,7 +70,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     let first = answers
         .as_ref()
         .map_or_else(Some, |all| all.iter().find_map(|a| a.as_ref().err()));
-    // What a program wrote that failed; where others ended well, theirs was shown.
+    // The output of a failed program; if others succeeded, theirs was shown.
     if let Some(log) = first
         .and_then(Error::log)
         .filter(|_| !*said.lock().expect("no holder panics"))

@@ -29,7 +29,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         pictures: a.output.out.is_some(),
         ..NativeRequest::new(machine)
     };
-    // What is wrong with options is said before a command runs.
+    // Report errors in options before a command runs.
     request.check().map_err(wrong)?;
     let recorded = trace(work, native_replay::recording(&a.marked, &a.windows))?;
     let mut runs = request

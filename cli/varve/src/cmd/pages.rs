@@ -116,7 +116,7 @@ fn show(
     sheet.advice = runs.advise(came, &columns::size).said;
     if a.output.out.is_some() {
         let title = format!("{name} on {}", spec.machine.name);
-        // Whose memory threads wait for is known of workloads, which name their regions.
+        // Only workloads name their regions, so only their waits can be attributed to memory.
         sheet.flames = pictures::waits(&title, &pictures::runs(&results), ("", ""));
     }
     let origin = origin(&spec.machine.name, spec.seed);
@@ -185,7 +185,7 @@ fn as_it_goes(command: &[OsString], a: &ModelledPages, machine: Machine, work: W
     let (mut spec, _) = request.base().map_err(wrong)?;
     let runs = request.runs(&spec).map_err(wrong)?;
     spec.policy.clone_from(&runs.specs[0].policy);
-    // What is wrong with the policy here is said before the program runs.
+    // Report errors in the policy before the program runs.
     varve_run::check(&spec).map_err(|e| of_run(&e))?;
     let mut program = recorder(command, RecorderOptions::default())?.live();
     let result = varve_run::run_program(&spec, &mut program, &mut |_| !ui::stopped());

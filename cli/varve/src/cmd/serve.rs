@@ -90,7 +90,7 @@ impl Host for Program<'_> {
         let config = &self.configs[shard];
         let store = Managed::new(self.a.store, config.clone())?.grouped()?;
         let cache = Cache::new(store, self.limits, varve_serve::seconds())?;
-        // What `cache_memlimit` asks for must find room in the heap that there is.
+        // The size that `cache_memlimit` requests must fit the existing heap.
         let cache = cache
             .up_to(config.heap_max.max(self.limits.memory))
             .one_of(self.configs.len());

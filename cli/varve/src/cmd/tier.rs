@@ -16,7 +16,7 @@ use varve_tier::seen::TierEye;
 
 pub fn tier(a: &TierArgs) -> Done {
     let target = target(a)?;
-    // What a command prints is no part of the document.
+    // The command's output is not part of the JSON document.
     ui::programs_elsewhere(None, a.json)?;
     let spec = live_spec(&a.policy).map_err(wrong)?;
     let entry = varve_pages::policies::entry(&spec).map_err(wrong)?;

@@ -268,7 +268,7 @@ fn heat(process: &HeatOf, has_nodes: bool, width: usize, all: &mut Vec<Line>) {
         let parts = process.parts.iter().take(room);
         let shade = |part: &Part| {
             let most = RAMP.len() - 1;
-            // What is there at all shows.
+            // Any value above zero is visible.
             let at = (of(part).clamp(0.0, 1.0) * most as f32).ceil() as usize;
             char::from(RAMP[at.min(most)])
         };

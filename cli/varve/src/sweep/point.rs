@@ -62,7 +62,7 @@ pub fn check(sweep: &Sweep) -> Result<(), String> {
         };
         for value in 0..one_by_one {
             let run = parsed(&mut command_line, &words(sweep, stride * value));
-            // What kind of run it is depends on some axes alone.
+            // The kind of run depends on some axes only.
             let decides = value == 0 || decides;
             let checked = run.and_then(|run| if decides { can_be_swept(&run) } else { Ok(()) });
             checked.map_err(|what| sweep.problem(meant(sweep, &what).unwrap_or(axis), &what))?;

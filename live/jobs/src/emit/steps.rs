@@ -198,7 +198,7 @@ fn after(e: &Emission) -> Vec<Vec<usize>> {
     let mut after: Vec<Vec<usize>> = e.group.programs.iter().map(|p| p.after.clone()).collect();
     let at_once = e.plan.at_once as usize;
     let turns = &e.plan.expected.turns;
-    // Who was the last in each place, and when it ends.
+    // The last program in each place, and its end.
     let mut places: [Vec<(usize, f64)>; 2] = Default::default();
     for (n, turn) in turns.iter().enumerate() {
         let item = &e.plan.items[turn.program];

@@ -127,7 +127,7 @@ pub fn profile(
     demand
         .missing
         .extend(written(&demand, host, entry.threads, others));
-    // Whatever carries a workload out has some MiB of its own, which do not become less by scaling.
+    // The process that performs a workload has some MiB of its own, which scaling does not reduce.
     if let Some(line) = words::carried_out(entry, 1, options)
         && let Ok(workload) = varve_workloads::build(&line)
     {

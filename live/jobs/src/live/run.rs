@@ -185,7 +185,7 @@ impl<'a> LiveStage<'a> {
                 let (from, to) = (nodes(Memory::Fast), nodes(Memory::Slow));
                 let before = on_nodes(&mut p.job, from);
                 let begun = Instant::now();
-                // What it allocates from now on is to come from there, too.
+                // Later allocations must come from there, too.
                 if let Err(why) = p.job.confine(to) {
                     self.notes.push(format!(
                         "what {name} allocates after its pages were moved comes from fast memory, if there is room: {why}"
@@ -257,7 +257,7 @@ impl<'a> LiveStage<'a> {
             .collect();
         let strategy = self.plan.strategy.name();
         let log = self.options.logs.join(format!("{file}-{strategy}.log"));
-        // Whose threads were counted has processors of its own, if there are enough.
+        // A program with a chosen number of threads gets processors of its own, if there are enough.
         let cpus =
             (self.plan.strategy.threads && self.free_cpus.len() >= threads as usize).then(|| {
                 self.free_cpus
@@ -331,7 +331,7 @@ impl<'a> LiveStage<'a> {
     }
 
     fn ended(&mut self, p: Process, status: ExitStatus) {
-        // What it started and left behind ends with it.
+        // Its remaining child processes end with it.
         sys::signal(p.child.id(), libc::SIGKILL);
         self.free_cpus.extend(p.cpus.unwrap_or_default());
         self.results[p.program].end_s = Some(self.begun.elapsed().as_secs_f64());

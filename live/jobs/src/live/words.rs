@@ -76,7 +76,7 @@ pub fn environment(program: &Program, filling: &Filling) -> Vec<(String, String)
         .env
         .iter()
         .map(|(k, v)| (k.clone(), filling.fill(v)));
-    // What the file says goes before.
+    // The file's variables take precedence.
     std::iter::once(threads).chain(own).collect()
 }
 

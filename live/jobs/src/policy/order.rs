@@ -91,7 +91,7 @@ impl Dispatcher {
     /// The next program to start now; call it until there is none.
     pub fn start(&mut self) -> Option<(usize, Reason)> {
         let mut lanes: Vec<Memory> = Vec::new();
-        // Whose first waiting program came first is first asked.
+        // The memory whose first waiting program arrived first is asked first.
         for i in self.waiting() {
             let memory = self.items[i].memory;
             if !lanes.contains(&memory) {

@@ -125,7 +125,7 @@ fn givers(wanted: u64, all: &[Arrival], free: &Capacity, out: &Placement) -> Opt
     };
     let mut candidates: Vec<usize> = (0..all.len()).filter(gives).collect();
     candidates.sort_by(|&i, &j| harm(i).total_cmp(&harm(j)));
-    // What leaves slow memory when this one comes out of it is room there.
+    // The slow memory that this program would leave is room there.
     let (mut room, mut slow) = (free.fast, free.slow + wanted);
     let mut givers = Vec::new();
     for i in candidates {

@@ -55,7 +55,7 @@ pub fn share(wants: &[Want], cores: u32, at_once: u32) -> Vec<u32> {
         .iter()
         .map(|w| w.usual.min(w.worthwhile).max(1))
         .collect();
-    // What the slowest would still lose or gain; programs of which nothing is known lose nothing.
+    // The loss or gain of the slowest; unmeasured programs lose nothing.
     let gain = |i: usize, from: u32, to: u32| {
         let w = &wants[i];
         match ((w.seconds)(from), (w.seconds)(to)) {

@@ -95,7 +95,7 @@ fn give_divided(thread: &Thread, group: usize, wish: Wish, room: i64) -> *mut c_
         unsafe { divided::divide(map, at, usable, group, room) }
     });
     if wish.zero {
-        // What follows the fast part, which is zeros already; all if there is none, or if it is locked.
+        // Zeroes the part after the fast one, which is zeros already; all if there is none, or if it is locked.
         // SAFETY: within the block, which no other thread knows yet.
         unsafe { zero(at, wish.bytes) };
     }
@@ -416,7 +416,7 @@ unsafe fn resized(old: *mut c_void, size: usize, caller: Caller) -> *mut c_void 
         if (held.bytes / 2..=held.bytes).contains(&size) && held.group == Some(group) {
             return old;
         }
-        // What it has of the budget is the new one's, though for a moment both are there.
+        // The new object takes over its part of the budget, though for a moment both exist.
         set_group(old, None);
         held.uncount();
         let new = give(thread, group, Wish::of(size));

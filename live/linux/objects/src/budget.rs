@@ -150,7 +150,7 @@ pub fn decide() {
         group.room.store(left - promised, Relaxed);
         promised += (map.promised(index) as i64 - group.live.load(Relaxed)).max(0);
     }
-    // What no site decides is worth least; what the program asked for by name is worth most.
+    // Memory without a site has the least benefit; memory that the program requested by name has the most.
     if map.tier(own) == FAST {
         group(own).room.store(left - promised, Relaxed);
     }

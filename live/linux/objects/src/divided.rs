@@ -171,7 +171,7 @@ pub unsafe fn divide(
         return None;
     }
     let entry = OBJECTS.claim()?;
-    // What the allocator kept there is of slow memory. SAFETY: a part of the caller's object.
+    // The allocator's pages there are in slow memory. SAFETY: a part of the caller's object.
     unsafe { sys::drop_pages(object, fast) };
     if !sys::bind(object, fast, map.nodes_of(FAST), MPOL_MF_MOVE) {
         OBJECTS.free(entry);

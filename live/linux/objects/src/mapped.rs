@@ -184,7 +184,7 @@ fn uncount(pieces: &Pieces<TOGETHER>) {
 
 pub unsafe fn munmap(at: *mut c_void, bytes: usize) -> c_int {
     sampled::unmapped(at as usize, bytes);
-    // What is no page is refused.
+    // An address that is not page-aligned is refused.
     let taken = match (at as usize).is_multiple_of(PAGE) {
         true => take(at as usize, bytes),
         false => Pieces::new(),

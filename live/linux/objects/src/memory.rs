@@ -216,7 +216,7 @@ pub fn reached(tier: u64, end: usize) {
 pub fn look(tier: u64, pages: usize, mut found: impl FnMut(usize, usize)) {
     let start = BASE.load(Relaxed) + EACH * (tier as usize + 1);
     let end = ENDS[tier as usize].load(Relaxed).max(start);
-    // What a page of the table speaks of.
+    // The bytes that a page of the table covers.
     let each = sys::PAGE / 2 * GRAIN;
     let all = (end - start).div_ceil(each);
     let stride = all.div_ceil(pages.max(1)).max(1);

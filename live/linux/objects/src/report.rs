@@ -25,7 +25,7 @@ pub fn write(map: &Map) {
     if let Some(thread) = thread::current(map) {
         thread.flush();
     }
-    // What the report itself asks for is not placed.
+    // The report's own allocations are not placed.
     thread::leave();
     let mut parts = 0;
     divided::each(|block| parts += sys::resident_bytes(block.start, block.start + block.fast));

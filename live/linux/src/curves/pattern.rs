@@ -115,7 +115,7 @@ impl Pattern {
                 (None, COUNTING | OVER) => begun = Some((Instant::now(), lines)),
                 // At least one piece is counted, however late the thread came.
                 (Some((since, before)), OVER) => {
-                    // What was counted has been stored.
+                    // All counted stores must be complete.
                     fence();
                     return Rate {
                         lines: lines - before,

@@ -22,7 +22,7 @@ pub fn move_with(
     everybodys: bool,
 ) -> io::Result<()> {
     let nodes = vec![node as i32; pages.len()];
-    // What the kernel did not come to is no page that was moved.
+    // Pages that the kernel does not reach count as not migrated.
     status[..pages.len()].fill(-libc::EAGAIN);
     let flags = match everybodys {
         true => MPOL_MF_MOVE_ALL,

@@ -162,7 +162,7 @@ pub unsafe fn place(
             return Err(error);
         }
     };
-    // What is counted is what the kernel shows, should a page not have come as chosen.
+    // Counts the frames that the kernel shows, in case a page did not get the chosen one.
     table.add(after.iter().copied().filter(|&b| b != NO_BIN))?;
     table.remove(kept);
     let huge = if unit == Unit::Huge {

@@ -184,7 +184,7 @@ impl Damon {
 
 impl Drop for Damon {
     fn drop(&mut self) {
-        // What is off already refuses.
+        // A monitor that is off already refuses this.
         let _ = self.set("0/state", "off");
         let _ = self.set("nr_kdamonds", 0);
     }

@@ -178,7 +178,7 @@ impl Process {
             let Some(one) = self.followed.get(&slot.serial) else {
                 continue;
             };
-            // What came since the kernel forgot is seen the next time.
+            // Objects that came since the bits were cleared are observed at the next scan.
             if before.life != after.life || was.get(&slot.serial).is_none_or(|s| s.state != LIVE) {
                 continue;
             }
@@ -189,7 +189,7 @@ impl Process {
             let wrote = slot.pages.iter().filter(wrote).count() as f64;
             let site = &mut self.sites[one.site];
             let pages = one.weight / PAGE as f64;
-            // What was written was used. Of a mapping it is not known which of its pages were.
+            // A written page was accessed. For a mapping, the pages are not known.
             let (used, wrote) = match slot.mapped {
                 true => (used, wrote.min(used)),
                 false => (used.max(wrote.min(seen)), wrote.min(seen)),
@@ -214,7 +214,7 @@ impl Process {
         if mappings.is_empty() {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         }
-        // What the kernel knows of their use is not asked.
+        // Ignores the kernel's accessed bits: the processor samples accesses.
         mappings.iter_mut().for_each(|mapping| mapping.used = 0);
         // Those that were there at some time since: an address that two had is the living one's.
         let was_there = |slot: &&Slot| {

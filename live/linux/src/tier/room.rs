@@ -52,7 +52,7 @@ impl MachineNodes {
 
 impl Nodes for MachineNodes {
     fn is_of(&self, fast: bool, node: u32) -> bool {
-        // What is neither is not fast, and somewhere else than it should be.
+        // A node of neither kind is not fast, and its pages are misplaced.
         match fast {
             true => self.kinds.fast.contains(&node),
             false => self.kinds.slow.contains(&node) || !self.kinds.fast.contains(&node),

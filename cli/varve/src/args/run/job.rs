@@ -160,7 +160,7 @@ pub struct Plain {
     pub sandbox: Sandbox,
 }
 
-/// What is run on a model: a workload, a trace or a command.
+/// The subject of a run on a model: a workload, a trace or a command.
 #[derive(Debug)]
 pub enum Work {
     /// A workload or a trace.
@@ -176,7 +176,7 @@ pub struct Program {
     pub arguments: Vec<OsString>,
 }
 
-/// What of the command line names what is run.
+/// The part of the command line that names the subject of a run.
 trait Subject: Sized {
     /// Whether it is a WebAssembly program.
     const WASM: bool = false;
@@ -207,7 +207,7 @@ impl Subject for Program {
     }
 }
 
-/// The kinds of runs, each in one place: what is run, whether on a model, who takes an option in a few words, how one of them runs.
+/// The kinds of runs, each in one place: its subject, whether it is on a model, its name in messages about options, and how it runs.
 /// The options of a kind are the structure of its name.
 macro_rules! kinds {
     ($($kind:ident($subject:ty, modelled: $modelled:literal), $who:literal, $how:literal;)*) => {
@@ -227,7 +227,7 @@ macro_rules! kinds {
             /// All of them.
             pub const ALL: &[Kind] = &[$(Kind::$kind,)*];
 
-            /// Who takes an option, in a few words.
+            /// The runs that take an option, in a few words.
             pub fn who(self) -> &'static str {
                 match self { $(Kind::$kind => $who,)* }
             }
@@ -319,7 +319,7 @@ impl Job {
 }
 
 impl What {
-    /// What is run, as a message names it.
+    /// The subject of the run, as a message names it.
     fn shown(&self) -> String {
         match (self.work.first(), self.command.first()) {
             (Some(work), _) => work.clone(),
@@ -370,7 +370,7 @@ fn takers(id: &Id) -> String {
             matches!(kind, Kind::LiveNative | Kind::LiveJava | Kind::LiveObjects)
         }),
         ("WebAssembly programs", |kind| kind.is_wasm()),
-        // What runs with a plan here runs here: it is said once.
+        // Runs with a plan on this machine are among these: they are named once.
         ("WebAssembly programs on this machine", |kind| {
             kind.is_wasm() && !kind.is_modelled()
         }),
@@ -400,7 +400,7 @@ impl Request {
     /// Where what is printed goes, whatever the run is.
     ///
     /// # Errors
-    /// What stands there cannot be read.
+    /// The option cannot be parsed.
     pub fn json(&self) -> Result<Json, String> {
         self.options()
     }
@@ -436,7 +436,7 @@ impl Request {
         self.options().map(Box::new)
     }
 
-    /// What kind of run is asked for.
+    /// The requested kind of run.
     ///
     /// # Errors
     /// Nothing to run, or too much.
@@ -581,7 +581,7 @@ mod tests {
         (Kind::Plain, &["x.wasm"], &[]),
     ];
 
-    /// What comes of words and an option with a value that it can have.
+    /// The result of words and an option with a valid value.
     fn job_with(before: &[&str], arg: &clap::Arg, after: &[&str]) -> Result<Job, String> {
         let flag = format!("--{}", arg.get_long().unwrap());
         let names = arg.get_possible_values();

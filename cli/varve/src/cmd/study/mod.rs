@@ -270,7 +270,7 @@ fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>,
         !stop.load(Ordering::Relaxed) && keep.lost().is_none()
     });
     bar.finish_and_clear();
-    // What others would miss is no run that failed.
+    // A result that was not stored is no failed run, but other processes would miss it.
     if let Some(why) = keep.lost() {
         return Err(failed(why));
     }

@@ -19,7 +19,7 @@ pub fn merge(a: &SweepArgs, opened: &Opened, mut standing: Standing) -> Done {
         keys,
         ..
     } = opened;
-    // What cannot be read counts as missing, so that nothing is merged of which a part is lost.
+    // Unreadable results count as missing, so that no incomplete results are merged.
     let done = standing.read(sweep, keep, keys);
     let missing = standing.missing();
     if !missing.is_empty() && !a.shares.partial {

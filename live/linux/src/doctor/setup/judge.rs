@@ -272,7 +272,7 @@ fn offline(s: &Setup) -> Option<Finding> {
 
 /// Hot-plugged slow memory in zones from which the kernel takes memory for itself.
 fn in_kernel_zones(s: &Setup) -> Option<Finding> {
-    // What was there at the start is in the kernel's zones by right: hot-plugged is what a driver gave to the kernel.
+    // Boot-time memory belongs in the kernel's zones: only memory that a driver gave to the kernel is hot-plugged.
     let plugged: Vec<i64> = s
         .dax
         .iter()

@@ -211,7 +211,7 @@ impl Exchanger for LiveExchanger {
     fn exchange(&mut self, process: u32, orders: &[Order]) -> io::Result<Vec<Landed>> {
         let stays = OneProcessor::stay();
         let landed = self.run(process, orders);
-        // What was given up and not replaced ahead.
+        // Replaces frames that were freed without a replacement ahead.
         let filled = self.held.replace();
         drop(stays);
         filled?;

@@ -199,7 +199,7 @@ impl<D: Decide> Steering<D, InFrames> {
                 }
             }
         }
-        // What several may have is the same page if a process has it now.
+        // A page that several processes may share is still the same if one of them has it now.
         for (_, frame, kind, _) in &change.added {
             if *kind != Kind::Own
                 && self
