@@ -53,7 +53,7 @@ pub fn classify(program: &Program, demand: &Demand, limits: &Limits) -> Classifi
     let (measured, mut why) = by_speed(demand, threads);
     let class = program.class.unwrap_or(measured);
     if program.class.is_some() {
-        why = "its file says so".into();
+        why = "set in its file".into();
     }
     let written = demand
         .point(Memory::Fast, threads)

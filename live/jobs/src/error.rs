@@ -19,7 +19,7 @@ pub enum Error {
     Group(Vec<Problem>),
     /// A machine whose memory is all alike.
     #[error(
-        "machine `{0}` has no slow memory beside its DRAM, which placing programs is about: take another one, such as optane-6230n"
+        "machine `{0}` has no slow memory beside its DRAM, so programs cannot be placed: take another one, such as optane-6230n"
     )]
     OneMemory(String),
     /// Memory of a machine that the nodes are not known of.

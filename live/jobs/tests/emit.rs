@@ -343,7 +343,8 @@ fn programs_in_part_are_placed_by_varve() {
     );
     let lost = systemd.lost.join("\n");
     assert!(
-        lost.contains("what solver has beside its objects") && !lost.contains("what api has"),
+        lost.contains("memory of solver outside its objects")
+            && !lost.contains("memory of api outside"),
         "{lost}"
     );
     let error = emitted(&text, "placement", None, false, For::Slurm).unwrap_err();

@@ -76,8 +76,13 @@ fn orders_must_be_possible() {
 fn a_program_is_something_and_not_two_things() {
     let all = |rest: &str| problems(&format!("[[program]]\nname = \"a\"\n{rest}\n")).join("\n");
     assert!(all("").contains("has nothing to run"));
-    assert!(all("workload = \"gups\"\ntrace = \"x.trace\"").contains("stands beside `workload`"));
-    assert!(all("command = [\"x\"]\nmanaged = \"x.wasm\"").contains("stands beside `command`"));
+    assert!(
+        all("workload = \"gups\"\ntrace = \"x.trace\"")
+            .contains("is given together with `workload`")
+    );
+    assert!(
+        all("command = [\"x\"]\nmanaged = \"x.wasm\"").contains("is given together with `command`")
+    );
     assert!(all("command = []").contains("is empty"));
     assert!(
         all("command = [\"x\"]\nenv = { A = \"{thread}\" }").contains("`{thread}` is not known")
@@ -174,7 +179,7 @@ fn placement_inside_a_program_is_of_its_kind() {
         ),
         (
             "managed = \"x.wasm\"\nsites = \"x.sites\"",
-            "stands without `plan`",
+            "is given without `plan`",
         ),
         (
             "command = [\"java\"]\nplan = \"kg-n\"\nmemory = \"fast\"",

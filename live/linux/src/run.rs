@@ -81,7 +81,7 @@ fn silent(status: &ExitStatus, seen: bool) -> String {
         .map_or("it ended without exit handlers".into(), |s| {
             format!("it was killed by signal {s}")
         });
-    format!("the program left no report: {why}; what was seen from outside stands")
+    format!("the program left no report: {why}; the counts from outside are valid")
 }
 
 /// The variables that the shim reads (`shim/config.rs`).

@@ -51,9 +51,8 @@ impl PagePolicy {
                 cache.bytes, cache.ways
             ));
         }
-        let bins = u32::try_from(cache.bytes / unit).map_err(
-            |_| "--cache: more bins than can be told apart: use larger pages (--page 2MiB)",
-        )?;
+        let bins = u32::try_from(cache.bytes / unit)
+            .map_err(|_| "--cache: too many bins: use larger pages (--page 2MiB)")?;
         let nodes = spans.nodes();
         let frames = nodes.iter().map(|span| span.frames);
         let deepest = frames.max().unwrap_or(0).div_ceil(bins);

@@ -392,7 +392,7 @@ fn salvage(file: &Path, into: &Path, as_json: bool) -> Outcome {
             done.copy.objects,
             done.copy.bytes,
             match lost {
-                true => "all that is whole",
+                true => "all intact objects",
                 false => "nothing is lost",
             }
         );

@@ -89,7 +89,7 @@ fn notes(seen: &Seen, machine: &JavaSites, others: &[JavaSites]) -> Vec<String> 
     let samples: u64 = machine.sites.iter().map(|site| site.samples).sum();
     if samples < FEW {
         notes.push(format!(
-            "{samples} samples tell little: run longer, or sample more often, such as --interval {}",
+            "{samples} samples are few: run longer, or sample more often, such as --interval {}",
             fmt::bytes((machine.interval_bytes / 8).max(1 << 10) as f64).replace(' ', "")
         ));
     }

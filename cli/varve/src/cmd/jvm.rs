@@ -46,7 +46,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     notes.extend(runs.notes.clone());
     notes.extend(budgets::note(&runs.budgets, base, base.instances));
     if a.generations.plan.is_none() {
-        notes.push("`varve plan` says what each plan does.".into());
+        notes.push("`varve plan` describes each plan.".into());
     }
     let mut cells = columns::plans(base, jvm_table::cells());
     cells.extend(columns::energy(&results));

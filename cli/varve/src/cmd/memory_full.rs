@@ -51,7 +51,7 @@ fn pages(spec: &RunSpec, taken: u64) -> String {
     match &spec.work {
         // The machine shrinks with the program, so that a scale is no remedy.
         Work::Workload(_) => format!(
-            "out of memory: the program wants more than the {} of `{name}` that it may use: take a larger machine or a smaller workload",
+            "out of memory: the program needs more than the {} of `{name}` that it may use: take a larger machine or a smaller workload",
             fmt::bytes(at(1) as f64)
         ),
         Work::Trace(_) => {
@@ -69,7 +69,7 @@ fn pages(spec: &RunSpec, taken: u64) -> String {
             )
         }
         Work::Command(_) => format!(
-            "out of memory: the program wants more than the {} of `{name}` at 1/{scale} of its size that it may use: give a smaller \
+            "out of memory: the program needs more than the {} of `{name}` at 1/{scale} of its size that it may use: give a smaller \
              --scale, or take a larger machine",
             fmt::bytes(taken as f64)
         ),

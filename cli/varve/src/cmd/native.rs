@@ -75,7 +75,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         false => {
             notes.extend(budgets::note(&runs.budgets, base, 1));
             if a.plans.plan.is_none() {
-                notes.push("`varve plan` says what each plan does.".into());
+                notes.push("`varve plan` describes each plan.".into());
             }
             let told = advice.run.as_deref().and_then(|run| came.named(run));
             let chart = budgets::chart(&runs.budgets, base, |run| came.named(run));

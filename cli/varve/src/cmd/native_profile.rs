@@ -113,7 +113,7 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
     };
     let imported = imported.map_err(wrong)?;
     if let Some(file) = map_file {
-        eprintln!("varve: what lies where is known from {file}");
+        eprintln!("varve: address map from {file}");
     }
     for missing in &imported.missing {
         eprintln!("varve: note: {missing}");

@@ -65,7 +65,7 @@ pub fn trace(work: &Work, options: RecorderOptions) -> Result<Recorded, Failure>
             };
             if !option.is_empty() {
                 return Err(wrong(format!(
-                    "{option} says what of a command is recorded, and {path} is recorded already: leave it out"
+                    "{option} limits the recording of a command, and {path} is a recording: leave it out"
                 )));
             }
             let reader = files::open_trace(Path::new(path))?;

@@ -105,7 +105,7 @@ fn blind(seen: &Seen, attached: bool) -> Vec<String> {
         lines.push(how.into());
     } else if !seen.has_writes {
         lines.push(
-            "reads and writes are not told apart, and count as reads: that needs Linux 6.7 and userfaultfd".into(),
+            "reads and writes are not distinguished, and count as reads: that needs Linux 6.7 and userfaultfd".into(),
         );
     }
     lines

@@ -133,10 +133,9 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
         fmt::bytes(peak as f64)
     ));
     match &profile.sampled {
-        None => table.notes.push(
-            "waits more if slow: time of all threads together, nothing of which other work hides"
-                .into(),
-        ),
+        None => table
+            .notes
+            .push("waits more if slow: time of all threads together, without overlap".into()),
         Some(sampling) => table.notes.extend(about(sampling, &counts, &doubts)),
     }
     print(terminal::runs(&table, Look::stdout()));

@@ -51,7 +51,8 @@ pub fn memory(
             "{file}: --live: {why}: leave --live out, or name different nodes"
         )));
     }
-    let note = note.map(|why| format!("varve: note: {why}, and times say nothing of slow memory"));
+    let note = note
+        .map(|why| format!("varve: note: {why}, and times do not show the cost of slow memory"));
     let memory = NodeMemory::new(kinds).map_err(wrong)?;
     let pool = ZeroPool::new().map(Arc::new);
     Ok((Some(Placed { memory, pool }), note))

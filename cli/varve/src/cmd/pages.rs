@@ -26,7 +26,7 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     let machine = machine(machine_name).map_err(wrong)?;
     if varve_machine::load::changes(machine_name).0 == "here" {
         eprintln!(
-            "varve: note: probed anew each time; `varve machine show here --toml > here.toml` keeps it"
+            "varve: note: probed again for each run; `varve machine show here --toml > here.toml` keeps it"
         );
     }
     // Before a command runs, which may take long.

@@ -118,7 +118,7 @@ fn text(beside: &Beside) -> String {
 fn parse(text: &str) -> Result<Beside, String> {
     let lines: Vec<&str> = text.lines().collect();
     let [TITLE, count, hash, state @ ("begun" | "complete")] = lines[..] else {
-        return Err("is not what varve serve writes beside the files of its shards".into());
+        return Err("is not a file that varve serve writes beside its shards".into());
     };
     let count = count.strip_prefix("count ").and_then(|n| n.parse().ok());
     let Some(shards @ 2..) = count else {
@@ -221,7 +221,11 @@ mod tests {
         for (from, to, says) in [
             ("fnv", "crc", "open it with the version"),
             ("count 2", "count x", "no number of shards"),
-            ("version 1", "version 2", "is not what varve serve writes"),
+            (
+                "version 1",
+                "version 2",
+                "is not a file that varve serve writes",
+            ),
         ] {
             fs::write(&path, text.replace(from, to)).unwrap();
             let refused = line(Regions::find(&file, None).err().unwrap());

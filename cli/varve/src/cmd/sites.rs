@@ -75,7 +75,7 @@ fn judged(profile: &Profile, list: Option<&str>) -> Result<Vec<Judged>, Failure>
         let entry = plans::entry(spec).map_err(wrong)?;
         if !entry.profile {
             return Err(wrong(format!(
-                "heap plan `{}` goes by no profile; heuristics that do are {}",
+                "heap plan `{}` uses no profile; heuristics that do are {}",
                 entry.name,
                 usual.join(", ")
             )));

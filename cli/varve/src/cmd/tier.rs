@@ -81,7 +81,7 @@ fn nodes(a: &TierArgs, target: &Target, spec: &str, wants: &Wants) -> Done {
         match rival.fights && !a.beside {
             true => {
                 return Err(wrong(format!(
-                    "{}; or go on beside it with --beside",
+                    "{}; or run beside it with --beside",
                     rival.line
                 )));
             }

@@ -26,7 +26,7 @@ pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str, wants: &Wa
     let traffic = match wants.traffic {
         true => Some(MachineTraffic::at(Path::new("/")).map_err(|why| {
             wrong(format!(
-                "--policy {spec}: model= goes by the bandwidth of the machine, and that cannot be seen: {why}; or leave model= out"
+                "--policy {spec}: model= needs the bandwidth of the machine, which cannot be measured: {why}; or leave model= out"
             ))
         })?),
         false => None,

@@ -43,7 +43,7 @@ fn ask(program: &'static str, words: &[String]) -> Result<String, Silent> {
         Some(line) => line
             .trim_start_matches(&format!("{program}: "))
             .trim_start_matches("error: "),
-        None => "failed, and said nothing",
+        None => "failed without a message",
     };
     Err(Silent::Said(format!("{program}: {line}")))
 }

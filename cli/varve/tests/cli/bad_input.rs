@@ -125,7 +125,7 @@ fn what_a_run_does_not_take_is_refused() {
         .refuses(2, &["--durable is for WebAssembly programs;"]);
     varve(&["run", "sh", "script"]).refuses(2, &["write `varve run -- sh script`"]);
     varve(&["run", "sh"]).refuses(2, &["write `varve run -- sh`"]);
-    varve(&["run", TINY, "gups"]).refuses(2, &["one thing is run at a time"]);
+    varve(&["run", TINY, "gups"]).refuses(2, &["only one can run at a time"]);
     let said = varve(&["polcy"]);
     assert!(
         said.code == 2 && said.err.contains("'policy'"),

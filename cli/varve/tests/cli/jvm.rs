@@ -183,7 +183,7 @@ fn story(collector: &str, name: &str, beans: [&str; 2]) {
         "with fewer threads",
     ];
     varve(&crowd).refuses(2, &remedy);
-    varve(&["run", "--marked", trace]).refuses(2, &["--marked", "recorded already"]);
+    varve(&["run", "--marked", trace]).refuses(2, &["--marked", "is a recording"]);
     cut_off(Path::new(trace), name);
 }
 

@@ -98,7 +98,7 @@ fn a_hot_site_is_worth_more_than_a_cold_one_and_is_placed_so() {
     assert!(said.err.contains("not observed: "), "{}", said.err);
     let profile = is_hot_worth_more(&file);
     let hot = counts(&profile, "make_hot");
-    let told_apart = !said.err.contains("not told apart");
+    let told_apart = !said.err.contains("not distinguished");
     assert!(!told_apart || hot.write_misses > 0, "{hot:?}");
 
     let table = varve(&["sites", text(&file), "--fast", "50%"]).well().out;

@@ -154,10 +154,8 @@ fn a_sweep_goes_on_where_it_was_and_takes_nothing_half() {
     )
     .unwrap();
     assert_eq!(left(folder), 3);
-    sweep(folder, &["--merge"]).refuses(
-        1,
-        &["3 of 4 points", "1 of them are there from another build"],
-    );
+    sweep(folder, &["--merge"])
+        .refuses(1, &["3 of 4 points", "1 of them exist, from another build"]);
     let partial = sweep(folder, &["--merge", "--partial"]).well();
     assert!(
         partial.out.contains("3 of 4 points are missing"),
@@ -630,7 +628,7 @@ fn a_study_is_shared_out_as_a_sweep_is() {
         1,
         &[
             "17 of 17 runs that are known are missing: what ",
-            "make all shares",
+            "run all shares",
         ],
     );
     for shard in ["0/2", "1/2"] {

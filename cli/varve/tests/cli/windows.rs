@@ -121,7 +121,7 @@ fn one_part_is_as_long_as_was_asked() {
         "{}",
         refused.err
     );
-    varve(&["run", text(&trace), "--sample", "1%"]).refuses(2, &["is recorded already"]);
+    varve(&["run", text(&trace), "--sample", "1%"]).refuses(2, &["is a recording"]);
     let refused = varve(&["trace", "--sample", "200%", "--", text(&program)]);
     assert!(refused.err.contains("0.001% to 90%"), "{}", refused.err);
 }

@@ -301,7 +301,7 @@ pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
             .map(|inside| inside.told);
         if target == For::Systemd && told != Some(Told::Generations) {
             lost.push(format!(
-                "what {} has beside its objects was to be in slow memory: AllowedMemoryNodes= allows both, and prefers none",
+                "the memory of {} outside its objects was to be in slow memory: AllowedMemoryNodes= allows both, and prefers none",
                 p.name
             ));
         }

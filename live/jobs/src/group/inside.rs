@@ -38,7 +38,7 @@ pub fn inside(
         (Some(Live::Managed(..)), _) | (None, Some(Modelled::Managed(..))) => Told::Heap,
         (None, Some(Modelled::Workload(_))) | (None, None) => {
             let remedy = "a workload has neither objects nor generations: give it `command`, `trace` or `managed`, or take the key out";
-            keys.wrong(key, "says how memory is placed that is not there", remedy);
+            keys.wrong(key, "places memory that does not exist", remedy);
             return None;
         }
         (Some(Live::Command(words)), _) if sites.is_some() && is_java(words) => {
@@ -53,7 +53,7 @@ pub fn inside(
     let plan = plan.or_else(|| (told == Told::Sites).then(|| USUAL.into()));
     let Some(plan) = plan else {
         let remedy = "say by which plan its objects are placed, such as plan = \"hot-sites\"";
-        keys.wrong("sites", "stands without `plan`", remedy);
+        keys.wrong("sites", "is given without `plan`", remedy);
         return None;
     };
     if let Some((what, remedy)) = wrong(told, &plan) {

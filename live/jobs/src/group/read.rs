@@ -130,7 +130,7 @@ fn program(keys: &Keys, number: usize) -> Program {
     let trace = keys.text("trace");
     if workload.is_some() && trace.is_some() {
         let remedy = "on the model it is one of both: remove the other";
-        keys.wrong("trace", "stands beside `workload`", remedy);
+        keys.wrong("trace", "is given together with `workload`", remedy);
     }
     if let Some(line) = &workload
         && let Err(e) = varve_workloads::registry::parse(line)
@@ -144,12 +144,12 @@ fn program(keys: &Keys, number: usize) -> Program {
     let managed = keys.text("managed");
     let arguments = keys.texts("arguments");
     if managed.is_none() && arguments.is_some() {
-        let remedy = "they go with `managed`; those of a command stand in its list";
+        let remedy = "they go with `managed`; those of a command are in its list";
         keys.wrong("arguments", "belong to nothing", remedy);
     }
     if managed.is_some() && command.is_some() {
         let remedy = "on this machine it is one of both: remove the other";
-        keys.wrong("managed", "stands beside `command`", remedy);
+        keys.wrong("managed", "is given together with `command`", remedy);
     }
     let managed = managed.map(|file| (PathBuf::from(file), arguments.unwrap_or_default()));
     let modelled = match (workload, trace, &managed) {

@@ -154,7 +154,7 @@ pub fn heap(inside: &Inside, file: &Path) -> Result<Option<Arc<varve_sites::Prof
     })?;
     let plan = &inside.plan;
     let wrong = |what: String| {
-        let remedy = "take one plan for two memories, such as kg-n, and add `sites` for one that goes by a profile";
+        let remedy = "take one plan for two memories, such as kg-n, and add `sites` for one that uses a profile";
         Err(("plan", what, remedy.into()))
     };
     match varve_observed::request::plans(plan, known.as_ref(), false) {
@@ -221,7 +221,7 @@ impl Prepared {
                 match spaces(&text) {
                     Some(spaces) => vec![format!("{}: {spaces}", inside.words())],
                     None => vec![format!(
-                        "where {} were is not told: see {}",
+                        "the residency of {} was not reported: see {}",
                         inside.words(),
                         log.display()
                     )],

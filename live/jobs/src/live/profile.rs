@@ -188,11 +188,9 @@ fn written(demand: &Demand, host: &LiveHost, threads: u32, others: Option<f64>) 
     };
     let how = host.traffic.as_ref().ok()?.words();
     let others = others.map_or(String::new(), |gbps| {
-        format!("; before it began, others moved {gbps:.2} GB/s")
+        format!("; other traffic before it began: {gbps:.2} GB/s")
     });
-    Some(format!(
-        "what is read and what is written a second: {how}{others}; {said}"
-    ))
+    Some(format!("read and write bandwidth: {how}{others}; {said}"))
 }
 
 /// The most memory that a program had, bytes.
@@ -358,7 +356,7 @@ mod tests {
             [
                 "do not know who asks",
                 "firmware does not state",
-                "others moved 0.00 GB/s"
+                "other traffic before it began: 0.00 GB/s"
             ]
             .iter()
             .all(|part| said.contains(part)),

@@ -170,7 +170,7 @@ impl ModelSpec {
                 ] {
                     if varve_spec::gives(&line, key) {
                         let remedy = "take it out: the plan, --scale and --seed say it";
-                        let what = format!("the workload says `{key}=` itself");
+                        let what = format!("the workload sets `{key}=` itself");
                         return Err(wrong("workload", what, remedy));
                     }
                     line = varve_spec::with(&line, key, value);

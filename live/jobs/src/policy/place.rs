@@ -120,7 +120,7 @@ pub fn first_come(arrivals: &[Arrival], capacity: Capacity) -> Result<Placement,
             return Err(NoRoom { who, fast, slow });
         }
         let why = match (a.pinned, fast, slow) {
-            (Some(m), ..) => format!("its file wants {}", m.words()),
+            (Some(m), ..) => format!("its file requests {}", m.words()),
             (_, _, 0) => "fast memory has room when it comes".into(),
             (_, 0, _) => "fast memory is full when it comes".into(),
             (_, f, _) => format!(
@@ -178,7 +178,7 @@ fn choose(
     out: &mut Placement,
 ) -> (Memory, String) {
     if let Some(memory) = a.pinned {
-        return (memory, format!("its file wants {}", memory.words()));
+        return (memory, format!("its file requests {}", memory.words()));
     }
     if a.bytes <= free.fast {
         let why = "fast memory has room when it comes";

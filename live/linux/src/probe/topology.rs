@@ -151,7 +151,7 @@ impl Topology {
         if nodes.is_empty() {
             notes.push("the kernel shows no memory nodes (/sys/devices/system/node): built without NUMA support".into());
         } else if nodes.iter().all(|n| n.attached.is_empty()) {
-            notes.push("the firmware states no latency or bandwidth of the nodes (HMAT); only measurements tell".into());
+            notes.push("the firmware states no latency or bandwidth of the nodes (HMAT); only measurements show them".into());
         }
         let dimms = dimms(root);
         if dimms.is_empty() {

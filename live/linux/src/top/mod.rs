@@ -87,7 +87,7 @@ impl Snapshot {
         let mut notes = Vec::new();
         match with_memory[..] {
             [] => notes.push("the kernel shows no memory nodes: it is built without NUMA".into()),
-            [one] => notes.push(format!("one memory node, {one}: all memory is there")),
+            [one] => notes.push(format!("there is one memory node, {one}")),
             _ => {}
         }
         if found.hidden > 0 {

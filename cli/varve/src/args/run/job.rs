@@ -453,7 +453,7 @@ impl Request {
                     what.work.join(" ")
                 ),
                 false => format!(
-                    "`{first}` and `{last}`: one thing is run at a time; arguments stand after `--`, as in `varve run {first} -- {last}`"
+                    "`{first}` and `{last}`: only one can run at a time; arguments follow `--`, as in `varve run {first} -- {last}`"
                 ),
             });
         }
@@ -703,7 +703,7 @@ mod tests {
                 &["/bin/sh"],
                 "/bin/sh is a program; a command follows `--`: write `varve run -- /bin/sh`",
             ),
-            (&["a.wasm", "b.wasm"], "one thing is run at a time"),
+            (&["a.wasm", "b.wasm"], "only one can run at a time"),
             (&["sh", "-c"], "unexpected argument"),
             (
                 &["sh", "script"],

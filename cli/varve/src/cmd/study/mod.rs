@@ -283,7 +283,7 @@ fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>,
     let elsewhere = matches!(&result, Err(e) if e.is_elsewhere());
     if a.shares.shard.is_some() && (elsewhere || result.is_ok()) {
         eprintln!(
-            "{}: this share is done; {} of {} runs are there",
+            "{}: this share is done; {} of {} runs exist",
             study.name,
             asked.len() - missing.len(),
             asked.len()
@@ -320,7 +320,7 @@ fn incomplete(study: &Study, missing: &[&str], of: usize, partial: bool) -> Stri
     let more = if missing.len() > 3 { "; and more" } else { "" };
     let remedy = match partial {
         true => "other runs depend on them, so there is no answer without them",
-        false => "make all shares once more, or answer from what is there with --partial",
+        false => "run all shares once more, or print the existing results with --partial",
     };
     format!(
         "study {}: {} of {of} runs that are known are missing: {named}{more}; {remedy}",

@@ -81,10 +81,10 @@ fn incomplete(sweep: &Sweep, standing: &Standing, missing: &[usize]) -> String {
     let named: Vec<String> = missing.iter().take(3).map(|&n| shown(sweep, n)).collect();
     let others = match standing.others() {
         0 => String::new(),
-        n => format!("; {n} of them are there from another build of Varve"),
+        n => format!("; {n} of them exist, from another build of Varve"),
     };
     format!(
-        "{} of {} points are missing{others}: {}{}; run the sweep again without --merge, or merge what is there with --partial",
+        "{} of {} points are missing{others}: {}{}; run the sweep again without --merge, or merge the existing results with --partial",
         missing.len(),
         sweep.points(),
         named.join("; "),

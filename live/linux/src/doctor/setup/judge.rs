@@ -486,7 +486,7 @@ fn interleaving(s: &Setup, measured: Option<&Measured>) -> Option<Finding> {
     Some(Finding {
         name: "interleaving",
         what: format!(
-            "weights of nodes {} are {}; bandwidths of {} GB/s ({source}) ask for {}",
+            "weights of nodes {} are {}; bandwidths of {} GB/s ({source}) require {}",
             Kinds::list(&wanted.keys().copied().collect::<Vec<_>>()),
             list(&s.weights),
             rates.join(" and "),

@@ -91,7 +91,7 @@ impl Spans {
         }
         if all > u64::from(u32::MAX / 2) {
             return Err(format!(
-                "{all} frames are more than can be told apart: use larger pages (--page 2MiB)"
+                "{all} frames are too many: use larger pages (--page 2MiB)"
             ));
         }
         let mut end_before = 0;
