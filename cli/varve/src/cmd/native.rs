@@ -55,7 +55,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         true => {
             if request.profile.is_none() && results.len() > 1 {
                 notes.push(
-                    "Sites are hot or cold by this very run; --sites goes by a profile of another input, made with `varve profile`."
+                    "Sites are hot or cold by this very run; --sites uses a profile of another input, made with `varve profile`."
                         .into(),
                 );
             }

@@ -55,7 +55,7 @@ fn code_cache(
     };
     if !plain {
         return Err(wrong(
-            "--code-cache: no code is kept with --durable, --checks, --tier or --plan, as it has more in it: leave one of them out",
+            "--code-cache: code for --durable, --checks, --tier or --plan is not cached: leave one of them out",
         ));
     }
     if access.may_write(folder) {

@@ -207,7 +207,10 @@ fn notes(processes: &[JavaProcess], placing: Placing) -> Vec<String> {
     let heap_apart = matches!(placing, Placing::Generations { old, outside, .. } if old != outside);
     let mut notes = Vec::new();
     if processes.is_empty() {
-        notes.push("no Java virtual machine has told where its memory is: none has started, or it was killed".into());
+        notes.push(
+            "no Java virtual machine reported its residency: none has started, or it was killed"
+                .into(),
+        );
     }
     for process in processes {
         let who = format!("java ({})", process.pid);

@@ -363,7 +363,7 @@ impl SiteMap {
             }
         }
         notes.extend(without.iter().map(|(module, count)| {
-            format!("{}: no rule leads on from {count} return addresses, so their callers are not told apart", trie.modules[*module].0)
+            format!("{}: no rule leads on from {count} return addresses, so their callers are not distinguished", trie.modules[*module].0)
         }));
         Ok((rules, notes))
     }
@@ -374,7 +374,7 @@ fn read(
     build_id: &str,
     find: &mut dyn FnMut(&str) -> Option<PathBuf>,
 ) -> Result<Rules, String> {
-    let blind = "so callers beyond it are not told apart";
+    let blind = "so callers beyond it are not distinguished";
     let path = find(name).ok_or_else(|| format!("no file of module {name} is found, {blind}"))?;
     let rules = Rules::read(Path::new(&path)).map_err(|why| format!("{why}, {blind}"))?;
     let same = build_id.is_empty() || bytes_of(build_id).is_some_and(|id| id == rules.build_id());

@@ -258,7 +258,7 @@ where
         let given = self.options.fast_bytes.unwrap_or(0);
         if given >= (room.fast_pages + 1) * room.page_bytes {
             notes.push(
-                "the fast nodes have less memory than --fast asks for: they have what the first line says"
+                "the fast nodes have less memory than --fast requests: the first line shows how much"
                     .into(),
             );
         }

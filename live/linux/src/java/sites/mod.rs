@@ -77,9 +77,7 @@ pub enum JavaError {
     #[error("this Java virtual machine's allocations are not known: {0}")]
     Nothing(String),
     /// It did not report.
-    #[error(
-        "no Java virtual machine has told of its allocations: none has started, or it was killed"
-    )]
+    #[error("no Java virtual machine reported its allocations: none has started, or it was killed")]
     NoReport,
 }
 

@@ -70,7 +70,7 @@ pub fn ready(options: &FrameOptions, page_bytes: u64) -> Result<Ready, String> {
         let least = options.reserve.min(free / 4) / page_bytes * page_bytes;
         if options.reserve_given && least < options.reserve / page_bytes * page_bytes {
             notes.push(format!(
-                "node {} has {} MiB for the reserve: a quarter of what is free there, and no more, is taken",
+                "node {} has {} MiB for the reserve: at most a quarter of the free memory there is taken",
                 span.node,
                 least >> 20
             ));
