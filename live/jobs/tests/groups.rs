@@ -2,7 +2,7 @@
 
 use varve_jobs::group::parse;
 
-/// What a group's problems say.
+/// The messages of a group's problems.
 fn problems(text: &str) -> Vec<String> {
     match parse(text, "g.toml") {
         Ok(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! What the policies keep, whatever comes.
+//! Invariants of the policies, for all inputs.
 
 use proptest::prelude::*;
 use varve_jobs::policy::order::{Dispatcher, Item, Reason};

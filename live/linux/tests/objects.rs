@@ -87,7 +87,7 @@ fn sites(program: &Program) -> SiteMap {
     }
 }
 
-/// What a process says of a site, by the position in [`SITES`].
+/// A process's counts for a site, by the position in [`SITES`].
 fn of_site(report: &ObjectReport, process: usize, function: &str) -> GroupReport {
     let site = SITES.iter().position(|s| s.0 == function).unwrap();
     let group = report

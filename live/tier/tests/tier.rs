@@ -16,7 +16,7 @@ const PAGE: u64 = 4096;
 const FAST: u32 = 0;
 const SLOW: u32 = 1;
 
-/// What there is: pages with their nodes, and what became of them.
+/// A fake machine: pages with their nodes, and their migrations.
 #[derive(Default)]
 struct World {
     /// Node of each page.

@@ -23,7 +23,7 @@ struct Program {
     /// The number of the last operation that is over.
     over: Arc<AtomicI64>,
     reader: Option<JoinHandle<()>>,
-    /// What it says when it ends by itself.
+    /// Its output if it ends by itself.
     words: JoinHandle<String>,
 }
 

@@ -85,7 +85,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// What became of the objects of a class that a method makes, and their bytes.
+/// The fate of the objects of a class that a method makes, and their bytes.
 fn made_in(profile: &Profile, method: &str, class: &str) -> (u64, Ages) {
     let (mut bytes, mut ages) = (0, Ages::default());
     for site in &profile.sites {

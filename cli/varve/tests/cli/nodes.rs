@@ -226,7 +226,7 @@ fn check(err: &str, nodes: impl Fn(u8) -> Vec<u32>) {
     assert!(notes.all(|l| l.contains(BOTH)), "{err}");
 }
 
-/// What is noted where one node is both memories.
+/// The note if one node is both memories.
 const BOTH: &str = "is both fast and slow by --nodes";
 
 #[test]

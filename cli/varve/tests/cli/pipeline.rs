@@ -370,7 +370,7 @@ fn what_is_run_is_named_with_the_remedy() {
     }
 }
 
-/// What cannot be is one line of under 30 words, whichever kind of run it is.
+/// An error is one line of under 30 words, for every kind of run.
 #[test]
 fn a_refusal_is_short() {
     for words in [

@@ -359,7 +359,7 @@ impl Pretended {
         self.folder.path()
     }
 
-    /// What the scheduler says of its tasks.
+    /// Sets the scheduler's list of tasks.
     fn queue(&self, tasks: &[&str]) {
         let line = |(place, word): (usize, &&str)| format!("17|{place}|{word}\n");
         let lines: String = tasks.iter().enumerate().map(line).collect();

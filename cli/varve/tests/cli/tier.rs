@@ -53,7 +53,7 @@ pub fn begun(program: &str, words: &[&str]) -> Started {
 pub struct Started {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
-    /// What it said first.
+    /// Its first line of output.
     pub first: String,
 }
 

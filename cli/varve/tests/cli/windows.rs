@@ -158,7 +158,7 @@ fn programs_that_come_in_the_middle_of_a_window_have_their_part_of_it() {
     }
 }
 
-/// What a sample stands for is said at its end: without it, it stands for nothing.
+/// A sample ends with its extrapolation: without that, it represents nothing.
 #[test]
 fn a_sample_that_was_cut_off_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -92,7 +92,7 @@ fn a_full_disk_refuses_stores_and_there_is_room_after_removals() {
     }
 }
 
-/// What was deleted is room for as much again, and free room in pieces is room for a long value.
+/// Deleted values make room for the same number of bytes, and fragmented free space has room for a long value.
 #[test]
 fn what_was_deleted_is_room_again() {
     for domain in ["memory", "file"] {
