@@ -1,9 +1,9 @@
-//! Why nothing is tiered: a line each.
+//! Reasons for not tiering, a line each.
 
 use crate::error::LiveError;
 use std::io;
 
-/// Why nothing is tiered.
+/// The reason for not tiering.
 #[derive(Debug, thiserror::Error)]
 pub enum TierError {
     /// The command.
@@ -15,10 +15,10 @@ pub enum TierError {
     /// It belongs to another user.
     #[error("--pid {0}: the process is another user's: tier it as that user, or as root")]
     Foreign(u32),
-    /// It has none.
+    /// It has no memory to tier.
     #[error("--pid {0}: it has no memory of its own: it is part of the kernel, or has ended")]
     NoMemory(u32),
-    /// Another one is at work.
+    /// Another `tier` runs on it.
     #[error(
         "process {0} is tiered by another `varve tier`: end that one first (Ctrl-C, or SIGTERM)"
     )]
@@ -33,7 +33,7 @@ pub enum TierError {
         /// The system's error.
         error: io::Error,
     },
-    /// It may not have memory of a node.
+    /// It may not use memory of a node.
     #[error(
         "process {process} may not have memory of node {node}: its control group has nodes {allowed} alone (cpuset.mems)"
     )]
@@ -42,7 +42,7 @@ pub enum TierError {
         process: u32,
         /// The node.
         node: u32,
-        /// Those that it may have.
+        /// The nodes that it may use.
         allowed: String,
     },
     /// An empty control group.
@@ -59,7 +59,7 @@ pub enum TierError {
     /// Frames cannot be exchanged.
     #[error("{0}")]
     Frames(String),
-    /// The policy does not go with this machine.
+    /// The policy does not support this machine.
     #[error("{0}")]
     Policy(String),
 }

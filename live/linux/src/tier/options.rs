@@ -10,33 +10,33 @@ use std::time::Duration;
 /// The processes whose memory is tiered.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// Processes that run already, and what they start.
+    /// Running processes, and their descendants.
     Processes(Vec<u32>),
     /// The folder of a control group.
     Group(PathBuf),
-    /// A command, and what it starts.
+    /// A command, and its descendants.
     Command(Vec<OsString>),
 }
 
-/// How it is tiered.
+/// The options of a run.
 pub struct TierOptions<'a> {
     /// The policy's name, for reports.
     pub policy: &'a str,
     /// Which nodes are fast and slow.
     pub kinds: Kinds,
-    /// Fast memory of all processes together; `None`: what they have there, and what is free there.
+    /// Fast memory of all processes together; `None`: what they use there, plus what is free there.
     pub fast_bytes: Option<u64>,
-    /// Bytes of a page, a power of two from 4 KiB to 2 MiB; `None`: by what there is.
+    /// Bytes of a page, a power of two from 4 KiB to 2 MiB; `None`: chosen by the footprint.
     pub page_bytes: Option<u64>,
     /// How accesses are observed; `None`: the policy does not need them.
     pub way: Option<Way>,
     /// Time between two intervals.
     pub period: Duration,
-    /// Bytes that may be moved in a second.
+    /// Limit of migration, bytes per second.
     pub rate: u64,
-    /// Share of a core that all of it may take, 0 to 1.
+    /// CPU budget, as a share of one core, 0 to 1.
     pub core: f64,
-    /// How long a page that was moved stays where it is.
+    /// How long a migrated page stays where it is.
     pub hold: Duration,
     /// When to stop; `None`: when the processes have ended.
     pub time: Option<Duration>,
@@ -60,8 +60,8 @@ pub struct Room {
 pub struct Begun {
     /// Sizes.
     pub room: Room,
-    /// The processes: number, name, how they are observed.
+    /// The processes: number, name, and the way they are observed.
     pub processes: Vec<(u32, String, &'static str)>,
-    /// Things to know, a sentence each.
+    /// Notes, a sentence each.
     pub notes: Vec<String>,
 }
