@@ -159,7 +159,7 @@ impl<H: Copy> Followed<H> {
 
     /// Counts a new sample. `drop` gets the handles that are not needed (any longer).
     ///
-    /// When there are too many, half of them, drawn at random, are given up, and the others stand for twice as much; so do all
+    /// When there are too many, half of them, drawn at random, are dropped, and the others stand for twice as much; so do all
     /// that come later, of which as small a part is followed. What is said of survivors stays without bias, and gets coarser.
     pub fn add(&mut self, mut sample: Sample<H>, mut drop: impl FnMut(H)) {
         let site = sample.site as usize;

@@ -77,7 +77,7 @@ impl Runs {
         self.done.note(so_far.share(until_ns), self.bar.elapsed());
     }
 
-    /// How the runs do that go on: the first one's time, or how many times that of the first one it is for as many accesses.
+    /// The progress of running runs: the first one's time, or the slowdown against the first one at the same number of accesses.
     fn message(&self, so_far: &SoFar) -> String {
         let of = |run: usize| {
             let name = &self.names[run];

@@ -92,7 +92,7 @@ fn place(who: usize, all: &[Arrival], capacity: Capacity, out: &mut Placement) -
     false
 }
 
-/// Gives a program in slow memory so much of fast memory. It makes no room for others then.
+/// Gives a program in slow memory a part of fast memory. It makes no room for others then.
 fn take(who: usize, a: &Arrival, fast: u64, why: String, out: &mut Placement) {
     out.fast_bytes[who] = fast;
     out.in_part[who] = fast < a.bytes;
@@ -113,7 +113,7 @@ fn keep_a_part(who: usize, newcomer: &str, a: &Arrival, out: &mut Placement) {
     ));
 }
 
-/// The programs that keep a part so that this one finds so much room, those that it harms least first; `None` if they have too little.
+/// The programs that keep a part so that this one finds the requested room, those that it harms least first; `None` if they have too little.
 fn givers(wanted: u64, all: &[Arrival], free: &Capacity, out: &Placement) -> Option<Vec<usize>> {
     let harm = |i: usize| all[i].part.and_then(|p| p.slowdown).unwrap_or(1.0);
     let gives = |&i: &usize| {

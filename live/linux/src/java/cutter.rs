@@ -22,7 +22,7 @@ pub struct Sums {
 }
 
 impl Cutter {
-    /// Intervals of so much work each, from these sums on.
+    /// Intervals of a fixed amount of work each, from these sums on.
     pub fn new(unit: u64, from: Sums) -> Cutter {
         Cutter {
             unit: unit.max(1),

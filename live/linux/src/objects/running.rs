@@ -65,7 +65,7 @@ impl Requests {
 }
 
 impl RunningProcess {
-    /// A process that takes so much of the budget; none if it has ended.
+    /// A process that takes a share of the budget; none if it has ended.
     pub fn look(pid: u32, fast_bytes: i64, kinds: &Kinds) -> Option<RunningProcess> {
         let folder = Path::new("/proc").join(pid.to_string());
         let program = std::fs::read_to_string(folder.join("comm")).ok()?;

@@ -237,7 +237,7 @@ impl Process {
                     continue;
                 };
                 let site = &mut self.sites[one.site];
-                // As many objects as it stands for have as many accesses each.
+                // Each of the objects that it stands for has this many accesses.
                 let accesses = hit.period as f64 / one.chance;
                 site.used_pages += accesses;
                 site.written_pages += if hit.writes { accesses } else { 0.0 };

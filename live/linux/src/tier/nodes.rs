@@ -16,10 +16,10 @@ const CHUNK: usize = 64;
 /// Refusals by the kernel after which a page backs off for [`REST`] intervals.
 const TRIES: u8 = 3;
 const REST: u64 = 64;
-/// Intervals after which the nodes of all pages are asked for again: another process may have migrated them.
+/// Intervals after which the nodes of all pages are read again: another process may have migrated them.
 const VERIFY: u64 = 10;
-/// Where uses count, pages that were found stay where they were for as many intervals, until it is known which are hot: a page
-/// counts as hot after 8 uses where a policy says nothing else.
+/// For policies that use accesses, found pages stay for this many intervals, until hot ones are known: a page
+/// counts as hot after 8 accesses by default.
 const SETTLE: u64 = 10;
 
 /// Room on nodes, and which one of a kind a page goes to.

@@ -348,7 +348,7 @@ where
             let core = self.options.core.max(1e-6);
             let took = processor_time().saturating_sub(cpu);
             // The CPU budget holds over the whole run, with the start before the first scan and with watching the clock. An
-            // interval begins once as much as the last one took is saved up, so that the share holds whenever it ends.
+            // interval begins once the time that the last one took is saved up, so that the budget holds whenever the run ends.
             let all = (processor_time() + took).div_f64(core);
             let owed = all.saturating_sub(begun.elapsed()) + at.elapsed();
             let rest = self.options.period.max(took.div_f64(core)).max(owed);

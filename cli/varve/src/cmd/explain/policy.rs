@@ -81,7 +81,7 @@ fn pictured(
     let mut placement = Placement::on(spec, topology.clone()).map_err(wrong)?;
     let fast = topology.frames_of(true);
     let bins = topology.nodes[0].bins;
-    // As many pages as fill the cache; or half as many again as fill fast memory, where there is slow memory, too.
+    // The pages that fill the cache; or, with slow memory, 1.5 times the pages that fill fast memory.
     let pages = match bins {
         Some(bins) => u64::from(bins),
         None => u64::from(fast) * 3 / 2,

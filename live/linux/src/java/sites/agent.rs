@@ -66,7 +66,7 @@ fn born(handle: u32, now: Now) -> Sample<u32> {
     }
 }
 
-/// After so many collections, 1 MiB of allocation apart.
+/// The time after a number of collections, 1 MiB of allocation apart.
 fn after(young: u64, full: u64) -> Now {
     Now {
         young,

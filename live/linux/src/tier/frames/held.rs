@@ -33,7 +33,7 @@ pub struct Held {
     places: HashMap<u64, (usize, usize)>,
     /// Units whose frames were given up.
     empty: Vec<(usize, usize)>,
-    /// Frames that were taken ahead, in place of as many that are given up from now on.
+    /// Frames that were allocated ahead, in place of the same number of frames that are freed later.
     ahead: usize,
     map: Pagemap,
 }
