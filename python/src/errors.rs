@@ -13,7 +13,7 @@ pub fn failed(py: Python<'_>, line: impl Display) -> PyErr {
     raised(py, "RunError", &line.to_string())
 }
 
-/// What a run says: what was asked for is wrong, or the work failed.
+/// The exception of a run: the arguments are wrong, or the work failed.
 pub fn of_run(py: Python<'_>, e: &varve_run::Error) -> PyErr {
     use varve_run::Error;
     match e {

@@ -1,4 +1,4 @@
-//! What a page policy in Python sees: the frames of the scaled machine, and the first touch of a page.
+//! The objects that a page policy in Python gets: the frames of the scaled machine, and the first touch of a page.
 
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
 //! A page policy that is written in Python, against the same trait as those in Rust.
 //!
-//! Each call takes Python's lock for itself. What Python raises, or says that cannot be, ends the run: the exception is kept for
-//! whoever started it.
+//! Each call takes Python's lock for itself. An exception, or an impossible answer, ends the run: the exception is kept for
+//! the caller.
 
 use crate::errors::wrong;
 use crate::frames::{Fault, Frames};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use varve_access::{Daemons, Source};
 use varve_pages::{Frames as Real, Policy, Remap, Topology};
 
-/// What a policy in Python raised, if it did.
+/// The exception of a policy in Python, if there was one.
 pub type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// Methods that Python calls are made of, and which of them the object has of its own.
@@ -139,7 +139,7 @@ impl Scripted {
     }
 }
 
-/// What runs beside the program, at the scale of the machine.
+/// The daemons beside the program, at the scale of the machine.
 fn daemons(object: &Bound<'_, PyAny>, scale: u32) -> PyResult<Daemons> {
     let of = |name: &str| object.getattr(name)?.extract::<u64>();
     let scaled = |n: u64| match n {

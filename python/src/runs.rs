@@ -1,4 +1,4 @@
-//! What came out of runs.
+//! The results of runs.
 
 use crate::errors::wrong;
 use crate::table::{self, Table};
@@ -19,23 +19,23 @@ pub struct Runs {
     lists: Vec<(String, Py<Table>)>,
 }
 
-/// What did not run, and why.
+/// Failed runs, and why.
 pub type Refused = (String, String);
 
-/// What is known of runs besides their results.
+/// Data of runs beside their results.
 #[derive(Default)]
 pub struct About {
-    /// What rows are: policies or plans.
+    /// The subject of rows: policies or plans.
     pub rows_are: &'static str,
     pub title: String,
     pub machine: String,
     pub seed: u64,
     pub refused: Vec<Refused>,
-    /// What there is to know of these runs.
+    /// Notes on these runs.
     pub notes: Vec<String>,
-    /// What to do.
+    /// Advice.
     pub advice: Vec<String>,
-    /// What the program wrote.
+    /// The program's output.
     pub out: Vec<u8>,
     pub err: Vec<u8>,
 }
@@ -84,7 +84,7 @@ impl Runs {
 
 #[pymethods]
 impl Runs {
-    /// What was run, in a line.
+    /// The subject of the runs, in a line.
     #[getter]
     fn title(&self) -> &str {
         &self.about.title
@@ -107,31 +107,31 @@ impl Runs {
         self.names.clone()
     }
 
-    /// What did not run, and why, in lines.
+    /// Failed runs, and why, in lines.
     #[getter]
     fn refused(&self) -> Vec<Refused> {
         self.about.refused.clone()
     }
 
-    /// What there is to know of these runs, in lines.
+    /// Notes on these runs, in lines.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.about.notes.clone()
     }
 
-    /// What to do, a sentence each.
+    /// Advice, a sentence each.
     #[getter]
     fn advice(&self) -> Vec<String> {
         self.about.advice.clone()
     }
 
-    /// What the program wrote to standard output, of whichever run ended first.
+    /// The program's standard output, of the run that ended first.
     #[getter]
     fn out<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.about.out)
     }
 
-    /// What it wrote to standard error.
+    /// Its standard error.
     #[getter]
     fn err<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.about.err)
@@ -228,7 +228,7 @@ impl Runs {
         text.trim_end().to_string() + ">"
     }
 
-    /// What rows are: `policy` or `plan`.
+    /// The subject of rows: `policy` or `plan`.
     #[getter]
     fn rows_are(&self) -> &'static str {
         self.about.rows_are

@@ -99,7 +99,7 @@ impl Table {
     }
 }
 
-/// A frame of whoever makes one of anything that has a stream.
+/// A data frame, made by `maker` from anything that has a stream.
 pub fn framed<'py>(table: &Bound<'py, PyAny>, maker: &str) -> PyResult<Bound<'py, PyAny>> {
     let module = table.py().import("varve._frames")?;
     module.getattr(maker)?.call1((table,))

@@ -1,5 +1,5 @@
-//! Python while a run goes on: the run is on a thread of its own, without Python's lock; this thread looks for Ctrl-C and tells how
-//! far it is.
+//! Python while a run goes on: the run is on a thread of its own, without Python's lock; this thread checks for Ctrl-C and reports
+//! progress.
 
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use varve_machine::model::Progress;
 use varve_run::request::SoFar;
 
-/// Time between two looks at signals and progress.
+/// Time between two checks of signals and progress.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How far runs are, and whether they are to end.
@@ -21,7 +21,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// So many runs; each makes so many accesses, or ends at that time, if it is known.
+    /// Watches `runs` runs; each makes `accesses` accesses, or ends at `until_ns`, if that is known.
     pub fn new(runs: usize, accesses: Option<u64>, until_ns: Option<u64>) -> Watcher {
         Watcher {
             stop: AtomicBool::new(false),
@@ -30,7 +30,7 @@ impl Watcher {
         }
     }
 
-    /// What runs tell of themselves by their number; false ends them.
+    /// Records the progress of a run by its number; `false` cancels the runs.
     pub fn note(&self, run: usize, progress: Option<&Progress>) -> bool {
         let mut so_far = self.so_far.lock().unwrap_or_else(|e| e.into_inner());
         match progress {
@@ -107,7 +107,7 @@ pub fn watched<T: Send>(
     }
 }
 
-/// A warning, by Python's own means, at the line of a user that is so many calls of Python above.
+/// A warning, by Python's own means, at the user's line, `calls` Python calls above.
 pub fn warn(py: Python<'_>, line: &str, calls: i32) -> PyResult<()> {
     let text = CString::new(line.replace('\0', " "))?;
     let class = py.get_type::<PyRuntimeWarning>();

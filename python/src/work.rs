@@ -1,4 +1,4 @@
-//! What is run: workloads, traces, WebAssembly programs.
+//! The subjects of runs: workloads, traces, WebAssembly programs.
 
 use crate::errors::{failed, wrong};
 use pyo3::exceptions::PyTypeError;
@@ -38,7 +38,7 @@ impl Workload {
 #[pyclass(frozen, module = "varve")]
 pub struct Trace {
     pub path: PathBuf,
-    /// What is in it, read once.
+    /// Its content, read once.
     pub info: TraceInfo,
 }
 
@@ -62,7 +62,7 @@ impl Trace {
         reader.end().map(|end| end.ops - end.touches)
     }
 
-    /// What it is called in titles.
+    /// Its name in titles.
     pub fn name(&self) -> String {
         varve_run::Work::Trace(self.path.clone()).name()
     }
@@ -185,7 +185,7 @@ fn is_wasm(path: &Path) -> bool {
     (begins.is_ok() && magic == *b"\0asm") || called
 }
 
-/// What a text or path means, as `varve run` takes it: a module, a trace, or a workload. What is work already stays as it is.
+/// Parses a text or path as `varve run` does: a module, a trace, or a workload. Work is returned unchanged.
 #[pyfunction]
 pub fn work<'py>(py: Python<'py>, what: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let done = what.cast::<Workload>().is_ok()

@@ -1,4 +1,4 @@
-"""What the tests share: where the sources are, and the command line to compare with."""
+"""Common parts of the tests: the folder of the sources, and the command line to compare with."""
 
 from __future__ import annotations
 

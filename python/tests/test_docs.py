@@ -17,5 +17,5 @@ def test_the_examples_run(home: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -
     names: Dict[str, Any] = {}
     for example in examples:
         exec(example, names)
-    # What stands beside an example as its outcome.
+    # The expected outcome beside an example.
     assert names["runs"].names[:4] == ["dram", "slow", "hotset at 10%", "hot-sites at 10%"]

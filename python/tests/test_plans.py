@@ -30,7 +30,7 @@ def sqlite(home: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize(
     "plan, names",
     [
-        # What others go by and nobody has asked for is not shown.
+        # Plans that only others depend on, and that were not requested, are not shown.
         ("hot-sites", ["dram", "hot-sites"]),
         ("slow,first-touch,knapsack", ["dram", "slow", "first-touch", "knapsack"]),
         # Parameters of a page policy.

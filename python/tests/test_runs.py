@@ -150,7 +150,7 @@ def test_a_program_that_fails_is_a_run_error(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_did_not_run_beside_others_is_said() -> None:
-    # So many pages that only the policy that uses all memory has room.
+    # Enough pages that only the policy that uses all memory has room.
     work = "gups:bytes=700GiB,updates=1k,threads=2"
     with pytest.warns(RuntimeWarning, match="fast did not run") as warned:
         runs = varve.run(work, "optane-6230", policy="first-touch,fast")

@@ -1,9 +1,9 @@
-//! What a thread of a program does, as the model sees it: one 16-byte [`Op`] after another.
+//! A program thread's operations, as the model sees them: one 16-byte [`Op`] after another.
 //!
 //! Everything that can drive the model (a native kernel, a recorded trace, a program traced live, a
 //! managed heap) speaks this vocabulary, so that a machine or a policy never learns where a run came from.
 
-/// What an [`Op`] does.
+/// The kind of an [`Op`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -36,7 +36,7 @@ pub enum Kind {
     /// A cycle of the program's work ends, such as from one collection to the next. Instances of a program are each at another place of
     /// theirs.
     Cycle = 13,
-    /// The thread touched the line at `addr` when its time was not looked at, and stored to it if `size` is not 0: pages,
+    /// The thread touched the line at `addr` while its time was not measured, and stored to it if `size` is not 0: pages,
     /// translations and caches beyond the first level are as if it had. No time passes, and nothing is counted.
     Touch = 14,
 }
@@ -89,7 +89,7 @@ pub struct Op {
     pub instructions: u32,
     /// Bytes accessed.
     pub size: u16,
-    /// What happens.
+    /// Its kind.
     pub kind: Kind,
     /// 1 when the address was computed from the thread's previous load (pointer chasing): the access
     /// cannot start before that load has finished.

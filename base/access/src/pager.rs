@@ -1,4 +1,4 @@
-//! The seam between the model (or live Linux) and whoever decides where pages go.
+//! The seam between the model (or live Linux) and the policy that places pages.
 //!
 //! The model raises a [`Fault`] at the first touch of a page, hands over every Nth miss as a [`Sample`], and calls
 //! [`Pager::tick`] when the daemon's time has come. It carries out the [`Move`]s that come back and charges for
@@ -57,7 +57,7 @@ pub struct Move {
     pub to: u32,
 }
 
-/// What the daemons of a policy cost, apart from the moves themselves.
+/// The cost of a policy's daemons, apart from the migrations themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Daemons {
     /// Kernel or user threads that poll samples or migrate pages; each wants a whole core while it runs.
@@ -91,7 +91,7 @@ pub trait Pager: Send {
     /// The program gave the page back; its frame is free.
     fn unmap(&mut self, vpn: u64, frame: u32);
 
-    /// A frame that somebody gave back, to be zeroed before the next one gets it, if there is one. A thread of its own does it,
+    /// A freed frame to zero before its next allocation, if there is one. A separate thread zeroes it,
     /// beside the program, and says when with [`Pager::zeroed`].
     fn to_zero(&mut self) -> Option<u32> {
         None
@@ -100,13 +100,13 @@ pub trait Pager: Send {
     /// A frame of [`Pager::to_zero`] is zero now.
     fn zeroed(&mut self, _frame: u32) {}
 
-    /// Does the frame that [`Pager::fault`] just gave hold what somebody else left there? The thread that touched it then zeroes
+    /// Does the frame that [`Pager::fault`] just gave hold data of its former owner? The thread that touched it then zeroes
     /// it before it goes on.
     fn is_dirty(&self, _frame: u32) -> bool {
         false
     }
 
-    /// What runs beside the program.
+    /// The daemons that run beside the program.
     fn daemons(&self) -> Daemons {
         Daemons::default()
     }
@@ -114,7 +114,7 @@ pub trait Pager: Send {
     /// One sampled access.
     fn sample(&mut self, _sample: &Sample) {}
 
-    /// What the memory controllers counted until `now` (ns), as their events for column accesses do: bytes read from and written
+    /// The memory controllers' counts until `now` (ns), as by their events for column accesses: bytes read from and written
     /// to DRAM on all channels, since the beginning. Told right before each [`Pager::tick`].
     fn traffic(&mut self, _now: u64, _bytes: u64) {}
 

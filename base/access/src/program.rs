@@ -5,7 +5,7 @@ use crate::Op;
 /// A named range of the program's virtual memory, for reports and for policies that place by range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// What the program calls it, such as `csr.edges` or `heap`.
+    /// The program's name for it, such as `csr.edges` or `heap`.
     pub name: String,
     /// First byte, a virtual address.
     pub base: u64,
@@ -39,7 +39,7 @@ pub trait Program: Send {
     /// `fill`, and only if waits are counted.
     fn code(&mut self, _thread: usize, _steps: &mut Vec<(u32, u32)>) {}
 
-    /// What the code with a number is called, from what it is a part of inwards: the file, the function, what is inlined in it.
+    /// The name of the code with a number, from the outermost part inwards: the file, the function, what is inlined in it.
     fn code_name(&self, _number: u32) -> Vec<String> {
         Vec::new()
     }
@@ -49,7 +49,7 @@ pub trait Program: Send {
         Vec::new()
     }
 
-    /// What the program computed, once it has ended: name and value, for checks and reports.
+    /// The program's results, once it has ended: name and value, for checks and reports.
     fn answers(&self) -> Vec<(String, String)> {
         Vec::new()
     }

@@ -4,7 +4,7 @@
 //! Two multiplications per number, the same on every machine and for ever, and usable by index, so that a test can
 //! replay any part of a run. Not for secrets.
 
-/// What SplitMix64 adds to its state for each number.
+/// The increment of SplitMix64's state for each number.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A well-mixed 64-bit function of `value` (the finalizer of SplitMix64): a bijection.

@@ -1,8 +1,8 @@
-//! What a program reports of its work.
+//! A program's reports of its work.
 
 use std::time::Duration;
 
-/// What the program says at the end of an interval of its work: for a graph engine, a part of the vertices.
+/// The program's report at the end of an interval of its work: for a graph engine, a part of the vertices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     /// Counts up, over all iterations.
@@ -15,7 +15,7 @@ pub struct Interval {
     pub now: Duration,
 }
 
-/// What cannot be about a report.
+/// Errors in a report.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ReportError {
     /// Reports overtook each other, or one came twice.

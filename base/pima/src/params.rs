@@ -1,4 +1,4 @@
-//! What a user may set of the state machine.
+//! The parameters of the state machine.
 
 use crate::{Pima, PimaError, PimaSettings};
 use varve_spec::{Param, Values, Want};
@@ -58,7 +58,7 @@ pub fn settled(v: &Values) -> Result<Pima, PimaError> {
     })
 }
 
-/// What [`ALPHA`], [`INTERVALS`] and [`HOLD_OFF`] say, for one instance that samples by itself.
+/// Settings by [`ALPHA`], [`INTERVALS`] and [`HOLD_OFF`], for one instance that samples by itself.
 pub fn settings(v: &Values) -> PimaSettings {
     PimaSettings {
         alpha: v.number(ALPHA.key),

@@ -49,14 +49,14 @@ impl Default for PimaSettings {
     }
 }
 
-/// What cannot be.
+/// Invalid settings.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum PimaError {
     /// A threshold that would choose fast memory where it is slower.
     #[error("pima: alpha is {0}: it is a slowdown, and must be at least 1")]
     Alpha(f64),
     /// Nothing to compare.
-    #[error("pima: a sample of 0 intervals says nothing: intervals must be at least 1")]
+    #[error("pima: a sample needs at least 1 interval")]
     NoIntervals,
 }
 
@@ -82,11 +82,11 @@ pub struct Entry {
     pub at: Duration,
     /// The phase.
     pub phase: Phase,
-    /// What there is to say of it.
+    /// A note on it.
     pub note: Note,
 }
 
-/// What led to a phase.
+/// The reason for a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Note {
     /// The one before ended.
@@ -113,7 +113,7 @@ pub enum Note {
     NoRoom(Room),
 }
 
-/// What of fast memory a choice would take, and what there is. In bytes.
+/// The fast memory that a choice would take, and the memory that is available. In bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Objects that would move there, at most.
@@ -259,7 +259,7 @@ impl Pima {
         }
     }
 
-    /// What was measured in this sample so far is not to be compared with what comes, since it was measured otherwise: the sample
+    /// Earlier measurements of this sample were taken under other conditions than later ones: the sample
     /// begins again, in the memory of now.
     pub fn forget(&mut self, now: Duration) {
         if matches!(self.phase, Phase::Sample(_)) && self.moving.is_none() {
@@ -268,7 +268,7 @@ impl Pima {
         }
     }
 
-    /// Old objects, so many bytes of them, are in [`Pima::memory`] since `now`.
+    /// At `now`, `bytes` of old objects had migrated to [`Pima::memory`].
     pub fn moved(&mut self, now: Duration, bytes: u64) {
         let Some(since) = self.moving.take() else {
             return;
@@ -431,7 +431,7 @@ impl Coordinator {
         self.whoever_may_start()
     }
 
-    /// An instance ended: nobody waits for it any more. Gives the instances that are to start.
+    /// An instance ended: no other one waits for it any more. Returns the instances that are to start.
     pub fn leave(&mut self, instance: u32) -> Vec<u32> {
         self.instances.remove(&instance);
         self.whoever_may_start()
@@ -700,7 +700,7 @@ mod tests {
             prop_assert!(choices.iter().all(|&tier| tier == better), "{choices:?}");
             // Two moves for each sample but the first at most: there and back.
             prop_assert!(program.moves as usize <= 2 * choices.len() + 2);
-            // Whatever is not a sample runs in the better memory once it is known.
+            // All phases but samples run in the better memory once it is known.
             let first = program.ran.iter().position(|(_, phase)| matches!(phase, Phase::HoldOff(_)));
             for (memory, phase) in program.ran.iter().skip(first.unwrap_or(usize::MAX)) {
                 prop_assert!(*memory == better || matches!(phase, Phase::Sample(_)));

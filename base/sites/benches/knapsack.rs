@@ -1,4 +1,4 @@
-//! `cargo bench -p varve-sites`: choosing cold sites among as many as large programs have (tradesoap has 16 266: Olson et al.,
+//! `cargo bench -p varve-sites`: choosing cold sites among those of large programs (tradesoap has 16 266: Olson et al.,
 //! TACO 2018, table 3), and among 100 000.
 #![allow(
     missing_docs,

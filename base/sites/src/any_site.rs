@@ -1,4 +1,4 @@
-//! What sites of all kinds of programs have in common.
+//! Common parts of the sites of all kinds of programs.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -6,15 +6,15 @@ use std::hash::Hash;
 
 use crate::Counts;
 
-/// What a profile of any kind knows of a site.
+/// A site in a profile of any kind.
 pub trait AnySite {
-    /// What tells it from others.
+    /// The key that identifies the site.
     type Key: Clone + Eq + Hash;
 
-    /// What tells it from others.
+    /// The key that identifies the site.
     fn key(&self) -> Self::Key;
 
-    /// What was counted.
+    /// Its counts.
     fn counts(&self) -> &Counts;
 
     /// Adds what another run counted.
@@ -25,7 +25,7 @@ pub trait AnySite {
         None
     }
 
-    /// What it is called in errors, if it is not its number.
+    /// Its name in errors, if it is not its number.
     fn name(&self) -> Option<String> {
         None
     }

@@ -11,10 +11,10 @@ use crate::any_site::join;
 use crate::{AnySite, Counts, Key, Profile, SiteProfile, java, native};
 
 const FORMAT: &str = "varve sites";
-/// What is written. All versions from 1 on are read; the first had no `kind` and managed programs only.
+/// The version that is written. All versions from 1 on are read; the first had no `kind` and managed programs only.
 const VERSION: u32 = 2;
 
-/// What is wrong with a profile.
+/// Errors of a profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// It cannot be read or written.
@@ -22,7 +22,7 @@ pub enum ProfileError {
     Io {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// It is something else.
@@ -48,7 +48,7 @@ pub enum ProfileError {
     Damaged {
         /// The file.
         file: String,
-        /// What, with line and column or the site.
+        /// The problem, with line and column or the site.
         what: String,
     },
     /// It does not fit the program.
@@ -72,9 +72,9 @@ pub enum ProfileError {
     Kind {
         /// The file.
         file: String,
-        /// What it is.
+        /// Its actual kind.
         is: String,
-        /// What was asked for.
+        /// The requested kind.
         wanted: &'static str,
     },
     /// Profiles of two programs cannot be added.
@@ -95,7 +95,7 @@ pub enum ProfileError {
         /// The other one.
         other: String,
     },
-    /// What survives under two collectors cannot be added.
+    /// Survival under two collectors cannot be added.
     #[error(
         "a profile under the collector {one} and one under {other} cannot be merged; make both under one"
     )]
@@ -114,11 +114,11 @@ pub enum ProfileError {
 
 /// A kind of profile, and how it is kept in files. All kinds begin alike; what follows is their own.
 pub trait SitesFile: Sized {
-    /// What the kind is called in files.
+    /// The kind's name in files.
     const KIND: &'static str;
-    /// What it knows of a site.
+    /// Its data of a site.
     type Site: AnySite;
-    /// What follows in a file, sites in the order of their keys.
+    /// The rest of a file, sites in the order of their keys.
     type Rest: Serialize + DeserializeOwned;
 
     /// The program's name.
@@ -127,13 +127,13 @@ pub trait SitesFile: Sized {
     /// Its sites.
     fn sites(&mut self) -> &mut Vec<Self::Site>;
 
-    /// What follows in a file.
+    /// The rest of a file.
     fn rest(&self) -> Self::Rest;
 
     /// A profile of what a file has.
     ///
     /// # Errors
-    /// What is wrong with it. Sites are checked elsewhere.
+    /// The profile has an error. Sites are checked elsewhere.
     fn of(program: String, rest: Self::Rest) -> Result<Self, String>;
 
     /// Adds up all but the sites.
@@ -211,7 +211,7 @@ struct Whole<'a, R> {
     rest: R,
 }
 
-/// What every version of every kind begins with.
+/// The start of every version of every kind.
 #[derive(Deserialize)]
 struct Begin {
     format: String,
@@ -243,7 +243,7 @@ fn begin(file: &str, text: &str) -> Result<Begin, ProfileError> {
     Ok(begin)
 }
 
-/// What follows; each site is there once, with numbers that can be.
+/// Parses the rest; each site occurs once, with valid numbers.
 fn parse_rest<P: SitesFile>(file: &str, text: &str, begin: Begin) -> Result<P, ProfileError> {
     let wrong = |what: String| damaged(file, what);
     let program = begin.program.ok_or_else(|| wrong("no `program`".into()))?;
@@ -314,7 +314,7 @@ fn damaged(file: &str, what: impl std::fmt::Display) -> ProfileError {
     }
 }
 
-/// What follows in the file of a managed program.
+/// The rest of the file of a managed program.
 #[derive(Serialize, Deserialize)]
 pub struct Rest {
     sites: Vec<Line>,
@@ -401,7 +401,7 @@ pub(crate) fn without_zeros(counts: &Counts) -> Map<String, Value> {
     all
 }
 
-/// What [`without_zeros`] left of the counts of a site.
+/// Restores the counts of a site that [`without_zeros`] shortened.
 pub(crate) fn with_zeros(counts: Map<String, Value>, site: usize) -> Result<Counts, String> {
     let counts = serde_json::from_value(Value::Object(counts));
     counts.map_err(|error| format!("site {site}: {error}"))

@@ -10,13 +10,13 @@ use std::ops::Range;
 /// An item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What is to be as much as possible.
+    /// The quantity to maximize.
     pub value: u64,
-    /// What is limited.
+    /// The limited quantity.
     pub weight: u64,
 }
 
-/// States looked at after which [`exact`] gives up, and after which [`fast`] does without the best choice around its border. Some
+/// Number of states after which [`exact`] gives up, and [`fast`] skips the best choice around its border. Some
 /// milliseconds.
 const MOST_STEPS: usize = 150_000;
 /// Items on each side of the border that [`fast`] solves exactly.
@@ -36,7 +36,7 @@ pub fn solve(items: &[Item], capacity: u64) -> Vec<usize> {
 /// The best choice, as indices in ascending order; `None` where that takes too many states.
 pub fn exact(items: &[Item], capacity: u64) -> Option<Vec<usize>> {
     let sorted = Sorted::new(items, capacity);
-    // What is known already leaves most states out.
+    // The known lower bound prunes most states.
     let known = sorted.fast(capacity);
     let mut chosen = sorted.best(0..sorted.order.len(), capacity, known)?;
     chosen.extend(&sorted.free);
@@ -180,7 +180,7 @@ impl<'a> Sorted<'a> {
             let item = self.items[i];
             let mut next: Vec<u32> = Vec::with_capacity(open.len() * 2);
             let (mut without, mut with) = (0, 0);
-            // What lies highest so far: a state with more weight has to have more value.
+            // The highest value so far: a state with more weight must have more value.
             let mut top = None::<u64>;
             while without < open.len() || with < open.len() {
                 steps += 1;
@@ -224,7 +224,7 @@ impl<'a> Sorted<'a> {
                 }
                 let may = u128::from(value) + self.bound(at + 1, end, capacity - weight);
                 top = Some(value);
-                // What cannot be better than what is known is left out.
+                // Prunes states that cannot exceed the known value.
                 if may <= known {
                     continue;
                 }
@@ -371,7 +371,7 @@ mod tests {
             prop_assert!(weight <= u128::from(capacity) && 2 * value >= best);
         }
 
-        /// As many as brute force cannot: the fast way beside the exact one.
+        /// More items than brute force can solve: compares the fast solution with the exact one.
         #[test]
         fn fast_is_within_a_percent_for_many_items(
             all in prop::collection::vec((1u64..10_000, 1u64..10_000), 200..400), part in 0.02f64..0.5

@@ -1,4 +1,4 @@
-//! What is known of a program's allocation sites: a profile, the file it is kept in, and which sites are hot.
+//! Profiles of a program's allocation sites: their counts, their file, and the choice of hot sites.
 //!
 //! A `.sites` file is JSON. This is one of a managed program; [`native`] has those of native ones, [`java`] those of Java
 //! programs on a stock virtual machine:
@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 /// here share up to 0.86 of those of a small one, which all are from the library.
 const RENAMED: f64 = 0.9;
 
-/// What an allocation site is called, in every build of its program.
+/// The name of an allocation site, in every build of its program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Key {
     /// The function's name.
@@ -60,7 +60,7 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// What was counted of an allocation site. Reads and writes are the program's, of anything in an object but its
+/// The counts of an allocation site. Reads and writes are the program's, of anything in an object but its
 /// header. The fields from `peak_bytes` on are of native programs, those about survivors of managed ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -122,13 +122,13 @@ fn is_zero(n: &u64) -> bool {
 /// An allocation site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteProfile {
-    /// What it is called.
+    /// Its name.
     pub key: Key,
     /// Byte offset in the program's file.
     pub offset: u64,
     /// File and line of the source, if the program has them.
     pub line: Option<String>,
-    /// What was counted.
+    /// Its counts.
     pub counts: Counts,
 }
 

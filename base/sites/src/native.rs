@@ -62,7 +62,7 @@ pub struct Frame {
     pub inlined: Vec<Inlined>,
 }
 
-/// What makes two modules the same.
+/// The identity of a module.
 fn same<'a>(module: &'a str, build_id: &'a str) -> (bool, &'a str) {
     match build_id.is_empty() {
         true => (false, module),
@@ -76,7 +76,7 @@ impl Frame {
     }
 }
 
-/// What an allocation site is.
+/// The identity of an allocation site.
 #[derive(Clone, Debug)]
 pub enum Key {
     /// A call of an allocator: the calls that led there, the innermost first.
@@ -123,7 +123,7 @@ impl Key {
         }
     }
 
-    /// The calls that led there, the innermost first; none for what nobody asked for.
+    /// The calls that led there, the innermost first; none for memory without an allocation call.
     pub fn stack(&self) -> &[Frame] {
         match self {
             Key::Heap(stack) | Key::Mapping(stack) => stack,
@@ -192,9 +192,9 @@ pub struct Module {
 /// An allocation site and what was counted of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// What it is.
+    /// Its identity.
     pub key: Key,
-    /// What was counted.
+    /// Its counts.
     pub counts: Counts,
 }
 
@@ -210,7 +210,7 @@ pub struct Profile {
     /// The program and its libraries, those with sites or without.
     pub modules: Vec<Module>,
     /// How samples were taken, where the profile is one from samples: then its counts are estimates. Misses are pages that were
-    /// used, summed over looks.
+    /// used, summed over scans.
     pub sampled: Option<Sampling>,
     /// Its sites, each key once.
     pub sites: Vec<Site>,
@@ -219,13 +219,13 @@ pub struct Profile {
 /// How a profile from samples was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampling {
-    /// What was looked at, for readers.
+    /// The source of the samples, for readers.
     pub source: String,
     /// How often.
     pub looks: u64,
-    /// Milliseconds from the first look to the last.
+    /// Milliseconds from the first scan to the last.
     pub milliseconds: u64,
-    /// What could not be seen, one sentence each.
+    /// Blind spots, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blind: Vec<String>,
 }

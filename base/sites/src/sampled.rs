@@ -18,8 +18,8 @@ pub fn limits(count: f64) -> (f64, f64) {
     )
 }
 
-/// As many independent events tell as much as the samples of a site: each use of a page is one, and so is each object that
-/// was looked at for others that were not.
+/// The number of independent events in a site's samples: each use of a page is one, and so is each followed object that stands
+/// for unsampled ones.
 fn events(counts: &Counts) -> f64 {
     if counts.uses == 0 {
         return 0.0;
@@ -59,7 +59,7 @@ pub fn doubtful(counts: &[Counts], place: impl Fn(&[Candidate]) -> Vec<u64>) -> 
     doubts
 }
 
-/// What samples would have told: of the misses of exact counts each is seen with the chance `rate` (0 to 1), and what is seen is
+/// Simulates samples of exact counts: each miss is sampled with probability `rate` (0 to 1), and the sampled number is
 /// divided by it. The same seed draws the same samples.
 pub fn draw(exact: &[Counts], rate: f64, seed: u64) -> Vec<Counts> {
     let mut random = Random(seed);
@@ -102,7 +102,7 @@ impl Random {
         ((z ^ z >> 31) >> 11) as f64 / (1u64 << 53) as f64 + f64::EPSILON
     }
 
-    /// How many of so many are seen, each with the chance `rate`: from one that is seen to the next.
+    /// The number of sampled events out of `count`, each with probability `rate`; draws the gap to the next sample.
     fn of(&mut self, count: u64, rate: f64) -> u64 {
         if rate >= 1.0 {
             return count;
@@ -194,7 +194,7 @@ mod tests {
             site(1, 100),
         ];
         assert_eq!(doubtful(&many, budget), [false; 4]);
-        // What was looked at and never used may have been missed; what was not sampled at all is not judged.
+        // Memory that was sampled and never used may have been missed; a site without samples is not judged.
         let unused = [site(9000, 90), site(200, 2), site(0, 0), Counts::default()];
         assert_eq!(doubtful(&unused, budget), [false, false, true, false]);
     }

@@ -11,10 +11,10 @@ use crate::knapsack::{self, Item};
 /// 2021, section 5.3) for the writes that reach memory.
 pub const THRESHOLD: f64 = 1.0;
 
-/// What a site is worth in fast memory, and how much of it it takes.
+/// A site's benefit in fast memory, and its size there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Whatever is to be as much as possible: misses, or nanoseconds saved.
+    /// The benefit to maximize: misses, or nanoseconds saved.
     pub value: u64,
     /// Most bytes alive at once.
     pub peak_bytes: u64,
@@ -190,7 +190,7 @@ mod tests {
             ..counts
         };
         assert_eq!(Candidate::by_time(&faster).value, 0);
-        // What was sampled has no time: then all go by misses.
+        // Sampled sites have no time: then all go by misses.
         let sampled = Counts {
             misses: 7,
             ..Counts::default()
@@ -255,7 +255,7 @@ mod tests {
             let parts = chosen.iter().filter(|site| !is_whole(site)).count();
             prop_assert!(parts <= 1);
             let worth: u64 = sites.iter().filter(|site| site.value > 0).map(|site| site.peak_bytes).sum();
-            prop_assert_eq!(used, worth.min(budget), "room is left only if nobody wants it");
+            prop_assert_eq!(used, worth.min(budget), "room is left only if no site wants it");
             let mut numbers: Vec<usize> = chosen.iter().map(|site| site.0).collect();
             numbers.sort_unstable();
             numbers.dedup();

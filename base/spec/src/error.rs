@@ -1,8 +1,8 @@
-//! What can be wrong about a specification.
+//! Errors of a specification.
 
 use std::fmt;
 
-/// Whose parameters they are, as errors call it: a kind of thing and a name, which is empty where there is only one.
+/// The owner of the parameters, for errors: a kind of thing and a name, which is empty where there is only one.
 pub(crate) fn whose(kind: &str, name: &str) -> String {
     match name {
         "" => kind.into(),
@@ -31,7 +31,7 @@ pub enum Error {
         suggestion(meant)
     )]
     UnknownKey {
-        /// Who was given it.
+        /// The thing that it was given to.
         whose: String,
         /// The key given.
         key: String,
@@ -43,7 +43,7 @@ pub enum Error {
     /// The same key was given twice.
     #[error("{whose}: parameter `{key}` is given twice")]
     Twice {
-        /// Who was given it.
+        /// The thing that it was given to.
         whose: String,
         /// The key.
         key: String,
@@ -51,7 +51,7 @@ pub enum Error {
     /// A parameter without a default is missing.
     #[error("{whose} needs `{key}=...`: {want}")]
     Needed {
-        /// Who needs it.
+        /// The thing that needs it.
         whose: String,
         /// The key.
         key: String,
@@ -61,16 +61,16 @@ pub enum Error {
     /// A value cannot be read, or cannot be used.
     #[error("{whose}: `{given}`{why}")]
     Value {
-        /// Who was given it.
+        /// The thing that it was given to.
         whose: String,
         /// `key=value`, as it was written.
         given: String,
-        /// What is wrong, and what to write.
+        /// The problem, and the remedy.
         why: Why,
     },
 }
 
-/// What is wrong about a value.
+/// The problem of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// It lacks its unit; a value that has one.

@@ -1,4 +1,4 @@
-//! What users write to choose and to set things: `name:key=value,...`, lists of that, and numbers with units.
+//! The notation in which users choose and configure things: `name:key=value,...`, lists of that, and numbers with units.
 //!
 //! Page policies, heap plans, workloads and trays declare their parameters as [`Param`]s. [`Values`] reads what a user gave
 //! against them. Whatever is wrong is one [`Error`], whose line names the kind of thing, the place and the remedy.

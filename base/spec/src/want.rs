@@ -89,7 +89,7 @@ impl Want {
 }
 
 impl fmt::Display for Want {
-    /// What a value must be.
+    /// Prints the requirement on a value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Want::Count { min: 0, max } if *max == u64::MAX => {

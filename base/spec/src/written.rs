@@ -1,6 +1,6 @@
 //! Numbers with units, as people write parameters: `2MiB`, `10k`, `1.5s`.
 
-/// What may stand behind a number, and what it is multiplied with.
+/// The suffixes of a number, and their factors.
 type Suffixes = &'static [(&'static str, u64)];
 
 const BYTES: Suffixes = &[

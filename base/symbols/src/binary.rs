@@ -90,13 +90,13 @@ impl Binary {
         all
     }
 
-    /// Does it tell no function's name?
+    /// Does it lack function names?
     pub fn is_stripped(&self) -> bool {
         self.functions.is_empty() && self.lines.is_none()
     }
 
-    /// What is to be added to link-time addresses where the file is mapped at `start`, from `offset` in the file on. `None`
-    /// if this mapping does not tell: code does, and so does the file's beginning.
+    /// The offset to add to link-time addresses where the file is mapped at `start`, from `offset` in the file on. `None` if
+    /// this mapping does not determine it: code does, and so does the file's beginning.
     pub fn base(&self, start: u64, offset: u64) -> Option<u64> {
         let page = |at: u64| at & !0xfff;
         let begins = |s: &&Segment| page(s.offset) == offset && (s.is_code || offset == 0);

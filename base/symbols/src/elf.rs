@@ -11,7 +11,7 @@ pub enum SymbolsError {
     Io {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// It is something else, or damaged.
@@ -19,7 +19,7 @@ pub enum SymbolsError {
     NotElf {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! A profile for files that were built anew: each return address is looked for at the same place of the function of the same name.
+//! Carries a profile over to rebuilt files: each return address is searched at the same place of the function of the same name.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

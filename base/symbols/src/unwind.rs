@@ -274,7 +274,7 @@ mod tests {
     use proptest::prelude::*;
     use walk::{Frame, open, rule_at, step, walk};
 
-    /// What `readelf --debug-dump=frames-interp` says of a file, as rules by address: the slow reference.
+    /// The output of `readelf --debug-dump=frames-interp` for a file, as rules by address: the slow reference.
     fn reference(path: &Path) -> Option<Vec<(u64, Rule)>> {
         let text = std::process::Command::new("readelf")
             .arg("-wF")
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(open(&[]), None);
     }
 
-    /// Functions on a made-up stack, each with a frame of so many words, of which some keep rbp.
+    /// Functions on a made-up stack, each with a frame of the given number of words, of which some keep rbp.
     fn any_stack() -> impl Strategy<Value = Vec<(u32, Option<u32>, bool)>> {
         // words of the frame, where rbp is saved, whether the CFA is found from rbp
         prop::collection::vec((2u32..40, prop::option::of(2u32..40), any::<bool>()), 1..20)

@@ -12,7 +12,7 @@ pub const MAGIC: [u8; 8] = *b"VARVEUNW";
 /// Changes with every change of the format.
 pub const VERSION: u32 = 1;
 
-/// What a table's file begins with.
+/// The header of a table's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Header {
@@ -143,7 +143,7 @@ pub fn step(
 }
 
 /// The same for code without a table, if it keeps frame pointers. If it does not, this goes astray, though never out of
-/// the stack: whoever looks at the addresses checks that they follow a call.
+/// the stack: the caller checks that each address follows a call.
 pub fn step_by_frame_pointer(
     frame: Frame,
     read: &mut impl FnMut(usize) -> Option<usize>,

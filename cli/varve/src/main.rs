@@ -1,6 +1,6 @@
 //! The command line of Varve. Thin: every command is a call into a library crate and a table.
 
-/// As the standard one, which panics where standard error is full or gone: then there is nobody to tell, and the exit code says it.
+/// As the standard one, which panics where standard error is full or gone: then no reader is left, and only the exit code reports it.
 macro_rules! eprintln {
     ($($what:tt)*) => {{
         use std::io::Write;

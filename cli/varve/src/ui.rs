@@ -1,4 +1,4 @@
-//! What all commands share: failures with their exit codes, Ctrl-C, output folders; progress is in a file of its own.
+//! Common parts of all commands: failures with their exit codes, Ctrl-C, output folders; progress is in a file of its own.
 
 mod output;
 mod progress;

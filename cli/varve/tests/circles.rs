@@ -50,7 +50,7 @@ fn sources(folder: &Path, inside: &[String], all: &mut BTreeMap<Module, PathBuf>
     }
 }
 
-/// What a file says, without its comments and its tests at the end.
+/// A file's code, without its comments and its tests at the end.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).expect("a source is text");
     let text = text

@@ -19,7 +19,7 @@ use std::sync::Mutex;
 /// Finds out whether this host has something.
 type Check = fn() -> bool;
 
-/// What a block may need: its name in the comment, and how to find out.
+/// Requirements of a block: the name in the comment, and the check for it.
 const NEEDS: &[(&str, Check)] = &[
     ("qemu-user", || on_path("qemu-x86_64")),
     ("sqlite3", || on_path("sqlite3")),
@@ -130,8 +130,7 @@ fn why_not(block: &Block, place: &str) -> Option<String> {
         if let Some(needs) = mark.strip_prefix("needs:") {
             for need in needs.split(',').map(str::trim) {
                 let known = NEEDS.iter().find(|(name, _)| *name == need);
-                let (_, met) =
-                    known.unwrap_or_else(|| panic!("{place}: nobody knows what `{need}` is"));
+                let (_, met) = known.unwrap_or_else(|| panic!("{place}: `{need}` is unknown"));
                 if !met() {
                     return Some(format!("needs {need}"));
                 }
@@ -143,7 +142,7 @@ fn why_not(block: &Block, place: &str) -> Option<String> {
                 return Some("slow; VARVE_SLOW=1 runs it".into());
             }
         } else {
-            panic!("{place}: nobody knows what `<!-- {mark} -->` means");
+            panic!("{place}: `<!-- {mark} -->` is unknown");
         }
     }
     None
@@ -388,7 +387,7 @@ fn every_link_leads_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-/// What links call the headings of a page: in small letters, without marks, with dashes for blanks.
+/// The anchors of a page's headings: in small letters, without marks, with dashes for blanks.
 fn anchors(page: &Path) -> HashSet<String> {
     let text = fs::read_to_string(page).unwrap_or_default();
     let heading = |line: &str| {

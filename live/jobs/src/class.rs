@@ -38,10 +38,10 @@ pub struct Classified {
     pub why: String,
 }
 
-/// What the class depends on beside the program: the machine.
+/// The machine's limits, on which the class depends beside the program.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// GB/s that slow memory can write; `None` where nobody knows.
+    /// GB/s that slow memory can write; `None` if unknown.
     pub slow_write_gbps: Option<f64>,
 }
 
@@ -53,7 +53,7 @@ pub fn classify(program: &Program, demand: &Demand, limits: &Limits) -> Classifi
     let (measured, mut why) = by_speed(demand, threads);
     let class = program.class.unwrap_or(measured);
     if program.class.is_some() {
-        why = "its file says so".into();
+        why = "set in its file".into();
     }
     let written = demand
         .point(Memory::Fast, threads)

@@ -14,7 +14,7 @@ pub struct Making<'a> {
     pub workers: usize,
     /// Where finished runs are kept.
     pub keep: &'a Keep,
-    /// Told of the pieces done, all of them, and what is being done; ends everything by returning `false`.
+    /// Gets the number of finished pieces, their total, and the current piece; cancels everything by returning `false`.
     pub watch: &'a (dyn Fn(usize, usize, &str) -> bool + Sync),
 }
 
@@ -27,7 +27,7 @@ pub struct Compared {
     pub demands: Vec<Demand>,
     /// A plan for each strategy.
     pub plans: Vec<Plan>,
-    /// What came of each plan.
+    /// The result of each schedule.
     pub results: Vec<GroupResult>,
 }
 

@@ -1,9 +1,9 @@
-//! What a program asks of memory, by threads and on either memory: measured by `profile`, read by the policies.
+//! A program's demands on memory, by threads and on either memory: measured by `profile`, read by the policies.
 
 use crate::kinds::Memory;
 use serde::{Deserialize, Serialize};
 
-/// A program alone on the machine, with so many threads.
+/// A program alone on the machine, with a number of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Threads.
@@ -14,7 +14,7 @@ pub struct Point {
     pub read_gbps: Option<f64>,
     /// GB/s written to memory.
     pub write_gbps: Option<f64>,
-    /// GB/s read and written together, where nobody tells them apart.
+    /// GB/s read and written together, where no counter separates the two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_gbps: Option<f64>,
 }
@@ -31,7 +31,7 @@ pub struct Demand {
     /// With its own memory placed, where its file says how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartialDemand>,
-    /// What could not be measured, and why.
+    /// Missing measurements, and why.
     pub missing: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ impl Demand {
         &self.curves[memory.index()]
     }
 
-    /// The point with so many threads, if it was measured.
+    /// The point with this number of threads, if it was measured.
     pub fn point(&self, memory: Memory, threads: u32) -> Option<&Point> {
         self.curve(memory).iter().find(|p| p.threads == threads)
     }
@@ -65,19 +65,19 @@ impl Demand {
         seconds(&self.part.as_ref()?.curve, threads)
     }
 
-    /// How many times as long it takes in slow memory, with so many threads.
+    /// Its slowdown in slow memory, with this number of threads.
     pub fn slowdown(&self, threads: u32) -> Option<f64> {
         let fast = self.seconds(Memory::Fast, threads)?;
         Some(self.seconds(Memory::Slow, threads)? / fast).filter(|r| r.is_finite())
     }
-    /// How many times as long it takes in fast memory in part as all in fast memory, with so many threads.
+    /// Its slowdown in fast memory in part, against all in fast memory, with this number of threads.
     pub fn slowdown_in_part(&self, threads: u32) -> Option<f64> {
         let fast = self.seconds(Memory::Fast, threads)?;
         Some(self.seconds_in_part(threads)? / fast).filter(|r| r.is_finite())
     }
 }
 
-/// How long a program takes with so many threads, s: as measured, on a straight line between measured points, and as with the most
+/// A program's time in seconds with this number of threads: as measured, on a straight line between measured points, and as with the most
 /// threads measured beyond them. `None` where nothing was measured.
 pub fn seconds(curve: &[Point], threads: u32) -> Option<f64> {
     let after = curve.partition_point(|p| p.threads < threads);

@@ -11,7 +11,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The group is wrong; all problems, one a line.
@@ -19,15 +19,15 @@ pub enum Error {
     Group(Vec<Problem>),
     /// A machine whose memory is all alike.
     #[error(
-        "machine `{0}` has no slow memory beside its DRAM, which placing programs is about: take another one, such as optane-6230n"
+        "machine `{0}` has no slow memory beside its DRAM, so programs cannot be placed: take another one, such as optane-6230n"
     )]
     OneMemory(String),
     /// Memory of a machine that the nodes are not known of.
     #[error(
-        "which nodes are fast and slow memory where the file runs is not known of `{0}`: say it with --nodes fast=0,slow=1"
+        "the fast and slow nodes of `{0}`, where the file runs, are not known: name them with --nodes fast=0,slow=1"
     )]
     NoNodes(String),
-    /// What a program is on a model cannot be run.
+    /// The modelled form of a program cannot be run.
     #[error(transparent)]
     Run(#[from] varve_run::Error),
     /// Something on this machine.

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What is told apart of a program's memory.
+/// The parts of a program's memory that are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Told {
@@ -21,7 +21,7 @@ pub enum Told {
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inside {
-    /// What is told apart.
+    /// The parts that are distinguished.
     pub told: Told,
     /// The plan by which it is placed, as `varve run --plan` takes it.
     pub plan: String,

@@ -1,4 +1,4 @@
-//! What programs do to one another's bandwidth (E10): every way of using memory beside every other.
+//! How programs reduce one another's bandwidth (E10): every way of using memory beside every other.
 //!
 //! A mode is a pattern (sequential or random, reading or writing), a memory and a number of threads. Each is measured alone, and then
 //! beside each other one. Nothing but the machine's queues, buses and buffers decides what comes out.
@@ -66,7 +66,7 @@ pub fn modes(threads: &[u32], memories: &[Memory]) -> Vec<Mode> {
     all
 }
 
-/// What came out.
+/// The results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
     /// The machine.
@@ -121,7 +121,7 @@ impl Matrix {
     }
 }
 
-/// The matrix on a modelled machine. A pair costs one run, which tells of both.
+/// The matrix on a modelled machine. A pair costs one run, which measures both.
 ///
 /// # Errors
 /// A machine with one memory; an interrupt.

@@ -7,22 +7,22 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What is kept.
+/// The file of measured demands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// What all depend on: machine, scale, version.
+    /// The common conditions: machine, scale, version.
     about: String,
     demands: Vec<KeptDemand>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct KeptDemand {
-    /// What the program was when it was measured: its command or workload, its placement, its variables, its threads.
+    /// The program at the time of its measurement: its command or workload, its placement, its variables, its threads.
     program: String,
     demand: Demand,
 }
 
-/// What a demand depends on of a program's entry; not its name, nor whom it waits for.
+/// The parts of a program's entry that its demand depends on; not its name or its dependencies.
 fn key(p: &Program) -> String {
     let all = (&p.live, &p.modelled, &p.inside, &p.env, p.threads, p.bytes);
     serde_json::to_string(&all).unwrap_or_default()
@@ -52,7 +52,7 @@ impl Kept {
         }
     }
 
-    /// What was measured of a program as it is now.
+    /// The demand of a program, if it was measured in its present form.
     pub fn of(&self, program: &Program) -> Option<Demand> {
         let key = key(program);
         let kept = self.demands.iter().find(|kept| kept.program == key)?;

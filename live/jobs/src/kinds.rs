@@ -47,7 +47,7 @@ impl std::fmt::Display for Memory {
     }
 }
 
-/// What a program's speed depends on.
+/// The resource that limits a program's speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {

@@ -1,22 +1,22 @@
 //! Whole programs on one machine: which memory each is in, how many threads it has, and in what order they run.
 //!
-//! A [`Group`] of programs is profiled (what does each ask of memory?), planned (by policies that see nothing but
+//! A [`Group`] of programs is profiled (which demands does each have on memory?), scheduled (by policies that see nothing but
 //! those demands), and run, on a model where the programs share caches, queues and memory, or on this machine.
 //!
 //! ```text
 //! group/     groups and their TOML
-//! demand.rs  what a program asks of memory
+//! demand.rs  a program's demands on memory
 //! kinds.rs   kinds of memory, and classes of programs
 //! inside.rs  how a program's own memory is placed, if it is
-//! class.rs   which class a program is of
+//! class.rs   the class of a program
 //! policy/    the decisions: pure
-//! plan/      all decisions for a group together, and in sentences
+//! plan/      schedules: all decisions for a group together, and in sentences
 //! kept.rs    demands in a file
 //! model/     on a modelled machine
 //! live/      on this machine
-//! emit/      a plan as a file that Slurm or systemd carries out
-//! oracle.rs  the best of all plans of a small group, to see what the policies miss
-//! interference.rs  what programs do to one another's bandwidth
+//! emit/      a schedule as a file for Slurm or systemd
+//! oracle.rs  the best of all schedules of a small group, as a bound for the policies
+//! interference.rs  how programs reduce one another's bandwidth
 //! compare.rs a group under several strategies on a model
 //! chart.rs   pictures
 //! ```

@@ -1,4 +1,4 @@
-//! What came of running a group.
+//! The result of running a group.
 
 use crate::kinds::Memory;
 use crate::plan::Strategy;
@@ -41,7 +41,7 @@ impl ProgramResult {
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupResult {
-    /// What was decided by.
+    /// The strategy behind it.
     pub strategy: Strategy,
     /// From the start of the first to the end of the last program, s.
     pub seconds: f64,
@@ -51,7 +51,7 @@ pub struct GroupResult {
     pub moved_bytes: u64,
     /// How long that took, s.
     pub moving_s: f64,
-    /// What should be known of the run, in sentences.
+    /// Notes on the run, in sentences.
     pub notes: Vec<String>,
     /// Where runs differ by noise, on this machine: the times of all of them, s, ascending. This one is their median.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -93,7 +93,7 @@ impl GroupResult {
         Some(100.0 * (most - least) / self.time()?)
     }
 
-    /// Are two times told apart by more than noise? On a model there is none, and of one run on a machine nobody knows.
+    /// Do two times differ by more than noise? A model has none; for a single run on a machine it is unknown.
     pub fn is_apart(&self, other: &GroupResult) -> bool {
         match (self.range(), other.range()) {
             _ if self.times.len() == 1 || other.times.len() == 1 => false,
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(
             median(&[5.0]).saves(&median(&[10.0])),
             None,
-            "nobody knows the noise"
+            "the noise is unknown"
         );
         assert_eq!(run(5.0).saves(&run(10.0)), Some(50.0), "a model has none");
         assert!(GroupResult::median(Vec::new()).is_none());

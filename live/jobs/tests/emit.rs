@@ -235,7 +235,7 @@ fn what_cannot_be_written_is_one_line() {
     assert_eq!(line.lines().count(), 1);
 }
 
-/// Whoever takes a place, or comes later by the file, waits; nobody waits for himself, and all run in the end.
+/// A program that takes a place, or comes later by the file, waits; none waits for itself, and all run in the end.
 #[test]
 fn programs_wait_for_those_whose_places_they_take() {
     let text = emitted(GROUP, "all", NODES, false, For::Systemd)
@@ -308,7 +308,7 @@ fn units_are_written_and_are_what_systemd_takes() {
     }
 }
 
-/// Programs in part are started by whoever places their memory.
+/// Programs in part are started by the runtime that places their memory.
 #[test]
 fn programs_in_part_are_placed_by_varve() {
     let program = |name: &str, is: &str| {
@@ -343,7 +343,8 @@ fn programs_in_part_are_placed_by_varve() {
     );
     let lost = systemd.lost.join("\n");
     assert!(
-        lost.contains("what solver has beside its objects") && !lost.contains("what api has"),
+        lost.contains("memory of solver outside its objects")
+            && !lost.contains("memory of api outside"),
         "{lost}"
     );
     let error = emitted(&text, "placement", None, false, For::Slurm).unwrap_err();

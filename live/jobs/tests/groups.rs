@@ -2,7 +2,7 @@
 
 use varve_jobs::group::parse;
 
-/// What a group's problems say.
+/// The messages of a group's problems.
 fn problems(text: &str) -> Vec<String> {
     match parse(text, "g.toml") {
         Ok(_) => Vec::new(),
@@ -76,13 +76,18 @@ fn orders_must_be_possible() {
 fn a_program_is_something_and_not_two_things() {
     let all = |rest: &str| problems(&format!("[[program]]\nname = \"a\"\n{rest}\n")).join("\n");
     assert!(all("").contains("has nothing to run"));
-    assert!(all("workload = \"gups\"\ntrace = \"x.trace\"").contains("stands beside `workload`"));
-    assert!(all("command = [\"x\"]\nmanaged = \"x.wasm\"").contains("stands beside `command`"));
+    assert!(
+        all("workload = \"gups\"\ntrace = \"x.trace\"")
+            .contains("is given together with `workload`")
+    );
+    assert!(
+        all("command = [\"x\"]\nmanaged = \"x.wasm\"").contains("is given together with `command`")
+    );
     assert!(all("command = []").contains("is empty"));
     assert!(
         all("command = [\"x\"]\nenv = { A = \"{thread}\" }").contains("`{thread}` is not known")
     );
-    assert!(all("command = [\"x\"]\ntime_limit = \"5\"").contains("`5` is no time"));
+    assert!(all("command = [\"x\"]\ntime_limit = \"5\"").contains("`5` is not a time"));
     assert!(all("command = [\"x\"]\nclass = \"cpu\"").contains("write \"cpu-bound\" or"));
     assert!(all("command = [\"x\"]\nmemory = \"dram\"").contains("write \"fast\" or \"slow\""));
 }
@@ -159,7 +164,7 @@ fn placement_inside_a_program_is_of_its_kind() {
             "command = [\"java\"]\nplan = \"pima\"",
             "takes whatever fast memory it finds",
         ),
-        ("command = [\"java\"]\nplan = \"hotset\"", "goes by page"),
+        ("command = [\"java\"]\nplan = \"hotset\"", "places by page"),
         (
             "command = [\"java\"]\nplan = \"slow\"",
             "which is what `memory` is for",
@@ -174,7 +179,7 @@ fn placement_inside_a_program_is_of_its_kind() {
         ),
         (
             "managed = \"x.wasm\"\nsites = \"x.sites\"",
-            "stands without `plan`",
+            "is given without `plan`",
         ),
         (
             "command = [\"java\"]\nplan = \"kg-n\"\nmemory = \"fast\"",

@@ -162,7 +162,7 @@ fn groups_that_do_not_fit_are_refused_with_their_line() {
         "{e}"
     );
     let e = refused("[[program]]\nname = \"a\"\nworkload = \"npb_mg:threads=4\"\n");
-    assert!(e.contains("the workload says `threads=` itself"), "{e}");
+    assert!(e.contains("the workload sets `threads=` itself"), "{e}");
     let mut one = spec();
     one.machine = Machine::load("haswell-2620v3").unwrap();
     let e = one.host(&read(program)).unwrap_err();

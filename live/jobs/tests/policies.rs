@@ -1,4 +1,4 @@
-//! What the policies keep, whatever comes.
+//! Invariants of the policies, for all inputs.
 
 use proptest::prelude::*;
 use varve_jobs::policy::order::{Dispatcher, Item, Reason};
@@ -58,7 +58,7 @@ fn bytes_of(all: &[Arrival], p: &Placement) -> (u64, u64) {
 }
 
 proptest! {
-    /// Neither memory ever holds more than it has, and nobody is split by need.
+    /// Neither memory ever holds more than it has, and no program is split by need.
     #[test]
     fn no_memory_is_overfull(all in prop::collection::vec(arrival(), 0..12), fast in 0u64..120, slow in 0u64..200) {
         let capacity = Capacity { fast, slow };
@@ -78,8 +78,8 @@ proptest! {
         }
     }
 
-    /// Only programs bound by the processor are evicted, that nobody pinned, once each, for a later one that needs bandwidth
-    /// and is in fast memory then; and nobody who needs bandwidth is in slow memory while such programs hold enough room.
+    /// Only programs bound by the processor are evicted, that are not pinned, once each, for a later one that needs bandwidth
+    /// and is in fast memory then; and no program that needs bandwidth is in slow memory while such programs hold enough room.
     #[test]
     fn evictions_are_algorithm_1(all in prop::collection::vec(arrival(), 0..10), fast in 0u64..120) {
         let Ok(placed) = by_need(&all, Capacity { fast, slow: 1 << 20 }) else { return Ok(()) };
@@ -129,7 +129,7 @@ proptest! {
         }
     }
 
-    /// Nobody is worse off than under Algorithm 1 alone, but for those that keep a part with which they are hardly slower; nobody moves who
+    /// No program is worse off than under Algorithm 1 alone, but for those that keep a part with which they are hardly slower; none migrates that
     /// would not have; and no memory is left free that a program in slow memory could use.
     #[test]
     fn parts_use_fast_memory_no_worse(all in prop::collection::vec(placed(), 0..12), fast in 0u64..120) {
@@ -339,7 +339,7 @@ fn a_program_keeps_its_part_and_another_finds_room() {
         placed.why[1],
         "it is bandwidth-sensitive, and service keeps a part alone"
     );
-    assert!(placed.evictions.is_empty(), "nobody moves");
+    assert!(placed.evictions.is_empty(), "no program migrates");
     // One that its part slows too much keeps all.
     let placed = by_need_in_part(&[service(1.6), solver], capacity).unwrap();
     assert_eq!(placed.fast_bytes, [10, 0]);

@@ -1,4 +1,4 @@
-//! What finding an allocation site costs: pairs of `malloc` and `free` under the placing allocator (`bench/live-malloc` has
+//! The cost of finding an allocation site: pairs of `malloc` and `free` under the placing allocator (`bench/live-malloc` has
 //! the comparison). `cargo run --release -p varve-live --example pairs 10000000 [KIND]`
 
 #[path = "../tests/common/compiled.rs"]

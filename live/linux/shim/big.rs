@@ -36,7 +36,7 @@ pub fn new(size: usize, align: usize) -> Option<*mut c_void> {
             let align = align.max(if huge { HUGE } else { PAGE });
             // SAFETY: a new mapping.
             let start = unsafe { map_aligned_to(len, align) }.ok()?;
-            // SAFETY: mapped just now, and nobody knows it yet.
+            // SAFETY: mapped just now, and no other thread knows it yet.
             unsafe { lazy::settle(s, start, len, false) };
             s.blocks.insert(start, len);
             BLOCKS.fetch_add(1, Ordering::Relaxed);
@@ -75,7 +75,7 @@ pub fn free(block: *mut c_void) -> bool {
             let _ = unsafe { sys::munmap(start, len) };
             s.forget(start, start + len);
             lazy::end(s, start, start + len);
-            // Only where the heap is placed too, lest such blocks end in pages that nobody places.
+            // Only where the heap is placed too, lest such blocks end in pages that are not placed.
             if s.heap_step > 0 && len <= HEAP_AT_MOST {
                 BLOCK_THRESHOLD.fetch_max(len + 1, Ordering::Relaxed);
             }
@@ -126,7 +126,7 @@ pub fn resize(block: *mut c_void, size: usize) -> Option<*mut c_void> {
         if was_lazy {
             lazy::begin(s, to, new_len);
         } else if new_len > len {
-            // SAFETY: the new end of our block, which nobody knows yet.
+            // SAFETY: the new end of our block, which no other thread knows yet.
             unsafe { s.place(to + len, new_len - len, Unit::Base, Fill::Fresh) };
         }
         Some(to as *mut c_void)

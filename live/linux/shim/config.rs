@@ -1,4 +1,4 @@
-//! What the environment asks for. Set by `varve run --live`; also usable by hand with `LD_PRELOAD`.
+//! Settings from the environment. Set by `varve run --live`; also usable by hand with `LD_PRELOAD`.
 
 use crate::place::bins::Bins;
 use crate::place::engine::PlacementLimits;
@@ -24,7 +24,7 @@ pub struct Config {
     /// `VARVE_LIVE_TABLE`: directory that holds the shared load tables, `/dev/shm` when not set.
     pub table: PathBuf,
     /// `VARVE_LIVE_RUN`: the run that watches this process, 0 for none. A watched process that ends with
-    /// placed pages waits up to a second to be looked at.
+    /// placed pages waits up to a second for the run to read its counts.
     pub run: u64,
 }
 

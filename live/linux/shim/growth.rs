@@ -1,8 +1,8 @@
 //! Memory that no call asks for: the heap below `brk`, and the program's own zeroed data (`.bss`).
 //!
-//! The C library's allocator grows the heap where nobody can see the call. Its wrapper looks at the end of
+//! The C library's allocator grows the heap by calls that cannot be intercepted. Its wrapper checks the end of
 //! the heap after every call instead, and places what was added and not yet touched. To make that worth
-//! while the allocator is told to grow in larger steps, up to an eighth of the heap.
+//! while, the shim sets the allocator to grow in larger steps, up to an eighth of the heap.
 
 use crate::holes::place_holes;
 use crate::next;
@@ -29,7 +29,7 @@ const LARGEST_MMAP_THRESHOLD: i32 = 32 << 20;
 /// Largest step, bytes: what is placed ahead of its use.
 const LARGEST_STEP: usize = 64 << 20;
 
-/// End of the heap when it was last looked at; `usize::MAX` while it is not followed.
+/// End of the heap at the last check; `usize::MAX` while it is not followed.
 static SEEN: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 fn heap_end() -> usize {

@@ -14,8 +14,8 @@ pub static MAP_THRESHOLD: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 const FAILED: *mut c_void = usize::MAX as *mut c_void;
 
-/// Only plain private memory that is readable and writable is placed. What has no access yet (reservations,
-/// guard pages), stacks and explicit huge pages are left alone.
+/// Only plain private memory that is readable and writable is placed. Memory without access (reservations,
+/// guard pages), stacks and explicit huge pages are not placed.
 fn is_plain_memory(prot: i32, flags: i32) -> bool {
     let wanted = sys::MAP_PRIVATE | sys::MAP_ANONYMOUS;
     let unwanted = sys::MAP_SHARED | sys::MAP_STACK | sys::MAP_GROWSDOWN | sys::MAP_HUGETLB;
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn mmap(
             with_state(|s| {
                 // SAFETY: a new mapping at an address that the kernel chooses.
                 let start = unsafe { map_aligned(len, s.config.unit) }.ok()?;
-                // SAFETY: mapped just now, and nobody knows it yet.
+                // SAFETY: mapped just now, and no other thread knows it yet.
                 unsafe { lazy::settle(s, start, whole_pages(len), false) };
                 Some(start as *mut c_void)
             })
@@ -134,7 +134,7 @@ pub unsafe fn map_aligned_to(len: usize, align: usize) -> std::io::Result<usize>
     // SAFETY: no MAP_FIXED.
     let got = unsafe { sys::mmap(0, all, prot, sys::MAP_PRIVATE | sys::MAP_ANONYMOUS, -1, 0) }?;
     let start = got.next_multiple_of(align.max(PAGE));
-    // SAFETY: the unaligned ends of a mapping that nobody else knows yet.
+    // SAFETY: the unaligned ends of a mapping that no other thread knows yet.
     unsafe {
         if start > got {
             let _ = sys::munmap(got, start - got);
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn munmap(addr: *mut c_void, len: usize) -> i32 {
     inside.unwrap_or_else(|| status(unsafe { sys::munmap(start, len) }))
 }
 
-/// `mremap(2)`. The fifth argument is read always; the kernel looks at it only with `MREMAP_FIXED`.
+/// `mremap(2)`. The fifth argument is read always; the kernel uses it only with `MREMAP_FIXED`.
 ///
 /// # Safety
 /// As for the C function.

@@ -2,7 +2,7 @@
 //!
 //! Such a mapping is registered with a userfaultfd, and a thread of ours fills the hole that was touched, and
 //! some of what follows, with placed pages. Programs that map far more than they use stay as small as they are.
-//! Whenever that thread cannot help at once, it hands the place back to the kernel, so that nobody waits
+//! Whenever that thread cannot help at once, it hands the place back to the kernel, so that no thread waits
 //! for something that does not come.
 
 use crate::holes::{in_memory, place_holes};
@@ -22,7 +22,7 @@ const MOST: usize = 32 << 20;
 /// How long a fault waits for the shim's lock, which a thread may hold that itself waits for this fault.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Without a fault for this long, milliseconds, candidates are given back.
+/// Without a fault for this long, milliseconds, candidates are unmapped.
 const IDLE: i32 = 200;
 
 /// Is the thread to be started?

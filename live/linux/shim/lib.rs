@@ -2,7 +2,7 @@
 //! of the DRAM cache, at the moment the program asks for it.
 //!
 //! It interposes `mmap` and its relatives and the allocator's large blocks, and follows the growth of the
-//! heap. Whatever cannot be placed keeps the kernel's own pages and is counted. Everything is told by
+//! heap. Memory that cannot be placed keeps the kernel's own pages and is counted. It is configured by
 //! environment variables, see `config`; without them it only passes calls on.
 //!
 //! Built on the standard library alone, by `rustc` from the build script.

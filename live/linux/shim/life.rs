@@ -84,10 +84,10 @@ unsafe extern "C" fn after_fork_in_child() {
     }
 }
 
-/// How long a process that ends waits to be looked at.
+/// How long a process that ends waits for the run to read its counts.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// Lets the parent look, writes the report, and gives the counts back. The second call does nothing.
+/// Lets the parent read the counts, writes the report, and releases the counts. The second call does nothing.
 extern "C" fn finish() {
     let Some(mut guard) = STATE.lock() else {
         return;

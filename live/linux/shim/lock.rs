@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// A value behind an owner-aware lock.
 pub struct OwnedLock<T> {
-    /// 0 free, 1 taken, 2 taken and somebody waits.
+    /// 0 free, 1 taken, 2 taken and a thread waits.
     word: AtomicU32,
     /// The owner's mark, 0 for none.
     owner: AtomicUsize,

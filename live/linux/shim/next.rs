@@ -13,7 +13,7 @@ const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 /// True while a symbol is looked up: allocations made by the lookup itself come from `FIRST`.
 static RESOLVING: AtomicBool = AtomicBool::new(false);
 
-/// A few blocks for the lookup itself, never given back.
+/// A few blocks for the lookup itself, never freed.
 const FIRST_BYTES: usize = 64 * 1024;
 #[repr(align(16))]
 struct First(std::cell::UnsafeCell<[u8; FIRST_BYTES]>);
@@ -33,7 +33,7 @@ fn first_block(bytes: usize) -> *mut c_void {
     unsafe { FIRST.0.get().cast::<u8>().add(at).cast() }
 }
 
-/// Was this block given out while a symbol was looked up?
+/// Was this block allocated during the lookup of a symbol?
 pub fn is_first(block: *mut c_void) -> bool {
     let base = FIRST.0.get() as usize;
     (base..base + FIRST_BYTES).contains(&(block as usize))
@@ -77,7 +77,7 @@ impl Next {
     }
 }
 
-/// What a function without a result gives.
+/// The result of a function without one.
 type Nothing = ();
 
 macro_rules! next {

@@ -1,4 +1,4 @@
-//! What has been placed in this process: ranges, counts, and why the rest was not.
+//! Placed memory of this process: ranges, counts, and reasons for memory that was not placed.
 
 use crate::config::Config;
 use crate::lock::OwnedLock;
@@ -35,7 +35,7 @@ pub struct Lazy {
     pub step: usize,
 }
 
-/// A placed range: bins per page as first given and as placed, `NO_BIN` once a page is given back.
+/// A placed range: bins per page as first given and as placed, `NO_BIN` once a page is released.
 struct Placed {
     end: usize,
     before: Vec<u32>,
@@ -63,7 +63,7 @@ pub struct Stats {
     pub left_hidden: u64,
     /// Ranges left to the kernel: any other failure.
     pub left_failed: u64,
-    /// Pages that the program gave back with `madvise`; the kernel chooses their next frames.
+    /// Pages that the program released with `madvise`; the kernel chooses their next frames.
     pub dropped_pages: u64,
     /// The last failure, in words.
     pub last_failure: String,

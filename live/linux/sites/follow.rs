@@ -1,9 +1,9 @@
-//! What becomes of samples: which collections they survive, whether they reach the old generation, and how long they live.
+//! The fate of samples: which collections they survive, whether they reach the old generation, and how long they live.
 //!
-//! A sample is looked at after collections. Alive, it has survived all that could have found it dead since the last look: each one
+//! A sample is checked after collections. Alive, it has survived all that could have found it dead since the last check: each one
 //! while it was young; of old objects none but full ones. Dead, it died in one of them.
 //!
-//! Where there were several since the last look, neither the living nor the dead are counted for these: to count the living alone,
+//! Where there were several since the last check, neither the living nor the dead are counted for these: to count the living alone,
 //! of whom it is known that they survived each, would make survivors of too many.
 
 /// Collections that are told apart; HotSpot promotes an object at the sixteenth at the latest.
@@ -28,7 +28,7 @@ impl Sum {
     }
 }
 
-/// What is known of the objects of a site.
+/// Counts of the objects of a site.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Objects that were samples.
@@ -87,12 +87,12 @@ pub struct Sample<H> {
     pub weight: f64,
     /// Bytes allocated before it.
     pub born: u64,
-    /// Collections before it, or at the last look.
+    /// Collections before it, or at the last check.
     pub young: u64,
     pub full: u64,
     /// Collections that it has survived while it was young.
     pub age: u32,
-    /// Those of them, as bits, after which it was looked at before the next one.
+    /// Those of them, as bits, after which it was checked before the next one.
     pub seen: u32,
     /// It is in the old generation.
     pub old: bool,
@@ -107,7 +107,7 @@ pub struct Followed<H> {
     live: Vec<Sample<H>>,
     /// Samples that may be alive at once.
     most: usize,
-    /// Every so many-th new sample is followed, as a power of two.
+    /// One in 2^`thinned` new samples is followed.
     pub thinned: u32,
     random: u64,
     /// Whether the machine counts its collections, so that objects have ages.
@@ -159,7 +159,7 @@ impl<H: Copy> Followed<H> {
 
     /// Counts a new sample. `drop` gets the handles that are not needed (any longer).
     ///
-    /// When there are too many, half of them, drawn at random, are given up, and the others stand for twice as much; so do all
+    /// When there are too many, half of them, drawn at random, are dropped, and the others stand for twice as much; so do all
     /// that come later, of which as small a part is followed. What is said of survivors stays without bias, and gets coarser.
     pub fn add(&mut self, mut sample: Sample<H>, mut drop: impl FnMut(H)) {
         let site = sample.site as usize;
@@ -189,7 +189,7 @@ impl<H: Copy> Followed<H> {
         }
     }
 
-    /// Looks at all samples. `place` says where one is, `drop` gets the handles of the dead.
+    /// Checks all samples. `place` returns where one is, `drop` gets the handles of the dead.
     pub fn look(
         &mut self,
         now: Now,

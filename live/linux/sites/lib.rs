@@ -4,7 +4,7 @@
 //! ```text
 //! an allocation is sampled   its stack and its class; a weak reference, which keeps nothing alive
 //! a collection ends          counted by the machine's own thread, which may do no more; wakes the agent's thread
-//! the agent's thread         looks which references the collection has cleared, and where the other objects are
+//! the agent's thread         checks which references the collection has cleared, and where the other objects are
 //! the machine ends           a line of JSON in the report; also when the agent is loaded again, with the option `end`
 //! ```
 //!
@@ -49,21 +49,21 @@ use std::time::Instant;
 const FRAMES: usize = 16;
 /// Samples that are followed at once, at most: some 5 MiB.
 const MOST: usize = 1 << 16;
-/// How long the agent's thread waits for a collection, ms, before it looks whether it is to end.
+/// How long the agent's thread waits for a collection, ms, before it checks for a request to end.
 const LOOK_EVERY_MS: i64 = 1000;
 
-/// What the agent was given.
+/// The agent's options.
 struct Options {
     report: String,
     /// Bytes between two samples of a thread, on average.
     interval: u64,
 }
 
-/// What the agent knows of its machine.
+/// The agent's state.
 struct Agent {
     jvmti: Jvmti,
     options: Options,
-    /// What the agent's thread waits at.
+    /// The monitor at which the agent's thread waits.
     monitor: Handle,
     collector: Collector,
     version: u64,
@@ -102,7 +102,7 @@ impl Weak {
     fn address(self) -> u64 {
         let word = (self.0 as usize & !7) as *const AtomicU64;
         // SAFETY: HotSpot's global references are addresses of words that hold the object's, with a tag in the lowest bits. The
-        // word is there until the reference is given back.
+        // word is there until the reference is freed.
         unsafe { (*word).load(Relaxed) }
     }
 }
@@ -127,7 +127,7 @@ static TENURING: AtomicI64 = AtomicI64::new(-1);
 static TENURING_NEXT: AtomicI64 = AtomicI64::new(-1);
 /// Collections before the agent was there.
 static BEFORE: [AtomicI64; 2] = [const { AtomicI64::new(0) }; 2];
-/// A collection has ended since the agent's thread has looked.
+/// A collection has ended since the agent thread's last check.
 static COLLECTED: AtomicBool = AtomicBool::new(false);
 static ENDED: AtomicBool = AtomicBool::new(false);
 
@@ -224,7 +224,7 @@ fn ask(machine: Machine, interval: u64) -> Result<(), &'static str> {
         wanted.pop();
         if !jvmti.ask_for(&wanted) {
             return Err(
-                "it gives no samples of allocations: it is older than JDK 11, or another profiler has them",
+                "it provides no allocation samples: it is older than JDK 11, or another profiler uses them",
             );
         }
     }
@@ -239,7 +239,7 @@ fn ask(machine: Machine, interval: u64) -> Result<(), &'static str> {
     let _ = JVMTI.set(jvmti);
     match jvmti.listen(&callbacks) {
         true => Ok(()),
-        false => Err("it tells no agent of its collections"),
+        false => Err("it does not notify agents of its collections"),
     }
 }
 
@@ -251,7 +251,7 @@ fn error_line(why: &str) -> String {
     )
 }
 
-/// Whoever asked for the report sees that it is missing.
+/// If that fails, the caller of the agent sees that the report is missing.
 fn append(file: &str, line: &str) {
     let file = std::fs::OpenOptions::new()
         .append(true)
@@ -493,7 +493,7 @@ extern "C" fn on_end(_: Table, jni: Table) {
     end(Jni(jni));
 }
 
-/// Looks for the last time, gives everything back, and writes the report.
+/// Checks all samples once more, frees everything, and writes the report.
 fn end(jni: Jni) {
     let Some(agent) = AGENT.get() else { return };
     if ENDED.swap(true, SeqCst) {

@@ -51,7 +51,7 @@ pub struct Names {
     pub sites: Vec<Site>,
 }
 
-/// What the machine says of a method.
+/// The machine's description of a method.
 fn method(jvmti: Jvmti, jni: Jni, frame: &jvm::Frame) -> Method {
     let mut method = Method {
         name: jvmti.method_name(frame.method).unwrap_or_default(),
@@ -68,10 +68,10 @@ fn method(jvmti: Jvmti, jni: Jni, frame: &jvm::Frame) -> Method {
     method
 }
 
-/// Methods that [`Names::learn`] is told of.
+/// Methods for [`Names::learn`].
 pub struct Learned(Vec<(usize, Method)>);
 
-/// Asks the machine for methods, while nobody waits for the table.
+/// Asks the machine for methods, while no thread waits for the table.
 pub fn ask(jvmti: Jvmti, jni: Jni, frames: &[jvm::Frame]) -> Learned {
     let asked = frames.iter();
     Learned(

@@ -1,4 +1,4 @@
-//! What the agent writes when the machine ends, or when it is asked: a line of JSON.
+//! The agent's report at the machine's end, or on request: a line of JSON.
 
 use super::follow::{Counts, Followed, Sum, class_end};
 use super::names::Names;

@@ -1,4 +1,4 @@
-//! What can go wrong, each in one line with its remedy.
+//! Errors, each in one line with its remedy.
 
 use crate::nodes::NodeError;
 use crate::place::error::PlaceError;
@@ -22,7 +22,7 @@ pub enum LiveError {
     NoCommand,
     /// The size of the DRAM cache is not known.
     #[error(
-        "the kernel tells of no DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size, such as --bins 48GiB"
+        "the kernel reports no DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size, such as --bins 48GiB"
     )]
     NoCache,
     /// Nodes have DRAM caches of different sizes.
@@ -38,7 +38,7 @@ pub enum LiveError {
     NotLoadable {
         /// The program file.
         program: PathBuf,
-        /// What about it, and the remedy.
+        /// The problem, and the remedy.
         why: String,
     },
     /// The program could not be started.
@@ -46,17 +46,17 @@ pub enum LiveError {
     Start {
         /// The program as given.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A file of the run could not be written or read.
     #[error("{what} {path}: {error}")]
     File {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }

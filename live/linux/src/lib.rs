@@ -6,17 +6,17 @@
 //!
 //! - [`run`] does it for an unmodified program, through a preloaded shim.
 //! - [`objects`] places a native program's objects by allocation site, in fast or slow memory.
-//! - [`sampled`] sees which of a program's memory is used, while it runs as it always does.
+//! - [`sampled`] samples which of a program's memory is accessed, at nearly its usual speed.
 //! - [`java`] puts the generations of a stock Java virtual machine on memory nodes, and samples its allocations.
-//! - [`Placer`] does it for memory that a Rust program asks for.
+//! - [`Placer`] does it for memory that a Rust program allocates.
 //! - [`choose`] is the decision alone, without any I/O.
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
 //! - [`curves`] measures what its memory does: latency, bandwidth, mixes.
-//! - [`tier`](mod@tier) moves pages of programs that run already between fast and slow memory, as a policy decides.
+//! - [`tier`](mod@tier) migrates pages of running programs between fast and slow memory, by a page policy.
 //! - [`top`] reports memory use by tier and process, and migration rates.
-//! - [`traffic`] tells how many bytes go to memory and back: those of a group of tasks, or of the machine, where somebody counts them.
+//! - [`traffic`] counts bytes to and from memory, of a group of tasks or of the machine, where there are counters.
 //! - [`nodes`] binds memory to the fast or the slow nodes of a machine, for heaps that choose per object.
-//! - [`probe()`] and [`doctor()`] say what this machine is and what it lets us do.
+//! - [`probe()`] and [`doctor()`] describe this machine and what it lets us do.
 //!
 //! ```no_run
 //! use varve_live::{LiveOptions, run};
@@ -32,19 +32,19 @@
 //! # Ok::<(), varve_live::LiveError>(())
 //! ```
 //!
-//! # What placing means for a program
+//! # Effects of placement on a program
 //!
-//! - **Memory comes earlier.** A mapping or block between [`LiveOptions::threshold_bytes`] and
+//! - **Memory is allocated earlier.** A mapping or block between [`LiveOptions::threshold_bytes`] and
 //!   [`LiveOptions::lazy_bytes`] gets all its pages at once, whether they are used or not. Larger ones, and those
 //!   mapped with `MAP_NORESERVE`, get them where they are touched, 2 to 32 MiB at a time, from a thread that the
 //!   shim runs within the program.
 //! - **Candidates cost memory and time**: up to [`PlacementLimits::extra_factor`] times the placed memory while the program
-//!   fills it, never more than [`PlacementLimits::memory_percent`] of what is available, and given back after 0.2 s of rest.
+//!   fills it, at most [`PlacementLimits::memory_percent`] of the available memory, and released after 0.2 s of rest.
 //! - **The heap** is followed where it grows. The C library then keeps one heap for all threads. Programs with an
 //!   allocator of their own are placed through their `mmap`.
 //! - **Left to the kernel**: stacks, files, memory that is made accessible by `mprotect` after it was reserved,
 //!   explicit huge pages, copies of pages after a `fork`, and everything when frame numbers cannot be read (a
-//!   program that gives up its rights) or a limit is reached. What is left is counted and the last reason given.
+//!   program that gives up its rights) or a limit is reached. The report counts this memory and gives the last reason.
 //! - **Not at all**: programs linked statically, set-user-ID programs, and C libraries other than GNU's; [`run`]
 //!   refuses the first two and says why.
 //! - On a machine with several nodes each node has a DRAM cache of its own. Bind the program to one node

@@ -1,4 +1,4 @@
-//! What one of us has at a time: a name that vanishes with us, even if we are killed.
+//! A lock that one process of ours holds at a time: a name that vanishes with it, even if it is killed.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn a_name_is_taken_once() {
         let own = &format!("varve-test-{}", std::process::id());
-        let first = Lock::named(own).unwrap().expect("nobody has it");
+        let first = Lock::named(own).unwrap().expect("it is free");
         assert!(Lock::named(own).unwrap().is_none());
         drop(first);
         assert!(Lock::named(own).unwrap().is_some());

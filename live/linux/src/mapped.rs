@@ -3,7 +3,7 @@
 use std::io;
 use std::ptr;
 
-/// Pages that nobody touched yet; given back when dropped.
+/// Untouched pages; unmapped when dropped.
 #[derive(Debug)]
 pub struct Mapped {
     start: usize,
@@ -11,7 +11,7 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// So many bytes.
+    /// Maps this number of bytes.
     ///
     /// # Errors
     /// The system has no more memory or addresses.
@@ -19,7 +19,7 @@ impl Mapped {
         Mapped::with(bytes, 0)
     }
 
-    /// So many bytes, of which the system keeps none ready.
+    /// Maps this number of bytes, without reserving memory for them.
     ///
     /// # Errors
     /// As [`Mapped::new`].
@@ -52,7 +52,7 @@ impl Mapped {
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.bytes) }
     }
 
-    /// Where it begins, for whoever writes there.
+    /// Its start, for writing.
     pub fn as_ptr<T>(&self) -> *mut T {
         ptr::with_exposed_provenance_mut(self.start)
     }
@@ -60,7 +60,7 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: mapped by `with`, and nobody has a reference into it.
+        // SAFETY: mapped by `with`, and there is no reference into it.
         unsafe { libc::munmap(self.as_ptr(), self.bytes) };
     }
 }

@@ -67,7 +67,7 @@ impl Placer {
             counted: Vec::new(),
         };
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: mapped just now, and nobody else knows it.
+        // SAFETY: mapped just now, and no other thread knows it.
         let outcome = unsafe {
             place_range(
                 start,
@@ -99,7 +99,7 @@ impl Drop for Placer {
     }
 }
 
-/// Memory from a [`Placer`]; given back when dropped.
+/// Memory from a [`Placer`]; unmapped when dropped.
 pub struct PlacedMemory {
     table: Arc<Mutex<BinTable>>,
     mapping: (usize, usize),

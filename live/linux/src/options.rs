@@ -1,4 +1,4 @@
-//! What a live run or a placer is asked for.
+//! Options of a live run or a placer.
 
 use crate::place::bins::Bins;
 use crate::place::engine::PlacementLimits;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Size of the pages that are placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageSize {
-    /// What the kernel would use by itself: 2 MiB when transparent huge pages are on for all programs
+    /// The kernel's own choice: 2 MiB when transparent huge pages are on for all programs
     /// (`always` in /sys/kernel/mm/transparent_hugepage/enabled), else 4 KiB.
     #[default]
     Auto,
@@ -51,7 +51,7 @@ pub struct LiveOptions {
     pub threshold_bytes: usize,
     /// From this size on, bytes, memory is placed where it is touched, by a thread within the program; so
     /// are mappings that the program itself calls sparse (`MAP_NORESERVE`). Needs Linux 6.8: before it, all
-    /// memory is placed at once, and sparse mappings are left alone.
+    /// memory is placed at once, and sparse mappings are not placed.
     pub lazy_bytes: usize,
     /// Limits of the memory that is reserved in search of better frames.
     pub limits: PlacementLimits,

@@ -1,20 +1,20 @@
-//! What a live run has done.
+//! The report of a live run.
 
 use crate::place::conflicts::Conflicts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::process::ExitStatus;
 
-/// What came of a program that ran with something of ours inside.
+/// The result of a program that ran with our library inside.
 #[derive(Debug)]
 pub struct Ran<P> {
     /// How the command ended.
     pub status: ExitStatus,
     /// Wall-clock time of the command, seconds.
     pub seconds: f64,
-    /// What its processes say, in the order in which they ended.
+    /// Its processes' reports, in the order in which they ended.
     pub processes: Vec<P>,
-    /// What could not be done, one line each.
+    /// Failures, one line each.
     pub notes: Vec<String>,
 }
 
@@ -23,16 +23,16 @@ pub struct Ran<P> {
 pub struct LiveReport {
     /// The run. Processes are those that used large memory.
     pub ran: Ran<ProcessReport>,
-    /// What the kernel's page maps show from outside, over all processes of the run together, when most pages
+    /// Conflicts in the kernel's page maps, read from outside, over all processes of the run together, when most pages
     /// were there: all large private memory, whether placed or not. `None` when no process had any, or none
-    /// lived long enough to be looked at.
+    /// lived long enough to be sampled.
     pub seen: Option<Conflicts>,
     /// Pages of `seen` that the kernel itself chose: memory that was not placed, or came later, and the working
     /// memory of the shim.
     pub seen_unplaced: u64,
 }
 
-/// What one process reports when it ends. Counts are over its life unless said otherwise.
+/// One process's report at its end. Counts are over its life unless noted otherwise.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct ProcessReport {
@@ -60,7 +60,7 @@ pub struct ProcessReport {
     pub left_hidden: u64,
     /// Ranges left to the kernel for another reason.
     pub left_failed: u64,
-    /// Pages given back by the program with `madvise`; the kernel chooses their next frames.
+    /// Pages that the program released with `madvise`; the kernel chooses their next frames.
     pub dropped_pages: u64,
     /// Placed pages at the end.
     pub pages_at_end: u64,
@@ -70,7 +70,7 @@ pub struct ProcessReport {
     pub last_failure: String,
     /// Conflicts with the frames that the kernel gave first, when most pages were placed.
     ///
-    /// Frames that a placement rejects and gives back are the first that the kernel offers again, so a program
+    /// Frames that a placement rejects and frees are the first that the kernel offers again, so a program
     /// that asks for much memory in small pieces looks worse here than it would be by itself; a run that
     /// only counts shows that.
     pub before: Conflicts,

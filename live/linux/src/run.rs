@@ -81,7 +81,7 @@ fn silent(status: &ExitStatus, seen: bool) -> String {
         .map_or("it ended without exit handlers".into(), |s| {
             format!("it was killed by signal {s}")
         });
-    format!("the program left no report: {why}; what was seen from outside stands")
+    format!("the program left no report: {why}; the counts from outside are valid")
 }
 
 /// The variables that the shim reads (`shim/config.rs`).
@@ -117,7 +117,7 @@ fn environment(
     ]
 }
 
-/// Looks at the processes of the run while they live.
+/// Samples the processes of the run while they live.
 struct Watch {
     bins: Bins,
     run_name: u64,
@@ -132,7 +132,7 @@ impl Watch {
         let members = table.members(self.run_name);
         let placed: u64 = members.iter().map(|m| m.pages).sum();
         let leaving = members.iter().any(|m| m.leaving);
-        // Reading page maps costs time, so look again only when there is half as much more, or at the end.
+        // Reading page maps costs time, so sample again only when there is half as much more memory, or at the end.
         if placed > 0 && (leaving || placed > self.placed + self.placed / 2) {
             let pids: Vec<u32> = members.iter().map(|m| m.pid).collect();
             match machine_conflicts(&pids, self.bins, self.least_bytes) {
@@ -148,8 +148,7 @@ impl Watch {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    let note =
-                        format!("could not look at the program's page map from outside: {error}");
+                    let note = format!("could not read the program's page map: {error}");
                     if !self.notes.contains(&note) {
                         self.notes.push(note);
                     }

@@ -49,7 +49,7 @@ pub fn machine_conflicts(
         };
         for area in private_areas(&maps, least_bytes) {
             let mut hidden = false;
-            // Programs reserve far more than they use: where the kernel can, look only at what is in memory.
+            // Programs reserve far more than they use: where the kernel can, scan only resident pages.
             let mut pieces = Vec::new();
             if !scan::regions(&pagemap, area.start, area.end, scan::PRESENT, |from, to| {
                 pieces.push((from, to))

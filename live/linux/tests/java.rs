@@ -8,7 +8,7 @@ use varve_live::java::{
 };
 use varve_live::nodes::Kinds;
 
-/// Nobody decides here.
+/// No policy decides here.
 #[derive(Debug)]
 struct Nobody;
 

@@ -17,7 +17,7 @@ fn topology() -> Topology {
     Topology::read(Path::new("/")).0
 }
 
-/// One test at a time: they look at how full nodes are.
+/// One test at a time: they read how full nodes are.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -92,7 +92,7 @@ fn a_range_that_is_no_chunk_is_bound_page_by_page() {
     assert_eq!(on(inner).outside(memory.kinds().of_tier(1)), 0);
     // Others come along if they are in one large page with them; what they hold stays.
     assert!(chunks.all().iter().all(|&byte| byte == 7));
-    // Bytes within one page are nobody's to place.
+    // Bytes within one page are not placed.
     memory.bind(start + 10, 20, 1).unwrap();
 }
 
@@ -111,7 +111,7 @@ fn what_nobody_touched_is_nowhere_until_it_is_touched() {
     assert_eq!(found.outside(memory.kinds().of_tier(1)), 0);
 }
 
-/// A kernel that is told to insist would kill somebody here.
+/// With MPOL_BIND the kernel would kill a process here.
 #[test]
 fn a_full_node_is_an_error_that_names_it_and_loses_nothing() {
     let _turn = turn();

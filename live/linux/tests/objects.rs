@@ -1,5 +1,5 @@
 //! Unmodified programs whose objects are placed by allocation site. On a machine with memory of two kinds (the guest of
-//! `tests/guest`) the kernel is asked where pages are; elsewhere both tiers are node 0, and what the shim counts is looked at.
+//! `tests/guest`) the kernel is asked where pages are; elsewhere both tiers are node 0, and the shim's counts are checked.
 #![cfg(target_arch = "x86_64")]
 
 #[path = "common/compiled.rs"]
@@ -87,7 +87,7 @@ fn sites(program: &Program) -> SiteMap {
     }
 }
 
-/// What a process says of a site, by the position in [`SITES`].
+/// A process's counts for a site, by the position in [`SITES`].
 fn of_site(report: &ObjectReport, process: usize, function: &str) -> GroupReport {
     let site = SITES.iter().position(|s| s.0 == function).unwrap();
     let group = report
@@ -97,7 +97,7 @@ fn of_site(report: &ObjectReport, process: usize, function: &str) -> GroupReport
     report.ran.processes[process].group(group.expect("a group of its own"))
 }
 
-/// All went well, and pages that were looked at are where they belong.
+/// All went well, and the checked pages are where they belong.
 fn check(report: &ObjectReport, map: &SiteMap) {
     assert!(report.ran.status.success(), "{report:#?}");
     assert_eq!(report.ran.notes, Vec::<String>::new());
@@ -496,7 +496,7 @@ fn libraries_that_come_later_are_placed_and_other_builds_are_not() {
     let path = plugin.path.to_str().unwrap();
     let report = start(&program, &map, &["load", path]);
     check(&report, &map);
-    // New modules are looked for after 64 calls from addresses that nobody knows.
+    // New modules are searched after 64 calls from unknown addresses.
     assert!(
         (900..=1000).contains(&report.ran.processes[0].group(0).objects),
         "{report:?}"

@@ -9,7 +9,7 @@ use compiled::Program;
 use std::sync::atomic::AtomicBool;
 use varve_live::sampled::{AccessSampling, Event, SampledMemory, SeenSite, Source, command};
 
-/// What was seen of a function's call.
+/// The observations of a function's call.
 fn site(seen: &SampledMemory, program: &Program, function: &str, callee: &str) -> SeenSite {
     let offset = program.frame(function, callee).offset;
     let is_it = |s: &&SeenSite| s.stack.first().is_some_and(|place| place.offset == offset);

@@ -56,7 +56,7 @@ fn all_of(root: &Path) -> BTreeMap<PathBuf, String> {
     all
 }
 
-/// What a kernel does with what is written, as far as the doctor writes it; and when we are killed.
+/// A fake kernel: its reactions to the doctor's writes, and the write at which we are killed.
 struct Kernel {
     root: Root,
     writes: Cell<u32>,
@@ -276,7 +276,7 @@ fn what_others_changed_since_stays() {
     assert_eq!(kernel.read(file).unwrap(), "perhaps");
     assert!(
         take_back(root.path(), &kernel).is_empty(),
-        "it is told once"
+        "it is reported once"
     );
 }
 

@@ -49,7 +49,7 @@ fn an_array_as_large_as_the_cache_gets_a_bin_for_nearly_every_page() {
         // From outside, with all other large memory of the process.
         let seen = report
             .seen
-            .unwrap_or_else(|| panic!("nobody looked: {report:?}"));
+            .unwrap_or_else(|| panic!("no process was sampled: {report:?}"));
         assert!(seen.pages >= placed.pages, "{seen:?}");
         let most = placed.excess + report.seen_unplaced;
         assert!(
@@ -84,7 +84,7 @@ fn two_programs_at_once_keep_out_of_each_others_bins() {
     let Some(array) = program("array", dir.path()) else {
         return;
     };
-    // Both hold their arrays until both are ready and whoever looks at them from outside has had the time to:
+    // Both hold their arrays until both are ready and the watcher has had the time to sample them:
     // their inputs end together.
     let script = format!(
         "cd {0} && mkfifo go && touch out1 out2
@@ -101,7 +101,7 @@ fn two_programs_at_once_keep_out_of_each_others_bins() {
     assert_eq!(report.ran.processes.len(), 2, "{report:?}");
     let seen = report
         .seen
-        .unwrap_or_else(|| panic!("nobody looked: {report:?}"));
+        .unwrap_or_else(|| panic!("no process was sampled: {report:?}"));
     assert!(seen.pages >= 2 * 24 * 256, "{seen:?}");
     assert!((seen.excess as f64) < seen.random_excess / 4.0, "{seen:?}");
 }

@@ -63,7 +63,7 @@ fn parse(text: &str) -> Result<Vec<DimmRange>, String> {
     for one in file.dimm {
         if all.iter().any(|known| known.name == one.name) {
             return Err(format!(
-                "DIMM {} is there twice: give it several ranges",
+                "DIMM {} is listed twice: give it several ranges",
                 one.name
             ));
         }
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(parse(good).unwrap(), [expected]);
         let says = |text: &str| parse(text).unwrap_err();
         assert!(says("[[dimm]]\nname = \"A1\"\nrange = 1\n").starts_with("line 3: "));
-        assert!(says(&good.repeat(2)).contains("is there twice"));
+        assert!(says(&good.repeat(2)).contains("is listed twice"));
         assert!(says("dimm = []").contains("no [[dimm]]"));
         for wrong in ["1GiB", "0+0", "x+1GiB", "0x+4", "0xffffffffffffffff+4KiB"] {
             let text = good.replace("0+3GiB", wrong);

@@ -15,11 +15,11 @@ pub(crate) struct DimmPlace {
 /// DIMMs, and who says which pages are hot.
 pub(crate) struct Dimms {
     pub frames: Vec<DimmPlace>,
-    /// Hot DIMMs of each node, when it was looked last.
+    /// Hot DIMMs of each node, at the last check.
     pub hot: Cell<usize>,
     /// By use, where no names of mappings are given.
     pub heat: Option<Heat>,
-    /// The colour of the page that is being told of.
+    /// The colour of the current page.
     pub colour: Arc<AtomicBool>,
     /// There are no cold pages: they are spread over all DIMMs.
     pub all_hot: bool,
@@ -35,7 +35,7 @@ impl Dimms {
         self.heat.is_some()
     }
 
-    /// What a frame of the reserve would be good for: 1 for hot pages, 2 for cold ones.
+    /// The class of a frame of the reserve: 1 for hot pages, 2 for cold ones.
     pub(crate) fn class(&self, frame: u32) -> u8 {
         let mut dimms = self.frames.iter();
         let at = dimms.find(|d| frame.wrapping_sub(d.first) < d.frames);
@@ -46,7 +46,7 @@ impl Dimms {
         })
     }
 
-    /// So many are hot now, of each node.
+    /// `hot` DIMMs of each node are hot now.
     pub(crate) fn are_hot(&self, hot: usize) {
         self.hot.set(hot);
     }

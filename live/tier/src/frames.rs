@@ -51,9 +51,8 @@ impl PagePolicy {
                 cache.bytes, cache.ways
             ));
         }
-        let bins = u32::try_from(cache.bytes / unit).map_err(
-            |_| "--cache: more bins than can be told apart: use larger pages (--page 2MiB)",
-        )?;
+        let bins = u32::try_from(cache.bytes / unit)
+            .map_err(|_| "--cache: too many bins: use larger pages (--page 2MiB)")?;
         let nodes = spans.nodes();
         let frames = nodes.iter().map(|span| span.frames);
         let deepest = frames.max().unwrap_or(0).div_ceil(bins);
@@ -300,7 +299,7 @@ mod tests {
         remaps.iter().for_each(|done| policy.moved(*done));
         assert_eq!(policy.state().dimms, [(1, 0), (0, 3)]);
         assert_eq!(policy.state().to_move, 0);
-        // What is not in use any more is cold again.
+        // A page that is no longer accessed becomes cold again.
         (0..200).for_each(|_| policy.used(50, true, false));
         policy.review();
         assert_eq!(policy.state().dimms, [(0, 1), (1, 2)]);

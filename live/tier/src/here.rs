@@ -61,7 +61,7 @@ pub fn machine_of_probe(p: &Probe) -> Machine {
     };
     let memory = |id: u32, bytes: u64| ProbedMemory {
         bytes,
-        // What firmware or a few common machines say, where nothing could be measured.
+        // Values of firmware or of common machines, where nothing could be measured.
         read_ns: chase(p, near, id, None).unwrap_or(100.0),
         read_gbps: gbps(p, near, id, StreamTraffic::Read).unwrap_or(10.0),
         write_gbps: gbps(p, near, id, StreamTraffic::Write),

@@ -75,7 +75,7 @@ impl Sampler {
 
 impl GenerationPolicy for Sampler {
     fn interval(&mut self, interval: &Interval) -> Option<bool> {
-        // What is in fast memory already needs no more of it.
+        // An old generation in fast memory needs no more of it.
         let need = match self.pima.memory() {
             Tier::FAST => 0,
             _ => interval.old_bytes,

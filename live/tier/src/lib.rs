@@ -4,10 +4,10 @@
 //! |---|---|
 //! | [`pages`] | page policies for running programs, on nodes |
 //! | [`frames`] | the same, where frames are chosen |
-//! | [`seen`] | what pictures of them are made of |
-//! | [`dimm_map`] | files that say which addresses are on which DIMM |
-//! | `here` | machines that a user names, and the one that this runs on |
-//! | [`native`] | which allocation sites of a native program go where |
+//! | [`seen`] | observations for charts |
+//! | [`dimm_map`] | files that map physical addresses to DIMMs |
+//! | `here` | machines that a user names, and this machine |
+//! | [`native`] | the target memory of a native program's allocation sites |
 //! | [`java`] | where generations of a Java virtual machine are, and PIMA for it |
 
 pub mod dimm_map;

@@ -55,7 +55,7 @@ pub fn site_map(
         let quota = quotas.bytes.get(number).copied().unwrap_or(0);
         let tier = if quota > 0 { Tier::Fast } else { Tier::Slow };
         if let Some(mut variable) = variable(profile, &site.key, tier) {
-            // What is bound at the start is taken from the budget before any object.
+            // Variables are bound at the start, so they take from the budget before any object.
             match variable.tier == Tier::Fast && variable.bytes <= left {
                 true => left -= variable.bytes,
                 false => variable.tier = Tier::Slow,

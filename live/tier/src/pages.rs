@@ -12,7 +12,7 @@ use varve_pages::policies::{Live, Observed, TraySettings, entry};
 use varve_pages::trays::Colour;
 use varve_pages::{Conflicts, NodeFrames, Placement, Topology};
 
-/// Time between two intervals of a live policy that says nothing else. On the model it is 10 ms; looks at the pages of a live
+/// Default interval of a live policy. On the model it is 10 ms; scanning the pages of a live
 /// program cost more than that leaves.
 pub const PERIOD: &str = "1s";
 
@@ -38,7 +38,7 @@ pub fn live_spec(spec: &str) -> Result<String, String> {
         }
         Live::No(why) => {
             return Err(format!(
-                "page policy `{}` is for models alone: {why}; `varve policy` says which are for this machine",
+                "page policy `{}` runs on models only: {why}; `varve policy` lists those for this machine",
                 entry.name
             ));
         }
@@ -75,18 +75,18 @@ pub fn live_spec(spec: &str) -> Result<String, String> {
     Ok(spec)
 }
 
-/// What a policy wants of a program of this machine.
+/// Inputs that a policy needs from a program of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
     /// Nanoseconds between two intervals, if the policy says it.
     pub period: Option<u64>,
-    /// What is in use.
+    /// Accesses.
     pub uses: bool,
     /// The bandwidth of the machine.
     pub traffic: bool,
 }
 
-/// What the policy of a specification that [`live_spec`] made wants. `named`: names of mappings say which pages are hot.
+/// The inputs that the policy of a [`live_spec`] needs. `named`: pages are hot by the names of their mappings.
 ///
 /// # Errors
 /// As [`live_spec`].
@@ -95,7 +95,7 @@ pub fn wants(spec: &str, named: bool) -> Result<Wants, String> {
         let entry = entry(spec)?;
         let (_, given) = varve_spec::split(spec);
         let period = entry.wakes(given)?;
-        // Which pages are hot is told on the model, and seen here.
+        // The model knows which pages are hot; here they are observed.
         if entry.observes.contains(&Observed::Traffic) {
             let settings = TraySettings::of_policy(given)?;
             return Ok(Wants {
@@ -157,7 +157,7 @@ impl PagePolicy {
         }
     }
 
-    /// One that was made elsewhere, for frames, by DIMMs or not. Somebody else gives the frames out from now on.
+    /// A policy from an existing placement, for frames, by DIMMs or not. The steering allocates the frames from now on.
     pub(crate) fn in_frames(mut placement: Placement, dimms: Option<Dimms>) -> PagePolicy {
         placement.withhold();
         PagePolicy {
@@ -167,7 +167,7 @@ impl PagePolicy {
         }
     }
 
-    /// The same, whose eye sees what it is told.
+    /// Adds an eye, which sees all calls to the policy.
     pub fn seen_by(self, eye: Option<TierEye>) -> PagePolicy {
         PagePolicy { eye, ..self }
     }
@@ -315,7 +315,7 @@ impl TierPolicy for PagePolicy {
 
     fn traffic(&mut self, now: u64, bytes: u64) {
         self.placement.traffic(now, bytes);
-        // What frames of the reserve are good for changes with it.
+        // The classes of frames of the reserve change with it.
         if let (Some(dimms), Some(trays)) = (&self.dimms, self.placement.policy().trays()) {
             dimms.are_hot(trays.hot);
         }

@@ -1,4 +1,4 @@
-//! What is seen of programs of this machine while a page policy moves their pages, for those who draw it: the same data as of a run
+//! Observations of programs of this machine while a page policy migrates their pages, for charts: the same data as of a run
 //! on a model.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use varve_run::seen::{Grid, Lane, LaneSpan, Rate, RateKind, Seen};
 /// Intervals that are told apart at most: beyond, neighbours become one.
 const MOST_INTERVALS: usize = 4096;
 
-/// What has been seen so far; shared by the scans and the pictures.
+/// The observations so far; shared by the scans and the pictures.
 #[derive(Clone)]
 pub struct TierEye(Arc<Mutex<Seeing>>);
 
@@ -26,7 +26,7 @@ struct Seeing {
     now: Interval,
 }
 
-/// What happened until a time.
+/// Events up to a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Interval {
     end_ns: u64,
@@ -53,7 +53,7 @@ impl TierEye {
         })))
     }
 
-    /// What was seen until now.
+    /// The observations up to now.
     pub fn seen(&self) -> Seen {
         self.with(|seeing, now| seeing.seen(now))
     }

@@ -17,7 +17,7 @@ const PAGE: u64 = 4096;
 const FAST: u32 = 0;
 const SLOW: u32 = 1;
 
-/// What there is: pages with their nodes, and what became of them.
+/// A fake machine: pages with their nodes, and their migrations.
 #[derive(Default)]
 struct World {
     /// Node of each page.
@@ -326,7 +326,7 @@ proptest! {
     }
 }
 
-/// A call that is refused as a whole, as when a program has become another user's, is told, and tried no more than for a page.
+/// A call that is refused as a whole, as when a program has become another user's, is reported, and tried no more than for a page.
 #[test]
 fn what_the_system_refuses_is_counted_and_told() {
     const EPERM: i32 = 1;
@@ -343,7 +343,7 @@ fn what_the_system_refuses_is_counted_and_told() {
         10 * 3 * PAGE
     );
     assert_eq!(steering.counts.rested, 10);
-    // It may not be looked at any more: why is told, once.
+    // It can no longer be scanned: the reason is reported, once.
     world.borrow_mut().look_fails = Some(EPERM);
     let left = steering.look();
     let why = left[0].1.as_ref().and_then(io::Error::raw_os_error);

@@ -6,7 +6,7 @@ class Error(Exception):
 
 
 class InputError(Error, ValueError):
-    """What was asked for cannot be: `varve` would end with exit code 2."""
+    """Invalid arguments or input: `varve` would end with exit code 2."""
 
 
 class RunError(Error, RuntimeError):

@@ -44,7 +44,7 @@ class Bar:
 
 
 def chosen(progress: Union[bool, Progress, None]) -> Optional[Progress]:
-    """`None`: a bar where somebody looks, which is a terminal or a notebook."""
+    """`None`: a bar in a terminal or a notebook, else none."""
     if callable(progress):
         return progress
     if progress is None:

@@ -1,4 +1,4 @@
-"""What is written in Rust."""
+"""The part that is written in Rust."""
 
 import os
 from typing import Any, Dict, List, Literal, Optional, Sequence, Tuple, Union, final
@@ -142,11 +142,11 @@ class Runs:
     def refused(self) -> List[Tuple[str, str]]: ...
     @property
     def notes(self) -> List[str]:
-        """What there is to know of these runs, in lines."""
+        """Notes on these runs, in lines."""
 
     @property
     def advice(self) -> List[str]:
-        """What to do, a sentence each; empty where there is nothing to choose from."""
+        """Advice, a sentence each; empty if there is nothing to choose from."""
 
     @property
     def out(self) -> bytes: ...

@@ -25,7 +25,7 @@ impl Kind {
     /// All of them.
     pub const ALL: [Kind; 4] = [Kind::Pages, Kind::Native, Kind::Java, Kind::Objects];
 
-    /// What is run so, in a few words.
+    /// The subject of such runs, in a few words.
     pub fn whose(self) -> &'static str {
         match self {
             Kind::Pages => "a workload or a trace under page policies",
@@ -49,7 +49,7 @@ impl Kind {
         named(&self.command(), key).is_some()
     }
 
-    /// Looks whether all that was given is for such runs. `plannable` is work that runs under plans if some are named.
+    /// Checks that such runs take all given options. `plannable` is work that runs under heap plans if some are named.
     pub fn check(self, py: Python<'_>, given: &Given<'_>, plannable: bool) -> PyResult<()> {
         match given.keys().find(|key| !self.takes(key)) {
             Some(key) => Err(self.refusal(py, key, plannable)),
@@ -94,7 +94,7 @@ pub fn named<'c>(command: &'c Command, key: &str) -> Option<&'c Arg> {
     })
 }
 
-/// Nobody takes it: as Python says it, with the name that was meant.
+/// The error for an unknown option, as Python words it, with the name that was meant.
 fn unknown(key: &str) -> PyErr {
     let all = listed();
     let names = all.iter().map(|(name, _, _)| &**name);

@@ -23,11 +23,11 @@ pub struct Made {
     pub jobs: usize,
 }
 
-/// What was given: names and values, of which none is `None`.
+/// The given options: names and values, of which none is `None`.
 pub struct Given<'py>(Vec<(String, Bound<'py, PyAny>)>);
 
 impl<'py> Given<'py> {
-    /// What a dictionary has.
+    /// Reads a dictionary.
     pub fn of(options: &Bound<'py, PyDict>) -> PyResult<Given<'py>> {
         let given = options.iter().filter(|(_, value)| !value.is_none());
         let given = given.map(|(key, value)| Ok((key.extract()?, value)));

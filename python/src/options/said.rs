@@ -1,4 +1,4 @@
-//! What is wrong with options, in a line that names them as Python does.
+//! Errors of options, in a line that names them as Python does.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error;

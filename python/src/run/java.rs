@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use varve_run::request::options::Generations;
 use varve_run::request::{JavaRequest, NATIVE_MACHINE, recorded};
 
-/// What such runs take.
+/// The options of such runs.
 #[derive(Args, Debug)]
 pub struct Options {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What all kinds of runs have: they are made on threads of their own while Python looks, and what came of them is sorted.
+//! Common parts of all kinds of runs: they run on threads of their own while Python waits, and their results are sorted.
 
 use super::Asked;
 use crate::errors::of_run;
@@ -11,13 +11,13 @@ use varve_machine::model::Progress;
 use varve_report::fmt;
 use varve_run::{Compared, Comparison, Ended, Error, Keep, Of, Outcomes, Spec, answer, compare};
 
-/// What came of some runs.
+/// The results of some runs.
 pub type Answers<C> = Vec<Result<Of<C>, Error>>;
 
 /// Calls of Python between a user and here: `varve.run`.
 const CALLS: i32 = 1;
 
-/// How long runs are, as far as somebody knows.
+/// The length of runs, as far as it is known.
 #[derive(Clone, Copy, Default)]
 pub struct Length {
     /// Accesses that each makes.
@@ -34,7 +34,7 @@ pub fn workers(made: &Made) -> usize {
     }
 }
 
-/// Makes all runs of a comparison by `make`, which gets some of them, the number of the first, and who is told how far they are.
+/// Makes all runs of a comparison by `make`, which gets some of them, the number of the first, and the watcher of their progress.
 pub fn all<C: Comparison + Send>(
     asked: &Asked<'_, '_>,
     comparison: &mut C,
@@ -80,7 +80,7 @@ pub fn replayed<C: Comparison + Send>(
     })
 }
 
-/// The runs that are shown, with what to do. What was not made is told, if there is an answer all the same, and raised otherwise.
+/// The runs that are shown, with advice. Failed runs are warnings if there is a result all the same, and exceptions otherwise.
 pub fn shown<C: Comparison>(
     py: Python<'_>,
     comparison: &C,

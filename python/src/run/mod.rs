@@ -24,7 +24,7 @@ use pyo3::types::PyDict;
 use varve_run::jvm::is_recorded_in;
 use varve_trace::TraceReader;
 
-/// What is asked for.
+/// The request.
 pub struct Asked<'a, 'py> {
     pub py: Python<'py>,
     pub work: &'a Bound<'py, PyAny>,

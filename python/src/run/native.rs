@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use varve_run::request::options::{Plans, Stale, Trays};
 use varve_run::request::{NATIVE_MACHINE, NativeRequest, native_profile};
 
-/// What such runs take.
+/// The options of such runs.
 #[derive(Args, Debug)]
 pub struct Options {
     #[command(flatten)]

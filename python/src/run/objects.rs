@@ -15,7 +15,7 @@ use varve_observed::{End, PlanResult};
 use varve_run::request::options::{Instances, PageSize, Plans, Trays};
 use varve_spec::Bytes;
 
-/// What such runs take.
+/// The options of such runs.
 #[derive(Args, Debug)]
 pub struct Options {
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub struct Options {
     heap: Heap,
 }
 
-/// What a program wrote to standard output and standard error.
+/// A program's standard output and standard error.
 type Written = Mutex<Option<(Vec<u8>, Vec<u8>)>>;
 
 /// Runs them.

@@ -14,7 +14,7 @@ use varve_run::request::options::{PageSize, Pages};
 use varve_run::request::{DEFAULT_MACHINE, PagesRequest};
 use varve_spec::Bytes;
 
-/// What such runs take.
+/// The options of such runs.
 #[derive(Args, Debug)]
 pub struct Options {
     #[command(flatten)]

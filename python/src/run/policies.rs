@@ -61,7 +61,7 @@ impl PolicyRuns {
         Ok(PolicyRuns(all))
     }
 
-    /// Who makes them.
+    /// The maker of the policies.
     pub fn maker(&self, workers: usize) -> Maker {
         Maker {
             objects: self.0.iter().map(|run| run.object.clone()).collect(),
@@ -82,7 +82,7 @@ fn of_names(runs: &PageRuns) -> impl Iterator<Item = PolicyRun> {
     runs.specs.iter().enumerate().map(run)
 }
 
-/// The run of a policy in Python, which nobody advises: it is there for this program of Python alone.
+/// The run of a policy in Python, which advice leaves out: it exists only in this Python program.
 fn of_object(policy: &Bound<'_, PyAny>, base: &RunSpec) -> PyResult<PolicyRun> {
     Ok(PolicyRun {
         spec: RunSpec {
@@ -132,7 +132,7 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// What a policy raised, if one did.
+    /// The exception of a policy, if there was one.
     pub fn raised(&self) -> Option<PyErr> {
         let mut raised = self.raised.lock().unwrap_or_else(|e| e.into_inner());
         raised.take()
@@ -185,7 +185,7 @@ fn scripted(
     Python::attach(|py| py.detach(|| run_with(spec, &mut make, go_on)))
 }
 
-/// Stands for a policy that Python could not make: it places nothing, and what Python raised is told instead.
+/// Stands for a policy that Python could not make: it places nothing, and Python's exception is raised instead.
 struct Nothing;
 
 impl varve_pages::Policy for Nothing {

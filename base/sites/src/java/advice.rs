@@ -1,4 +1,4 @@
-//! What a profile of a Java program advises: how large the young generation should be, and which sites fill the old one.
+//! Advice from a Java program's profile: the size of the young generation, and the sites that fill the old one.
 
 use super::{Ages, Profile, names};
 use crate::Counts;
@@ -11,7 +11,7 @@ const MUCH: f64 = 0.1;
 /// and such a part of all that is allocated.
 const NOTHING: f64 = 0.01;
 
-/// What a size of the young generation would promote.
+/// The promotion that a size of the young generation would cause.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size {
     /// Multiple of the size that it had.
@@ -33,7 +33,7 @@ pub enum Young {
     Choose(usize),
 }
 
-/// What each size would promote; empty if the machine's collections are not known, or were too few.
+/// The promotion at each size; empty if the machine's collections are not known, or were too few.
 ///
 /// An object is promoted when it survives more collections than the threshold, `n` in all. Of those that live for `l` bytes of
 /// allocation, collections `e` bytes apart promote the part `l / e - n + 1`, between 0 and 1, since they begin anywhere. Objects
@@ -74,7 +74,7 @@ pub fn young(profile: &Profile, sizes: &[Size]) -> Young {
     let allocated = heap.allocated_bytes as f64;
     if heap.old_by.is_empty() {
         return Young::Unknown(
-            "collections of the young generation are not known of this collector",
+            "this collector's collections of the young generation are not known",
         );
     }
     if sizes.is_empty() {
@@ -85,7 +85,7 @@ pub fn young(profile: &Profile, sizes: &[Size]) -> Young {
     }
     if !is_old_known(profile) {
         return Young::Unknown(
-            "the old generation was not collected, so that nobody knows which old objects died soon (run longer, or `jcmd PID GC.run`)",
+            "the old generation was not collected, so it is unknown which old objects died soon (run longer, or `jcmd PID GC.run`)",
         );
     }
     let pays = |pair: &[Size]| {
@@ -97,16 +97,16 @@ pub fn young(profile: &Profile, sizes: &[Size]) -> Young {
     Young::Choose(last.map_or(0, |last| last + 1))
 }
 
-/// Sites that look alike to people: one line of the program, one class.
+/// Sites that readers cannot distinguish: one line of the program, one class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
-    /// What it is called, by [`names::name`].
+    /// Its name, by [`names::name`].
     pub name: String,
     /// Its sites, by their numbers in the profile.
     pub sites: Vec<usize>,
-    /// What was counted of all.
+    /// The counts of all.
     pub counts: Counts,
-    /// What became of all.
+    /// The fate of all.
     pub ages: Ages,
 }
 
@@ -172,7 +172,7 @@ mod tests {
     use super::super::{Frame, Heap, Site};
     use super::*;
 
-    /// A program whose objects live for so many bytes of allocation, promoted when they survive two collections that are 1000
+    /// A program whose objects have `lifetimes` in bytes of allocation, promoted when they survive two collections that are 1000
     /// bytes apart.
     fn living(lifetimes: &[(u64, u64)], kept_bytes: u64) -> Profile {
         let old = kept_bytes
@@ -225,7 +225,7 @@ mod tests {
     fn the_smallest_size_is_chosen_at_which_no_doubling_pays() {
         // All that is promoted and dies lives for 5000 bytes: two collections 8000 bytes apart never both see it.
         assert_eq!(chosen(&living(&[(100, 60_000), (5000, 30_000)], 2000)), 8.0);
-        // What is promoted stays, so a small one does.
+        // Promoted objects stay, so a small one suffices.
         assert_eq!(chosen(&living(&[(100, 60_000), (2600, 10)], 30_000)), 0.25);
     }
 

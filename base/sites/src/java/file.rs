@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
-/// What follows in the file.
+/// The rest of the file.
 #[derive(Serialize, Deserialize)]
 pub struct Rest {
     command: Vec<String>,

@@ -49,7 +49,7 @@ fn is_zero(n: &u32) -> bool {
 /// Objects, and their bytes.
 pub type Pair = (u64, u64);
 
-/// What became of a site's objects.
+/// The fate of a site's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ages {
@@ -80,7 +80,7 @@ pub struct Site {
     pub class: String,
     /// Objects and bytes born; `freed`, `lifetime_bytes` of those that were found dead; `survivors` of the first collection.
     pub counts: Counts,
-    /// What became of them.
+    /// Their fate.
     pub ages: Ages,
 }
 
@@ -132,7 +132,7 @@ pub struct Sampling {
 pub struct Profile {
     /// Main class, or the jar's file.
     pub program: String,
-    /// What was started; of a machine that ran already, its own words.
+    /// The command; of a machine that ran already, its own command line.
     pub command: Vec<String>,
     /// The machine.
     pub heap: Heap,
@@ -146,7 +146,7 @@ pub struct Profile {
 }
 
 impl Ages {
-    /// The part of bytes that survives so many collections, of 1 (all) to 0; `None` if no sample came so far.
+    /// The share of bytes that survives this many collections, from 1 (all) to 0; `None` if no sample got that far.
     ///
     /// It is the product of what survived each one of those that met it (the estimator of Kaplan and Meier), so objects that were
     /// too young at the end are not taken for dead. Promoted objects left after they survived.
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(ages.surviving(0), Some(1.0));
         assert_eq!(ages.surviving(1), Some(0.5));
         assert_eq!(ages.surviving(2), Some(0.375));
-        assert_eq!(ages.surviving(3), None, "nobody has come so far");
+        assert_eq!(ages.surviving(3), None, "no sample got that far");
         let dead = Ages {
             died: vec![(5, 500)],
             ..Ages::default()

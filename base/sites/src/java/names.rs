@@ -21,7 +21,7 @@ pub fn of_signature(signature: &str) -> String {
             .unwrap_or(class)
             .replace('/', "."),
     };
-    // What follows is another number in each run.
+    // The rest is a different number in each run.
     const LAMBDA: &str = "$$Lambda";
     let name = match name.find(LAMBDA) {
         Some(at) => name[..at + LAMBDA.len()].into(),
@@ -30,7 +30,7 @@ pub fn of_signature(signature: &str) -> String {
     name + &"[]".repeat(depth)
 }
 
-/// Packages of the platform and of languages on it: what they allocate is somebody else's wish.
+/// Packages of the platform and of languages on it: they allocate on behalf of their callers.
 const LIBRARIES: [&str; 8] = [
     "java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin.", "scala.", "groovy.",
 ];
@@ -57,7 +57,7 @@ pub fn place(frame: &Frame) -> String {
     }
 }
 
-/// What a site is called: the line that the program wrote, the class, and the library's method that allocates for it.
+/// A site's name: the line that the program wrote, the class, and the library's method that allocates for it.
 pub fn name(stack: &[Frame], class: &str) -> String {
     let class = short(class);
     let Some(frame) = stack.get(own(stack)) else {
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(
             name(&[grow], "java.lang.Object[]"),
             "ArrayList.java:237 Object[]",
-            "nobody outside of the library is known"
+            "no caller outside of the library is known"
         );
         let without = frame("shop.Orders", "order", "", 0);
         assert_eq!(name(&[without], "shop.Item"), "Orders.order Item");

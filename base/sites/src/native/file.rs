@@ -9,7 +9,7 @@ use super::{Frame, Inlined, Key, Module, Profile, Sampling, Site};
 use crate::file::{SitesFile, stack_of, with_zeros, without_zeros};
 use crate::{AnySite, Counts, ProfileError};
 
-/// What follows in the file.
+/// The rest of the file.
 #[derive(Serialize, Deserialize)]
 pub struct Rest {
     command: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a site is called for people: the first function that is no mere wrapper of an allocator, and as many of its
+//! Names of sites for readers: the first function that is no mere wrapper of an allocator, and as many of its
 //! callers as it takes to tell sites apart.
 
 use std::collections::HashMap;
@@ -68,7 +68,7 @@ fn find(bytes: &[u8], from: usize, byte: u8) -> usize {
     found.map_or(bytes.len(), |at| from + at)
 }
 
-/// Does this function only pass on what somebody else asked for?
+/// Does this function only forward its caller's allocation?
 pub fn is_wrapper(function: &str) -> bool {
     let name = bare(function);
     WRAPPERS
@@ -156,7 +156,7 @@ pub fn first(stack: &[Frame]) -> usize {
     asks.map_or(stack.len().saturating_sub(1), |step| step.frame)
 }
 
-/// What a site is called on its own.
+/// The name of a single site.
 ///
 /// ```
 /// use varve_sites::native::{Frame, Key, names::name};
@@ -216,7 +216,7 @@ pub fn functions(frame: &Frame) -> Vec<String> {
     functions.map(String::from).collect()
 }
 
-/// What sites are called when they stand together: each with as many callers as it takes to tell it from the others,
+/// Names of sites in one list: each with the fewest callers that distinguish it from the others,
 /// and where that is not enough with the address of the first call that differs.
 pub fn names(keys: &[Key]) -> Vec<String> {
     let mut names = vec![String::new(); keys.len()];

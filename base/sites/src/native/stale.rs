@@ -2,7 +2,7 @@
 //!
 //! A site is the chain of its functions, each with the file that it is in. Where two sites of a profile have one chain,
 //! such as two calls of `malloc` in one function, the places within the functions tell them apart, if these are
-//! still the same. Otherwise nobody knows which is meant, and neither is taken.
+//! still the same. Otherwise the match is ambiguous, and neither is taken.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -36,7 +36,7 @@ pub fn file_stem(module: &str) -> &str {
     }
 }
 
-/// The innermost `calls` of a site; `None` if a function has no name, or a place is wanted that nobody wrote down.
+/// The innermost `calls` of a site; `None` if a function has no name, or a requested place was not recorded.
 fn chain(key: &Key, calls: usize, places: bool) -> Option<Chain> {
     let call = |frame: &Frame| {
         Some(Call {
@@ -60,7 +60,7 @@ fn chain(key: &Key, calls: usize, places: bool) -> Option<Chain> {
     })
 }
 
-/// What a name says.
+/// The result of a search by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The site of the profile with this number.

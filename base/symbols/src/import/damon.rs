@@ -6,7 +6,7 @@
 //! damo report raw                      the same for people
 //! ```
 //!
-//! Records know addresses, and not who allocated what is there. With a map of the process's addresses they tell of its static
+//! Records have addresses, but no allocation sites. With a map of the process's addresses they cover its static
 //! variables and stacks; all else is one site.
 
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ fn profile(records: &Records, map: Option<&AddressMap>) -> Imported {
     let mut missing = vec![
         "DAMON's records have no allocations: no objects, sites or lifetimes; sample the program with `varve profile --live` for its sites"
             .to_string(),
-        "bytes are those of addresses, whether memory is there or not; reads and writes are not told apart, and count as reads".into(),
+        "bytes are those of addresses, resident or not; reads and writes are not distinguished, and count as reads".into(),
     ];
     match map {
         None => missing.push(

@@ -1,4 +1,4 @@
-//! What heaptrack writes, of file version 2 and 3.
+//! The files of heaptrack, version 2 and 3.
 //!
 //! A line is a letter and hexadecimal numbers. Both forms have `+` and `-` for allocations and frees, and `t` for
 //! traces, each a call and the trace that led there. In the raw form, calls are addresses, and `m` says where modules
@@ -80,7 +80,7 @@ impl Words<'_> {
         let number = u64::from_str_radix(word, 16);
         number
             .map(Some)
-            .map_err(|_| format!("`{word}` is no hexadecimal number"))
+            .map_err(|_| format!("`{word}` is not a hexadecimal number"))
     }
 
     fn number(&mut self) -> Result<u64, String> {
@@ -138,7 +138,7 @@ impl State {
             "i" => self.call(words)?,
             "t" => {
                 let (call, parent) = (words.number()?, words.number()? as usize);
-                // a trace is told after the one that led there
+                // a trace follows its parent in the file
                 if parent > self.traces.len() {
                     return Err(format!("there is no trace {parent:x} yet"));
                 }
@@ -517,7 +517,7 @@ a 20 2
         );
         assert_eq!(
             says(b"v 1 3\n\nt x 0\n"),
-            "f.ht:3: `x` is no hexadecimal number"
+            "f.ht:3: `x` is not a hexadecimal number"
         );
         assert!(says(b"v 1 9\n").contains("file version 9"));
         assert!(says(b"v 1 3\nq 1\n").contains("unknown kind, `q`"));

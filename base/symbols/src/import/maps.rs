@@ -1,4 +1,4 @@
-//! What lies where in a process: a copy of its `/proc/PID/maps`, or what `damo record` writes beside its records (`.vmas`, the
+//! A process's address map: a copy of its `/proc/PID/maps`, or what `damo record` writes beside its records (`.vmas`, the
 //! same without offsets). So addresses of samples become static variables, stacks, and the rest.
 
 use std::collections::HashMap;
@@ -122,7 +122,7 @@ impl AddressMap {
         Some(base)
     }
 
-    /// What is at an address, if that is a variable or a stack.
+    /// The variable or stack at an address, if there is one.
     pub fn at(&self, address: u64) -> Option<Key> {
         let parts = self.split(&(address..address + 1));
         parts
@@ -131,7 +131,7 @@ impl AddressMap {
             .map(|(key, _)| key.clone())
     }
 
-    /// What is in a range, and how many bytes of it. What is not mapped, or not the process's own to write, is left out.
+    /// The parts of a range, and their bytes. Memory that is not mapped, or not the process's own to write, is left out.
     pub fn split(&self, range: &Range<u64>) -> Vec<(&Key, u64)> {
         let mut parts: Vec<(&Key, u64)> = Vec::new();
         let mut add = |key: usize, bytes: u64| {
@@ -165,7 +165,7 @@ fn overlapping<'a>(
         .filter(|(part, _)| part.start < part.end)
 }
 
-/// The last of damo's looks at the maps at which there was a process.
+/// The last of damo's snapshots of the maps that has a process.
 fn of_damo(file: &str, text: &str) -> Result<Vec<Mapping>, ImportError> {
     let not_one = |e: serde_json::Error| ImportError::Line {
         file: file.into(),

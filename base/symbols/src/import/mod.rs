@@ -7,7 +7,7 @@
 //! | `perf script` of memory samples | sampled accesses and misses by address | allocations |
 //! | DAMON's records (`damo record` and its like) | how often parts of the addresses were in use | allocations, bytes in memory, writes |
 //!
-//! The last two know addresses alone. A map of the process's addresses tells which are static variables and stacks.
+//! The last two have only addresses. A map of the process's addresses identifies static variables and stacks.
 
 mod damon;
 mod heaptrack;
@@ -27,9 +27,9 @@ use varve_sites::native::Profile;
 /// A profile, and what the source could not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// What could be told.
+    /// The profile that could be built.
     pub profile: Profile,
-    /// What could not, one sentence each.
+    /// Missing data, one sentence each.
     pub missing: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub enum ImportError {
     Io {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// It is something else.
@@ -49,7 +49,7 @@ pub enum ImportError {
     NotOne {
         /// The file.
         file: String,
-        /// What it should be.
+        /// The expected format.
         what: &'static str,
     },
     /// A line cannot be.
@@ -59,7 +59,7 @@ pub enum ImportError {
         file: String,
         /// Line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
 }

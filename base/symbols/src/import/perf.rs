@@ -1,7 +1,7 @@
 //! Memory samples of perf, as text: `perf mem record PROGRAM`, then `perf script -F event,addr,data_src,weight,ip,sym`.
 //!
-//! A sample says which address was accessed, and from where. It does not say who allocated what is there, so this is
-//! half a profile: whoever knows where objects were tells it.
+//! A sample says which address was accessed, and from where. It does not name the allocation site of that memory, so this is
+//! half a profile: a map of the process's objects completes it.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -48,7 +48,7 @@ pub fn perf_script(
     ];
     if unplaced > 0 {
         missing.push(format!(
-            "{unplaced} of {all} samples are at addresses whose site is not known, and count as all other memory; a copy of /proc/PID/maps beside the file (FILE.maps, or --maps) tells of static variables and stacks, `varve trace record` of sites"
+            "{unplaced} of {all} samples are at addresses whose site is not known, and count as all other memory; a copy of /proc/PID/maps beside the file (FILE.maps, or --maps) identifies static variables and stacks, `varve trace record` of sites"
         ));
     }
     if without_level > 0 {
@@ -74,7 +74,7 @@ struct Sample {
 }
 
 /// `cpu/mem-loads,ldlat=30/P:   7f8a2c0010  68100142 |OP LOAD|LVL L1 hit|... 33  401136 main+0x16 (/bin/p)`. Whatever
-/// stands before the event is not looked at.
+/// stands before the event is ignored.
 fn sample(line: &str) -> Result<Sample, String> {
     let mut words = line.split_ascii_whitespace();
     let is_event = |word: &&str| word.ends_with(':') && word.contains("mem");
@@ -85,7 +85,7 @@ fn sample(line: &str) -> Result<Sample, String> {
         .next()
         .ok_or("no address; ask perf script for the field addr")?;
     let address = u64::from_str_radix(address.trim_start_matches("0x"), 16)
-        .map_err(|_| format!("`{address}` is no hexadecimal address"))?;
+        .map_err(|_| format!("`{address}` is not a hexadecimal address"))?;
     let source: Vec<&str> = line.split('|').collect();
     let part = |name: &str| {
         source
@@ -164,7 +164,7 @@ cpu/mem-stores/P:  404028  401139 main
         assert!(says("cpu/mem-loads/:\n").starts_with("m.txt:1: no address"));
         assert_eq!(
             says("cpu/mem-loads/: xyz\n"),
-            "m.txt:1: `xyz` is no hexadecimal address"
+            "m.txt:1: `xyz` is not a hexadecimal address"
         );
     }
 }

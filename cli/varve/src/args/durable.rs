@@ -1,33 +1,33 @@
-//! What the command line takes for objects that survive.
+//! Options for durable objects, and `varve durable`.
 
 use super::medium::{Domain, Sync, sync};
 use super::run::region::{Medium, Region};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Objects of stores that are programs of ours.
+/// Durable objects of the built-in stores.
 #[derive(Args, Debug, Clone)]
 pub struct DurableStore {
-    /// Values survive in this region file, which is made if it is not there
+    /// Keep values in this region file, which is created if it does not exist
     #[arg(long, value_name = "FILE")]
     pub durable: Option<PathBuf>,
-    /// What the region file is on; dax if it can be mapped so, else file, if it is not given
+    /// Medium of the region file [default: dax if the file can be mapped so, else file]
     #[arg(long, requires = "durable", value_enum)]
     pub domain: Option<Domain>,
-    /// With --domain file: when values are in the medium. `commit`: before they are acknowledged; or an interval such as 100ms, after which a
-    /// crash of the machine (not of the program) may lose or damage what is younger
+    /// With --domain file, when values reach the medium: `commit`, before they are acknowledged; or an interval such as 100ms.
+    /// A crash of the machine (not of the program) may lose or damage values younger than the interval
     #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
     pub sync: Option<Sync>,
-    /// Most bytes that the region file may get: 8GiB if it is not given, or what was given before, up to 256GiB. Each doubling aligns all objects
-    /// to twice as many bytes
+    /// Maximum size of the region file, up to 256GiB [default: the limit it was made with, or 8GiB]. Each doubling doubles the
+    /// alignment of all objects
     #[arg(long, requires = "durable", value_name = "SIZE")]
     pub region_max: Option<varve_spec::Bytes>,
-    /// Check all of the region file before the server begins; otherwise of a file of more than 32MiB only its pages are checked, while it
-    /// runs. For a file that somebody else made: a hostile one could do what it likes
+    /// Check the whole region file before the server starts. Without this, only the pages of a file of more than 32MiB are
+    /// checked, while the server runs. Use it for files from an untrusted source
     #[arg(long, requires = "durable")]
     pub verify: bool,
-    /// How optimized code checks for durable objects: none, likely, unbiased, unlikely, deopt, profiled, by what baseline code counts, or quick,
-    /// the same once anything is durable and none before (quick with --durable, none without, if it is not given)
+    /// Checks for durable objects in optimized code: none, likely, unbiased, unlikely, deopt, profiled (by the counts of
+    /// baseline code), or quick (profiled once an object is durable, none before) [default: quick with --durable, else none]
     #[arg(long, value_name = "KIND")]
     pub checks: Option<varve_runtime::Checks>,
 }
@@ -58,8 +58,8 @@ pub struct DurableArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum DurableCommand {
-    /// Verify all checksums and follow all references from the roots; exit code 1 and one line for each damage if there is any. The file stays
-    /// as it is; if a program has it open, a copy of this instant is looked at
+    /// Verify all checksums and follow all references from the roots; print one line for each damage and exit with code 1 if
+    /// there is any. The file is not changed; if a program has it open, a snapshot is checked
     Check {
         /// The region file
         file: PathBuf,
@@ -67,7 +67,7 @@ pub enum DurableCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Say what a region holds: roots, objects by type, how it was closed. The file stays as it is
+    /// Print a region's roots, its objects by type, and how it was closed. The file is not changed
     Info {
         /// The region file
         file: PathBuf,
@@ -75,7 +75,7 @@ pub enum DurableCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Write what is reachable into a new file, and put that in the place of the old one, with its mode, owner and attributes
+    /// Write the reachable objects to a new file, and replace the old one with it; mode, owner and attributes are kept
     Compact {
         /// The region file
         file: PathBuf,
@@ -83,31 +83,32 @@ pub enum DurableCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Copy a region as it is at one instant, also while a program has it open; the copy is verified
+    /// Copy a consistent snapshot of a region, even while a program has it open, and verify the copy
     Backup {
         /// The region file
         file: PathBuf,
-        /// The copy: a name that is free, or of a region, which is replaced
+        /// The copy: a new name, or an existing region, which is replaced
         copy: PathBuf,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Write what is whole of a damaged region into a new one, and say what is not; exit code 1 if anything is lost. The file stays as it is
+    /// Copy the intact objects of a damaged region to a new one, and report the rest; exit with code 1 if anything is lost. The
+    /// damaged file is not changed
     Salvage {
         /// The damaged region file
         file: PathBuf,
-        /// The new region: a name that is free, or of a region, which is replaced
+        /// The new region: a new name, or an existing region, which is replaced
         into: PathBuf,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print all that is reachable as JSON lines: one object each, roots first
+    /// Print all reachable objects as JSON lines, one object each, roots first
     Export {
         /// The region file
         file: PathBuf,
-        /// Objects of this root alone
+        /// Export only the objects of this root
         #[arg(long, value_name = "NAME")]
         root: Option<String>,
     },

@@ -1,4 +1,4 @@
-//! What a region file is on, and when it is synced.
+//! The medium of a region file, and when the file is synced.
 
 use clap::ValueEnum;
 use std::time::Duration;
@@ -10,7 +10,7 @@ pub enum Domain {
     Dax,
     /// An ordinary file: fdatasync
     File,
-    /// As dax, on any file: survives the program, not the machine
+    /// As dax, on any file: survives a crash of the program, but not of the machine
     Memory,
 }
 

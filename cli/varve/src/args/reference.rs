@@ -30,7 +30,7 @@ fn term(arg: &Arg) -> String {
     format!("`{}--{long}{value}`", short.unwrap_or_default())
 }
 
-/// What an option's help says, with its default and its values.
+/// An option's help, with its default and its values.
 fn meaning(arg: &Arg) -> String {
     let mut text = arg.get_help().map(|h| h.to_string()).unwrap_or_default();
     let default = arg

@@ -1,4 +1,4 @@
-//! What `varve study` takes.
+//! Options of `varve study`.
 
 use super::shares::Shares;
 use super::sweep::SubmitHow;
@@ -26,53 +26,53 @@ pub struct StudyArgs {
     /// Print JSON instead of a table
     #[arg(long, conflicts_with = "shard")]
     pub json: bool,
-    /// Write a page, JSON and Parquet into this folder; with `all`: a page of Markdown for each study, and one that sums them up
+    /// Write a page, JSON and Parquet into this folder; with `all`: a Markdown page for each study, and a summary
     #[arg(long, value_name = "FOLDER", conflicts_with = "shard")]
     pub out: Option<PathBuf>,
-    /// Where finished runs are kept, so that a study resumes; `none` keeps nothing
+    /// Keep finished runs in this folder, so that a study resumes; `none` keeps nothing
     #[arg(long, value_name = "FOLDER")]
     pub keep: Option<PathBuf>,
     #[command(flatten)]
     pub shares: Shares,
 }
 
-/// What is run of a study, and how often.
+/// The part of a study to run, and the number of repetitions.
 #[derive(clap::Args, Debug)]
 pub struct StudyOf {
-    /// A coarse version: smaller and fewer programs, in some minutes at most
+    /// Run a coarse version: smaller and fewer programs, in some minutes at most
     #[arg(long)]
     pub quick: bool,
-    /// Only these claims, such as D5,D8
+    /// Evaluate only these claims, such as D5,D8
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Seed of everything that is drawn by chance
+    /// Random seed
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Run it with so many seeds, from --seed on: values are medians, and their spread is told
+    /// Repeat it with N seeds, starting at --seed; values are medians, and their spread is reported
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub seeds: u32,
-    /// Run it again without each rule of the model, one at a time, and tell which one moves a value most
+    /// Repeat it without each rule of the model, one at a time, and report the rule that changes a value most
     #[arg(long)]
     pub sensitivity: bool,
-    /// Recordings of Java virtual machines that programs/jvm/record made, for `pima` instead of the small ones that are built in;
-    /// without `all`, only its half of stock virtual machines is made
+    /// Recordings of Java virtual machines made by programs/jvm/record, for `pima`, instead of the small built-in ones; without
+    /// `all`, only the part on stock virtual machines runs
     #[arg(long, value_name = "FOLDER")]
     pub jvm: Option<PathBuf>,
 }
 
 #[derive(clap::Subcommand, Debug)]
 pub enum StudyAction {
-    /// Give Slurm a job array with the runs that are missing or failed, and that no other job has
+    /// Submit a Slurm job array with the runs that are missing or failed, and that no other job has
     #[command(after_help = "Examples:\n  \
         varve study submit johnny-cache --keep runs/ --array 16\n  \
         varve study submit johnny-cache --quick --keep runs/ -- --time=2:00:00 --cpus-per-task=8")]
     Submit(StudySubmitArgs),
-    /// Say how many runs are done, run, wait, failed (and why) and are missing
+    /// Print how many runs are done, running, waiting, failed (and why) and missing
     #[command(after_help = "Examples:\n  \
         varve study status johnny-cache --keep runs/\n  \
         varve study status johnny-cache --keep runs/ --json")]
     Status(StudyStatusArgs),
-    /// Do what `quickcheck` counts the instructions of, which runs this under an emulator
+    /// Do the work whose instructions `quickcheck` counts; it runs this under an emulator
     #[command(hide = true)]
     Count {
         /// A program, or `STORE:RECORDS`
@@ -88,7 +88,7 @@ pub struct StudySubmitArgs {
     pub name: String,
     #[command(flatten)]
     pub of: StudyOf,
-    /// Where finished runs are kept, in a folder that all nodes see
+    /// Keep finished runs in this folder, which all nodes must see
     #[arg(long, value_name = "FOLDER")]
     pub keep: PathBuf,
     #[command(flatten)]
@@ -101,7 +101,7 @@ pub struct StudyStatusArgs {
     pub name: String,
     #[command(flatten)]
     pub of: StudyOf,
-    /// Where finished runs are kept
+    /// Folder with the finished runs
     #[arg(long, value_name = "FOLDER")]
     pub keep: PathBuf,
     /// Print JSON instead of a table

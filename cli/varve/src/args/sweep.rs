@@ -1,4 +1,4 @@
-//! What `varve sweep` takes.
+//! Options of `varve sweep`.
 
 use super::shares::Shares;
 use std::path::PathBuf;
@@ -16,13 +16,14 @@ pub const EXAMPLES: &str = "Examples:\n  \
 pub struct SweepArgs {
     #[command(subcommand)]
     pub action: Option<SweepAction>,
-    /// What is swept: options of `varve run` with one value or several each
+    /// Sweep file: options of `varve run`, with one or several values each
     #[arg(value_name = "SWEEP.toml", required = true)]
     pub file: Option<PathBuf>,
-    /// Keep results here; those that are there already are not made again [default: a folder named after the file, here]
+    /// Keep results in this folder; finished points are not run again [default: a folder named after the file, in the current
+    /// folder]
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
-    /// Print the points and which of them are done, and run nothing
+    /// Print the points and whether each is done, and run nothing
     #[arg(long, conflicts_with_all = ["merge", "shard", "emit"])]
     pub list: bool,
     #[command(flatten)]
@@ -34,12 +35,12 @@ pub struct SweepArgs {
 
 #[derive(clap::Subcommand, Debug)]
 pub enum SweepAction {
-    /// Give Slurm a job array with the points that are missing or failed, and that no other job of this sweep has
+    /// Submit a Slurm job array with the points that are missing or failed, and that no other job of this sweep has
     #[command(after_help = "Examples:\n  \
         varve sweep submit examples/budget.toml --out budget/ --array 16\n  \
         varve sweep submit examples/budget.toml --out budget/ -- --time=2:00:00 --cpus-per-task=8")]
     Submit(SubmitArgs),
-    /// Say how many points are done, run, wait, failed (and why) and are missing
+    /// Print how many points are done, running, waiting, failed (and why) and missing
     #[command(after_help = "Examples:\n  \
         varve sweep status examples/budget.toml --out budget/\n  \
         varve sweep status examples/budget.toml --out budget/ --json")]
@@ -48,37 +49,36 @@ pub enum SweepAction {
 
 #[derive(clap::Args, Debug)]
 pub struct SubmitArgs {
-    /// The sweep
+    /// Sweep file
     #[arg(value_name = "SWEEP.toml")]
     pub file: PathBuf,
-    /// Keep results here, in a folder that all nodes see [default: a folder named after the file, here]
+    /// Keep results in this folder, which all nodes must see [default: a folder named after the file, in the current folder]
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub how: SubmitHow,
 }
 
-/// How points are given to Slurm.
+/// Options for submitting points to Slurm.
 #[derive(clap::Args, Debug)]
 pub struct SubmitHow {
-    /// The most tasks of the job array: each runs its part of the points, one after the other, or as many at a time as it has
-    /// processors
+    /// Maximum number of tasks of the job array; each task runs its points, at most one per processor at a time
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub array: u32,
     /// Print JSON instead of a line
     #[arg(long)]
     pub json: bool,
-    /// Options of `sbatch`
+    /// Options for `sbatch`
     #[arg(last = true, value_name = "OPTIONS")]
     pub options: Vec<String>,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct StatusArgs {
-    /// The sweep
+    /// Sweep file
     #[arg(value_name = "SWEEP.toml")]
     pub file: PathBuf,
-    /// Where its results are [default: a folder named after the file, here]
+    /// Folder with its results [default: a folder named after the file, in the current folder]
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
     /// Print JSON instead of a table

@@ -12,13 +12,13 @@ Keys: q, Esc or Ctrl-C leave; arrows, Page Up and Page Down scroll.";
 
 #[derive(clap::Args, Debug)]
 pub struct TopArgs {
-    /// Time between two looks
+    /// Time between two samples
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = every)]
     pub every: Duration,
-    /// Look twice, print what there is and what happened in between, and end
+    /// Take two samples, print the state and the changes between them, and exit
     #[arg(long)]
     pub once: bool,
-    /// Of how many processes it is asked where their memory is, the largest: the kernel walks over all of it each time
+    /// Report residency for at most N processes, the largest; the kernel walks all their memory for each sample
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub processes: usize,
     /// With --once: print JSON
@@ -29,6 +29,6 @@ pub struct TopArgs {
 fn every(text: &str) -> Result<Duration, String> {
     match time(text)? {
         wanted if wanted >= Duration::from_millis(100) => Ok(wanted),
-        _ => Err("looks are at least 100ms apart: each costs the kernel time".into()),
+        _ => Err("samples are at least 100ms apart: each costs the kernel time".into()),
     }
 }

@@ -5,7 +5,7 @@ use varve_report::{Axis, Chart, Data, Series, fmt};
 use varve_run::Compared;
 use varve_run::request::{BASE, Budgets};
 
-/// What the shares came to, if there are any: `base` took most, and `instances` share the machine.
+/// A note on the sizes of the shares, if there are any: `base` has the largest footprint, and `instances` share the machine.
 pub fn note<R: Compared>(budgets: &Budgets, base: &R, instances: u32) -> Vec<String> {
     if budgets.percents.is_empty() {
         return Vec::new();
@@ -29,7 +29,7 @@ pub fn note<R: Compared>(budgets: &Budgets, base: &R, instances: u32) -> Vec<Str
     )]
 }
 
-/// Slowdown by share of fast memory, a line for each plan; none of a single share. `named` tells what came of a run by its name.
+/// Slowdown by share of fast memory, a line for each plan; none of a single share. `named` returns the outcome of a run by its name.
 pub fn chart<'r, R: Compared + 'r>(
     budgets: &Budgets,
     base: &R,

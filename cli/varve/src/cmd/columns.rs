@@ -46,7 +46,7 @@ pub fn table<R>(
     table
 }
 
-/// What `slowdown` is where one instance stands for all.
+/// The note on `slowdown` where one instance stands for all.
 pub const MNTT_ALIKE: &str = "slowdown: of one instance beside the same instances with all in DRAM (maximum normalized turnaround time, MNTT)";
 /// The same where all were run.
 pub const MNTT: &str =
@@ -70,12 +70,12 @@ pub fn plans<'a, R: Compared>(base: &'a R, own: Vec<Cell<'a, R>>) -> Vec<Cell<'a
     first.into_iter().chain(own).chain([moved()]).collect()
 }
 
-/// What of the memory that was touched is DRAM: the price.
+/// The share of DRAM in the footprint: the price.
 pub fn dram<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
     Cell::share("DRAM", |r: &R| r.dram_share())
 }
 
-/// What was moved from one memory to another.
+/// Bytes that migrated between memories.
 pub fn moved<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
     let column = Column::new("moved", Format::Bytes, Better::Lower);
     Cell::new(column, |r: &R| r.moved_bytes as f64)
@@ -96,7 +96,7 @@ pub fn sampled(run: &RunResult) -> Option<String> {
              better, since all see the same windows",
             100.0 * error
         ),
-        None => "one window does not tell how far off that may be".into(),
+        None => "one window gives no error bound".into(),
     };
     Some(format!(
         "Sampled: {} of the run in {} windows; {error}.",
@@ -105,7 +105,7 @@ pub fn sampled(run: &RunResult) -> Option<String> {
     ))
 }
 
-/// What memory took, if that is known of all results.
+/// The energy of memory, if that is known for all results.
 pub fn energy<'a, R: Deref<Target = Measured>>(results: &[&R]) -> Option<Cell<'a, R>> {
     let column = Column::new("energy", Format::Number, Better::Lower).with_unit("mJ");
     let known = results.iter().all(|r| r.energy_j.is_some());
@@ -167,7 +167,7 @@ pub fn pauses<R: Compared>(results: &[&R], kinds: &[PauseKind<R>]) -> RunTable {
         let mut row = Vec::new();
         for (_, of) in kinds {
             let (count, p) = of(r);
-            // What was collected in a pause of everything had none of its own.
+            // A space that was collected in a global pause had no pause of its own.
             let ns = |ns: u64| match p.max_ns {
                 0 => Value::Missing,
                 _ => (ns as f64).into(),

@@ -1,4 +1,4 @@
-//! What comes out of runs side by side: a table on the terminal, JSON, or files.
+//! The output of compared runs: a table on the terminal, JSON, or files.
 
 use super::columns::{self, Cell};
 use super::pictures;
@@ -20,19 +20,19 @@ pub fn origin(machine: &str, seed: u64) -> Origin {
     }
 }
 
-/// What one kind of run has to show besides what all have.
+/// The output of one kind of run, beside the common parts.
 pub struct Sheet<'a, R> {
     /// The program and where it runs.
     pub title: String,
-    /// What a row is: a policy or a plan.
+    /// The subject of a row: a policy or a plan.
     pub rows_are: &'static str,
     /// The columns.
     pub cells: Vec<Cell<'a, R>>,
     /// The two columns whose best trade-offs are marked.
     pub trade_off: Option<(usize, usize)>,
-    /// What there is to know of these runs.
+    /// Notes on these runs.
     pub notes: Vec<String>,
-    /// What to do.
+    /// Advice.
     pub advice: Vec<String>,
     /// Other tables.
     pub details: Vec<RunTable>,
@@ -42,7 +42,7 @@ pub struct Sheet<'a, R> {
     pub flames: (Option<Flame>, Option<Flame>),
 }
 
-/// How often a policy looks.
+/// A note on a policy's scan rate.
 fn looks(name: &str, scale: u64) -> String {
     let (policy, _) = varve_spec::split(name);
     format!(
@@ -100,7 +100,7 @@ pub fn show<R: Compared + Serialize>(
         }
         print(report.to_json());
     } else {
-        // What is looked at first stands last, above the prompt.
+        // The main table comes last, right above the prompt.
         for table in report.details.iter().chain([&report.table]) {
             print(terminal::runs(table, Look::stdout()));
         }

@@ -66,7 +66,9 @@ pub fn examine(a: &MachineArgs) -> Done {
     }
     said(&findings).iter().for_each(print);
     if findings.iter().any(|f| !f.steps.is_empty()) && a.root.is_none() {
-        print("\n`varve machine --doctor --fix` does what it can, and `--undo` takes it back.");
+        print(
+            "\n`varve machine --doctor --fix` makes the automatic fixes, and `--undo` reverts them.",
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -111,7 +113,9 @@ fn fix(findings: &[Finding], yes: bool, as_json: bool) -> Done {
     }
     if !yes {
         if as_json || !std::io::stdin().is_terminal() {
-            return Err(wrong("nobody can be asked here: --yes does it unasked"));
+            return Err(wrong(
+                "there is no terminal to ask on: --yes fixes without asking",
+            ));
         }
         eprint!("\nDo this ({} writes)? [y/N] ", steps.len());
         let _ = std::io::stderr().flush();
@@ -135,20 +139,18 @@ fn fix(findings: &[Finding], yes: bool, as_json: bool) -> Done {
             let went_on = matches!(became, Ok(Changed::Done | Changed::Already));
             all.add(step, &step.then, became);
             if !went_on {
-                // What builds on it would go wrong, too.
+                // Steps that build on it would fail, too.
                 continue 'findings;
             }
         }
     }
     if all.refused == 0 && !as_json {
-        print(
-            "`varve machine --doctor --undo` takes it back, until the next start of the machine.",
-        );
+        print("`varve machine --doctor --undo` reverts this, until the next boot.");
         if findings
             .iter()
             .any(|f| f.name == "device-dax memory" && !f.steps.is_empty())
         {
-            print("There is memory that was not there before: look again with --doctor.");
+            print("New memory is available: run --doctor again.");
         }
     }
     all.end(json!({"findings": findings}))
@@ -170,7 +172,7 @@ fn take_back(as_json: bool) -> Done {
     all.end(json!({}))
 }
 
-/// What became of steps, said as they are done.
+/// The outcomes of steps, printed as they happen.
 struct Changes {
     as_json: bool,
     all: Vec<Value>,
@@ -194,7 +196,7 @@ impl Changes {
             Ok(Changed::Already) => ("already", format!("already so: /{file} is `{to}`")),
             Ok(Changed::Others(now)) => (
                 "changed by others",
-                format!("left alone: /{file} is `{now}`: somebody else has changed it"),
+                format!("not changed: /{file} is `{now}`: another program changed it"),
             ),
             Err(why) => ("refused", why),
         };

@@ -16,7 +16,7 @@ use varve_runtime::host::State;
 use varve_runtime::{Checks, Config, DurableFile, Medium, ObjectAlign, Store};
 use varve_spec::Bytes;
 
-/// What the command line says of durable objects and checks, as the engine's settings.
+/// The engine's settings for durable objects and checks, from the command line.
 pub fn configure(a: &Region, medium: &args::Medium, config: &mut Config) -> Result<(), Failure> {
     configure_file(a, medium, config)?;
     if let Some(path) = &a.durable {
@@ -61,7 +61,7 @@ pub fn configure_file(
     Ok(())
 }
 
-/// What objects are aligned to so that references reach all of a region: what it has, or what is asked for.
+/// The alignment of objects with which references reach all of a region of the existing or the requested size.
 fn alignment(path: &Path, most: Option<Bytes>) -> Result<ObjectAlign, Failure> {
     let held = varve_durable::alignment(path).map_err(|e| failure(&e))?;
     let asked = match most {
@@ -78,7 +78,7 @@ fn alignment(path: &Path, most: Option<Bytes>) -> Result<ObjectAlign, Failure> {
     Ok(held.max(asked).unwrap_or_default())
 }
 
-/// What checks and the region did.
+/// Statistics of checks and the region.
 pub fn stats(store: &Store<State>) -> String {
     let mut text = String::new();
     if let Some(checks) = store.check_stats() {
@@ -392,7 +392,7 @@ fn salvage(file: &Path, into: &Path, as_json: bool) -> Outcome {
             done.copy.objects,
             done.copy.bytes,
             match lost {
-                true => "all that is whole",
+                true => "all intact objects",
                 false => "nothing is lost",
             }
         );
@@ -420,7 +420,7 @@ fn export(file: &Path, root: Option<&str>) -> Outcome {
     let written = region.export(root, &mut out).and_then(|()| out.flush());
     Ok(match written {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        // Whoever reads has seen enough.
+        // The reader has closed its end.
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         Err(e) => Err(failed(format!("standard output: {e}"))),
     })

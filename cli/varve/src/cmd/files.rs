@@ -23,7 +23,7 @@ pub fn open_trace(path: &Path) -> Result<TraceReader, Failure> {
 /// A trace's error with a remedy where the reader knows none.
 pub fn of_trace(e: &TraceError) -> Failure {
     match e {
-        // What it is instead says what to do.
+        // The hint names the file's actual kind, and so the remedy.
         TraceError::Foreign { hint, .. } if hint.contains("first") => wrong(e),
         TraceError::Foreign { .. } => wrong(format!(
             "{e}; record one with `varve trace`, or turn another tool's into one with `varve trace import`"
@@ -48,7 +48,7 @@ pub fn exists(path: &Path, missing: &str, remedy: &str) -> Result<(), Failure> {
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Err(wrong(format!("{shown}: {missing}; {remedy}")))
         }
-        // What else is wrong, opening it tells.
+        // Opening it reports other errors.
         _ => Ok(()),
     }
 }
@@ -71,7 +71,7 @@ pub fn can_be_made(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// How much memory a trace touches, found out on so many threads (0: one per core).
+/// The footprint of a trace, measured with `jobs` threads (0: one per core).
 pub fn footprint(path: &Path, jobs: usize) -> Result<Footprint, Failure> {
     let reader = open_trace(path)?;
     let bar = ui::spinner("reading the trace");

@@ -87,9 +87,7 @@ fn live(threads: &[u32], nodes: Option<&str>) -> Result<(Matrix, Vec<String>), F
     let cores = live.cpus.len() as u32;
     let most = cores / 2;
     if most == 0 {
-        return Err(failed(
-            "one processor cannot run two programs beside each other",
-        ));
+        return Err(failed("one processor cannot run two programs at once"));
     }
     let mut notes = Vec::new();
     let mut counts: Vec<u32> = threads.iter().copied().filter(|&t| t <= most).collect();

@@ -68,7 +68,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     profiles::ended(a, seen.status, &stop)
 }
 
-/// What is wrong before anything ran is bad input; what comes of a run is a failure.
+/// An error before a run is bad input; an error of a run is a failure.
 fn refused(e: JavaError) -> Failure {
     match e {
         JavaError::NoReport | JavaError::Nothing(_) => failed(e),
@@ -76,7 +76,7 @@ fn refused(e: JavaError) -> Failure {
     }
 }
 
-/// What should be known before anybody believes the profile.
+/// Caveats on the profile.
 fn notes(seen: &SeenMachines, machine: &JavaSites, others: &[JavaSites]) -> Vec<String> {
     let mut notes = seen.notes.clone();
     if !others.is_empty() {
@@ -91,14 +91,13 @@ fn notes(seen: &SeenMachines, machine: &JavaSites, others: &[JavaSites]) -> Vec<
     let samples: u64 = machine.sites.iter().map(|site| site.samples).sum();
     if samples < FEW {
         notes.push(format!(
-            "{samples} samples tell little: run longer, or sample more often, such as --interval {}",
+            "{samples} samples are few: run longer, or sample more often, such as --interval {}",
             fmt::bytes((machine.interval_bytes / 8).max(1 << 10) as f64).replace(' ', "")
         ));
     }
     if machine.thinned > 0 {
         notes.push(format!(
-            "so many samples were alive at once that one of {} was followed: survivors are known the less; a larger --interval takes \
-             fewer",
+            "too many samples were alive at once, so only one in {} was followed and survival is less precise; a larger --interval takes fewer",
             1u64 << machine.thinned.min(63)
         ));
     }

@@ -10,7 +10,7 @@ use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
 use varve_sites::java::advice::{self, Fills, Line, Size, Young};
 use varve_sites::java::{Ages, Profile};
 
-/// Collections that the table tells of.
+/// Collections with a column in the table.
 const SHOWN: [(usize, &str); 3] = [(1, "1st"), (2, "2nd"), (4, "4th")];
 
 pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
@@ -38,7 +38,7 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What such a profile cannot answer.
+/// Refuses options that such a profile does not support.
 fn usable(a: &SitesArgs) -> Result<(), Failure> {
     let other = |option: &str, what: &str| {
         Err(wrong(format!(
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
     use varve_sites::java::Heap;
 
-    /// Lines that brought so many bytes to the old generation, of which so many were found dead there.
+    /// Lines with bytes that they promoted to the old generation, and bytes of these that were found dead there.
     fn lines(all: &[(&str, u64, u64)]) -> Vec<Line> {
         let line = |&(name, old_bytes, old_freed_bytes): &(&str, u64, u64)| Line {
             name: name.into(),
@@ -352,7 +352,7 @@ mod tests {
                 "Old generation: 18 % is of C.java:3 C, and mostly dies there: for a larger young generation, or for reuse of objects."
             ]
         );
-        // Nobody knows what would have been found dead.
+        // Without a full collection, the dead part is unknown.
         assert_eq!(
             about_old(&collected(0), &all),
             ["Old generation: 98 % is of 3 lines; most is of A.java:1 A."]

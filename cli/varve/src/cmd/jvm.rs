@@ -21,7 +21,7 @@ pub fn run(work: &RunSubject, a: &ModelledJava) -> Done {
         pictures: a.output.out.is_some(),
         ..JavaRequest::new(machine)
     };
-    // What is wrong with options is said before a command runs.
+    // Report errors in options before a command runs.
     request.check().map_err(wrong)?;
     let options = native_replay::recording(&a.marked, &Windows::default());
     let trace = native_replay::trace(work, options)?;
@@ -46,7 +46,7 @@ pub fn run(work: &RunSubject, a: &ModelledJava) -> Done {
     notes.extend(runs.notes.clone());
     notes.extend(budgets::note(&runs.budgets, base, base.instances));
     if a.generations.plan.is_none() {
-        notes.push("`varve plan` says what each plan does.".into());
+        notes.push("`varve plan` describes each plan.".into());
     }
     let mut cells = columns::plans(base, jvm_table::cells());
     cells.extend(columns::energy(&results));

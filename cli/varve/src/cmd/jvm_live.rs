@@ -61,11 +61,11 @@ pub fn run(command: &[OsString], a: &LiveJava) -> Done {
     ended(&report.status)
 }
 
-/// What does a plan for pages on this machine, and not this command.
+/// The error for a page policy: names the command that runs it on this machine.
 fn elsewhere(named: &str, command: &[OsString]) -> Failure {
     let command = native_replay::shown(command);
     let policy = policies::entry(named).ok();
-    let live = policy.map_or(LiveSupport::No("it is no page policy"), of_policy);
+    let live = policy.map_or(LiveSupport::No("it is not a page policy"), of_policy);
     wrong(match live {
         LiveSupport::By(words) => format!(
             "--plan {named}: moves pages, which `varve {words}` does on this machine: write `varve {words} --policy {named} -- {command}`"
@@ -107,7 +107,7 @@ fn as_text(report: &JavaReport) -> String {
 /// Phases that are shown of a machine, the last ones; `--json` has all.
 const SHOWN: usize = 12;
 
-/// What was decided for each machine, and what moved.
+/// The decisions for each machine, and its migrations.
 fn decisions(decided: &[Decided<Sampler>]) -> String {
     let mut text = String::new();
     // Of others a note says why nothing was decided.
@@ -135,7 +135,7 @@ fn decisions(decided: &[Decided<Sampler>]) -> String {
     text
 }
 
-/// What an interval is.
+/// The meaning of an interval.
 fn how(machine: &Decided<Sampler>) -> &'static str {
     match machine.reported {
         true => "that the program reported",

@@ -42,7 +42,7 @@ pub fn details(base: &JavaResult, results: &[&JavaResult]) -> Vec<RunTable> {
     vec![columns::pauses(results, kinds), traffic(base)]
 }
 
-/// What each part of the memory does, with all of it in DRAM.
+/// The traffic of each part of the memory, with all of it in DRAM.
 fn traffic(r: &JavaResult) -> RunTable {
     let mut table = RunTable::new(format!("What memory is for, under `{}`", r.plan), "memory");
     table.columns = vec![

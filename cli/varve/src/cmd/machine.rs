@@ -66,7 +66,7 @@ fn list(json: bool) -> Done {
             26,
             "the machine that this runs on, probed in a few seconds",
         ));
-        print("\n`varve machine show NAME` says more; docs/machines.md how to write one.");
+        print("\n`varve machine show NAME` shows one; docs/machines.md explains how to write one.");
     }
     Ok(ExitCode::SUCCESS)
 }

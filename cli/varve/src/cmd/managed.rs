@@ -28,7 +28,7 @@ pub fn run(program: &WasmProgram, a: &ModelledObjects) -> Done {
     let program = wasm::managed(program, &a.engine, &a.sandbox)?;
     config.profile = wasm::profile(objects, &program.file, &program.bytes)?;
     let machine = machine(&a.model.machine_or("")).map_err(wrong)?;
-    // Whoever tells the model of accesses is not to be stopped between two of them: the whole command ends.
+    // The thread that feeds accesses to the model must not stop between two of them: the whole command ends.
     let _timeout = Timeout::begin(a.sandbox.timeout, &program.file);
     let mut request = ObjectsRequest {
         config,
@@ -41,7 +41,7 @@ pub fn run(program: &WasmProgram, a: &ModelledObjects) -> Done {
         pictures: a.output.out.is_some(),
         ..ObjectsRequest::new(machine, program)
     };
-    // What is wrong with the machine is said before the program runs, which it does for a profile.
+    // Report errors in the machine before the program runs, which it does for a profile.
     request.check().map_err(wrong)?;
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     request.program.input = input.into();
@@ -70,7 +70,7 @@ pub fn run(program: &WasmProgram, a: &ModelledObjects) -> Done {
     let first = answers
         .as_ref()
         .map_or_else(Some, |all| all.iter().find_map(|a| a.as_ref().err()));
-    // What a program wrote that failed; where others ended well, theirs was shown.
+    // The output of a failed program; if others succeeded, theirs was shown.
     if let Some(log) = first
         .and_then(Error::log)
         .filter(|_| !*said.lock().expect("no holder panics"))
@@ -129,7 +129,7 @@ fn failure(spec: &ManagedSpec, e: &Error) -> Failure {
     }
 }
 
-/// What programs read: the same for each of them. A terminal gives nothing.
+/// The programs' input: the same for each of them. A terminal yields none.
 fn input() -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if !std::io::stdin().is_terminal() {

@@ -1,4 +1,4 @@
-//! What is said of a run that is out of memory: which memory was too small, and what would fit.
+//! The message for a run that is out of memory: which memory was too small, and what would fit.
 
 use super::files;
 use varve_machine::model::{RunError, nodes};
@@ -6,10 +6,10 @@ use varve_observed::ManagedSpec;
 use varve_report::fmt;
 use varve_run::{Error, RunResult, RunSpec, Work};
 
-/// What came of runs.
+/// The results of runs.
 type Answers = [Result<RunResult, Error>];
 
-/// Looks how much memory a trace touches if a run of it was out of memory, and nobody has looked yet: a remedy depends on it.
+/// Measures a trace's footprint if a run of it was out of memory and the footprint is not known yet: the remedy depends on it.
 pub fn look(spec: &mut RunSpec, answers: &Answers, jobs: usize) {
     let full = |answer: &Result<RunResult, Error>| {
         matches!(answer, Err(Error::Run(RunError::OutOfFrames(_))))
@@ -51,7 +51,7 @@ fn pages(spec: &RunSpec, taken: u64) -> String {
     match &spec.work {
         // The machine shrinks with the program, so that a scale is no remedy.
         Work::Workload(_) => format!(
-            "out of memory: the program wants more than the {} of `{name}` that it may use: take a larger machine or a smaller workload",
+            "out of memory: the program needs more than the {} of `{name}` that it may use: take a larger machine or a smaller workload",
             fmt::bytes(at(1) as f64)
         ),
         Work::Trace(_) => {
@@ -69,7 +69,7 @@ fn pages(spec: &RunSpec, taken: u64) -> String {
             )
         }
         Work::Command(_) => format!(
-            "out of memory: the program wants more than the {} of `{name}` at 1/{scale} of its size that it may use: give a smaller \
+            "out of memory: the program needs more than the {} of `{name}` at 1/{scale} of its size that it may use: give a smaller \
              --scale, or take a larger machine",
             fmt::bytes(taken as f64)
         ),

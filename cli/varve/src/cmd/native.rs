@@ -29,7 +29,7 @@ pub fn run(work: &RunSubject, a: &ModelledNative) -> Done {
         pictures: a.output.out.is_some(),
         ..NativeRequest::new(machine)
     };
-    // What is wrong with options is said before a command runs.
+    // Report errors in options before a command runs.
     request.check().map_err(wrong)?;
     let recorded = trace(work, native_replay::recording(&a.marked, &a.windows))?;
     let mut runs = request
@@ -55,7 +55,7 @@ pub fn run(work: &RunSubject, a: &ModelledNative) -> Done {
         true => {
             if request.profile.is_none() && results.len() > 1 {
                 notes.push(
-                    "Sites are hot or cold by this very run; --sites goes by a profile of another input, made with `varve profile`."
+                    "Sites are hot or cold by this very run; --sites uses a profile of another input, made with `varve profile`."
                         .into(),
                 );
             }
@@ -75,7 +75,7 @@ pub fn run(work: &RunSubject, a: &ModelledNative) -> Done {
         false => {
             notes.extend(budgets::note(&runs.budgets, base, 1));
             if a.plans.plan.is_none() {
-                notes.push("`varve plan` says what each plan does.".into());
+                notes.push("`varve plan` describes each plan.".into());
             }
             let told = advice.run.as_deref().and_then(|run| came.named(run));
             let chart = budgets::chart(&runs.budgets, base, |run| came.named(run));

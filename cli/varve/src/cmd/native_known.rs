@@ -31,10 +31,10 @@ pub fn for_this_build(profile: &Profile, program: &OsStr) -> Result<(Profile, St
     if rebuilt.found == 0 {
         return Err(wrong(match nameless.is_empty() {
             true => {
-                format!("--stale: no function of the profile's sites is still as it was: {anew}")
+                format!("--stale: no function of the profile's sites is unchanged: {anew}")
             }
             false => format!(
-                "--stale: {nameless} has no names of functions, by which it goes (it is stripped): {anew}"
+                "--stale: {nameless} has no function names to match by (it is stripped): {anew}"
             ),
         }));
     }
@@ -50,7 +50,7 @@ pub fn for_this_build(profile: &Profile, program: &OsStr) -> Result<(Profile, St
         rebuilt.lost, rebuilt.ambiguous
     );
     if !nameless.is_empty() {
-        said += &format!("; {nameless} has no names of functions (it is stripped)");
+        said += &format!("; {nameless} has no function names (it is stripped)");
     }
     Ok((rebuilt.profile, said))
 }

@@ -86,7 +86,7 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     ended(&report.ran.status)
 }
 
-/// What is so while the program runs, on standard error: it was asked for by SIGUSR1.
+/// Prints the state of the running program on standard error, on SIGUSR1.
 fn say_by_now(running: &Running) {
     let bytes = |bytes: u64| fmt::bytes(bytes as f64);
     let all = running.processes.iter().map(|p| p.fast_bytes).sum();
@@ -208,10 +208,10 @@ fn as_text(report: &ObjectReport, map: &SiteMap, lines: &[Line], budget: u64) ->
     }
     table
         .notes
-        .push("spilled: what was to be fast and found no room in the budget".into());
+        .push("spilled: meant for fast memory, but over its budget".into());
     let (pages, wrong) = elsewhere(report, &map.kinds);
     table.notes.push(format!(
-        "Budget {}. Of {pages} pages that were looked at, the kernel has {wrong} on a node of the other kind.",
+        "Budget {}. Of {pages} pages checked, the kernel has {wrong} on a node of the other kind.",
         fmt::bytes(budget as f64)
     ));
     for process in &report.ran.processes {

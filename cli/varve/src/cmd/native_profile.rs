@@ -113,7 +113,7 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
     };
     let imported = imported.map_err(wrong)?;
     if let Some(file) = map_file {
-        eprintln!("varve: what lies where is known from {file}");
+        eprintln!("varve: address map from {file}");
     }
     for missing in &imported.missing {
         eprintln!("varve: note: {missing}");
@@ -128,7 +128,7 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What lies where in the process of a file: as `--maps` says, or the file beside it that `damo record` or the user has made.
+/// The address map of a file's process: from `--maps`, or from the file beside it that `damo record` or the user has made.
 fn address_map(file: &str, given: Option<&Path>) -> Result<Option<(AddressMap, String)>, Failure> {
     let beside = ["vmas", "maps"].map(|end| PathBuf::from(format!("{file}.{end}")));
     let path = match given {
@@ -144,7 +144,7 @@ fn address_map(file: &str, given: Option<&Path>) -> Result<Option<(AddressMap, S
     Ok(Some((map, shown)))
 }
 
-/// What was counted, and what to do with it.
+/// Prints the counts, and the next commands.
 fn say(a: &ProfileArgs, work: &RunSubject, profile: &Profile) {
     let sum = |of: fn(&Counts) -> u64| {
         let all = profile.sites.iter().map(|s| of(&s.counts));

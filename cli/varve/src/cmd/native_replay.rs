@@ -1,4 +1,4 @@
-//! What all replays of recorded programs share: what is named on the command line, and what is recorded for them.
+//! Common parts of all replays of recorded programs: the subject on the command line, and its recording.
 
 use super::{files, pages};
 use crate::args::run::job::RunSubject;
@@ -14,7 +14,7 @@ use varve_sites::native::{Key, Profile, names};
 use varve_trace::End;
 use varve_trace::host::{Extent, RecorderOptions};
 
-/// What is run, for a title.
+/// The subject of the run, for a title.
 pub fn name(work: &RunSubject) -> String {
     match work {
         RunSubject::Named(path) => varve_run::Work::Trace(path.into()).name(),
@@ -32,7 +32,7 @@ pub fn profile(path: &Path) -> Result<Profile, Failure> {
     native_profile(path).map_err(wrong)
 }
 
-/// What of a command is recorded.
+/// The part of a command that is recorded.
 pub fn recording(marked: &Marked, windows: &Windows) -> RecorderOptions {
     RecorderOptions {
         marked: marked.marked,
@@ -65,7 +65,7 @@ pub fn trace(work: &RunSubject, options: RecorderOptions) -> Result<Recorded, Fa
             };
             if !option.is_empty() {
                 return Err(wrong(format!(
-                    "{option} says what of a command is recorded, and {path} is recorded already: leave it out"
+                    "{option} limits the recording of a command, and {path} is a recording: leave it out"
                 )));
             }
             let reader = files::open_trace(Path::new(path))?;

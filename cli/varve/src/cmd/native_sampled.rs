@@ -55,7 +55,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     };
     let say_how = || {
         let (source, unseen) = words(sampled::source(sampling.events));
-        eprintln!("varve: sampling {source}, up to {rate} looks a second; not seen: {unseen}");
+        eprintln!("varve: sampling {source}, up to {rate} scans a second; not observed: {unseen}");
         if let Err(why) = &events
             && sampled::has_hardware()
         {
@@ -76,7 +76,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     };
     if seen.looks == 0 {
         return Err(failed(
-            "the program ended before it was looked at, so nothing is known of it; give it a larger input",
+            "the program ended before the first scan, so there is no profile; give it a larger input",
         ));
     }
     let blind = blind(&seen, a.live.pid.is_some());
@@ -89,7 +89,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     profiles::ended(a, seen.status, &stop)
 }
 
-/// What could not be seen, a sentence each.
+/// Blind spots, a sentence each.
 fn blind(seen: &SampledMemory, attached: bool) -> Vec<String> {
     let mut lines = seen.notes.clone();
     if !seen.has_objects {
@@ -105,7 +105,7 @@ fn blind(seen: &SampledMemory, attached: bool) -> Vec<String> {
         lines.push(how.into());
     } else if !seen.has_writes {
         lines.push(
-            "reads and writes are not told apart, and count as reads: that needs Linux 6.7 and userfaultfd".into(),
+            "reads and writes are not distinguished, and count as reads: that needs Linux 6.7 and userfaultfd".into(),
         );
     }
     lines
@@ -200,7 +200,7 @@ fn name(path: &str) -> String {
 #[derive(Default)]
 struct Binaries {
     files: HashMap<String, Option<Binary>>,
-    /// What is to be added to the addresses of a file, as its last mapping told.
+    /// The offset to add to the addresses of a file, by its last mapping.
     bases: HashMap<String, u64>,
 }
 

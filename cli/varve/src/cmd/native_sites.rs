@@ -133,10 +133,9 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
         fmt::bytes(peak as f64)
     ));
     match &profile.sampled {
-        None => table.notes.push(
-            "waits more if slow: time of all threads together, nothing of which other work hides"
-                .into(),
-        ),
+        None => table
+            .notes
+            .push("waits more if slow: time of all threads together, without overlap".into()),
         Some(sampling) => table.notes.extend(about(sampling, &counts, &doubts)),
     }
     print(terminal::runs(&table, Look::stdout()));
@@ -157,7 +156,7 @@ fn doubts(profile: &Profile, counts: &[Counts], budget: u64) -> Vec<bool> {
     })
 }
 
-/// What the value of a site is.
+/// The unit of a site's value.
 fn used(sampling: &Sampling) -> &'static str {
     match sampling.source.starts_with(ACCESSES) {
         true => ACCESSES,
@@ -179,13 +178,13 @@ fn about(sampling: &Sampling, counts: &[Counts], doubts: &[bool]) -> Vec<String>
         ),
         match used(sampling) {
             ACCESSES => "accesses: estimated from those that were sampled; samples: objects that were followed".into(),
-            _ => "pages used: summed over looks; samples: objects that were followed".into(),
+            _ => "pages used: summed over scans; samples: objects that were followed".into(),
         },
         match doubtful.count() {
             0 => "No site is in doubt: within the error of its samples each stays where hot-sites puts it.".into(),
             count => format!(
                 "(?) in doubt: within the error of their samples hot-sites may put {count} of {} sites, {:.0} % of all bytes, into the \
-                 other memory. A longer run tells.",
+                 other memory. A longer run decides.",
                 counts.len(),
                 100.0 * bytes as f64 / all.max(1) as f64
             ),
@@ -218,7 +217,7 @@ fn judged(
     counts: &[Counts],
     budget: u64,
 ) -> Result<Vec<Judged>, Failure> {
-    // Those that somebody would choose between; the two of Crystal Gazer can be asked for. Samples know no times.
+    // The plans that a user would choose from; the two of Crystal Gazer are on request. Samples know no times.
     let usual = match profile.sampled.is_some() {
         true => "knapsack,hot-sites",
         false => "knapsack,oracle",

@@ -81,7 +81,7 @@ fn fast_share(site: &PlacedSite) -> Value {
         .map_or(Value::Missing, |bytes| of(bytes).into())
 }
 
-/// What a site's memory costs if it is slow, s of all threads.
+/// The cost of a site in slow memory, s of all threads.
 fn cost(site: &PlacedSite) -> f64 {
     site.counts.slow_ns.saturating_sub(site.counts.fast_ns) as f64 / 1e9
 }

@@ -36,7 +36,7 @@ pub fn memory(
                 return Err(wrong(format!("{file}: --live: {why}: leave --live out")));
             }
             Err(why) => {
-                // Whoever wants one memory has it.
+                // A plan with a single tier needs no second memory.
                 let several = plan.tiers > 1;
                 let note = format!("varve: note: {why}: heap plan {} places nothing", plan.spec);
                 return Ok((None, several.then_some(note)));
@@ -51,7 +51,8 @@ pub fn memory(
             "{file}: --live: {why}: leave --live out, or name different nodes"
         )));
     }
-    let note = note.map(|why| format!("varve: note: {why}, and times say nothing of slow memory"));
+    let note = note
+        .map(|why| format!("varve: note: {why}, and times do not show the cost of slow memory"));
     let memory = NodeMemory::new(kinds).map_err(wrong)?;
     let pool = ZeroPool::new().map(Arc::new);
     Ok((Some(Placed { memory, pool }), note))

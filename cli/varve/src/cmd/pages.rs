@@ -26,7 +26,7 @@ pub fn run(work: &job::RunSubject, a: &ModelledPages) -> Done {
     let machine = machine(machine_name).map_err(wrong)?;
     if varve_machine::load::changes(machine_name).0 == "here" {
         eprintln!(
-            "varve: note: probed anew each time; `varve machine show here --toml > here.toml` keeps it"
+            "varve: note: probed again for each run; `varve machine show here --toml > here.toml` keeps it"
         );
     }
     // Before a command runs, which may take long.
@@ -73,7 +73,7 @@ pub fn run(work: &job::RunSubject, a: &ModelledPages) -> Done {
     show(a, &spec, &name, &runs, &came.of_command(end.as_ref()))
 }
 
-/// What is asked for. A trace that decides the scale is looked into here, where one sees that it takes a while.
+/// The request. A trace that decides the scale is read here, where progress is shown.
 fn request(a: &ModelledPages, machine: Machine, work: Work) -> Result<PagesRequest, Failure> {
     let mut request = PagesRequest {
         options: a.pages.clone(),
@@ -116,14 +116,14 @@ fn show(
     sheet.advice = runs.advise(came, &columns::size).said;
     if a.output.out.is_some() {
         let title = format!("{name} on {}", spec.machine.name);
-        // Whose memory threads wait for is known of workloads, which name their regions.
+        // Only workloads name their regions, so only their waits can be attributed to memory.
         sheet.flames = pictures::waits(&title, &pictures::runs(&results), ("", ""));
     }
     let origin = origin(&spec.machine.name, spec.seed);
     compared::show(&a.output, origin, came, sheet)
 }
 
-/// Records the command into a file that nobody else reads, and that vanishes with the guard.
+/// Records the command into a private file, which the guard removes.
 pub fn record(command: &[OsString], options: RecorderOptions) -> Result<(TempPath, End), Failure> {
     let marked = options.marked;
     let path = tempfile::Builder::new()
@@ -153,13 +153,13 @@ pub fn record(command: &[OsString], options: RecorderOptions) -> Result<(TempPat
     // The end of a thread is an op of no instructions.
     if marked && end.instructions == 0 {
         return Err(wrong(
-            "--marked: the command never looked for the file /varve/record/begin, so that nothing was recorded: leave --marked out",
+            "--marked: the command never looked up the file /varve/record/begin, so nothing was recorded: leave --marked out",
         ));
     }
     Ok((path, end))
 }
 
-/// What was recorded is gone with its file.
+/// The failure of a recording, whose file is gone.
 fn unrecorded(e: RecordError) -> Failure {
     match e {
         RecordError::Trace(TraceError::DiskFull { path, bytes, .. }) => failed(format!(
@@ -185,7 +185,7 @@ fn as_it_goes(command: &[OsString], a: &ModelledPages, machine: Machine, work: W
     let (mut spec, _) = request.base().map_err(wrong)?;
     let runs = request.runs(&spec).map_err(wrong)?;
     spec.policy.clone_from(&runs.specs[0].policy);
-    // What is wrong with the policy here is said before the program runs.
+    // Report errors in the policy before the program runs.
     varve_run::check(&spec).map_err(|e| of_run(&e))?;
     let mut program = recorder(command, RecorderOptions::default())?.live();
     let result = varve_run::run_program(&spec, &mut program, &mut |_| !ui::stopped());
@@ -210,7 +210,7 @@ fn not_work(text: &str, e: &varve_run::Error) -> Failure {
     }
     match job::on_path(text) {
         true => wrong(format!(
-            "`{text}` is no workload, but a command of this system: write `varve run -- {text}`"
+            "`{text}` is not a workload, but a command of this system: write `varve run -- {text}`"
         )),
         false => wrong(e),
     }

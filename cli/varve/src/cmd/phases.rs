@@ -32,7 +32,7 @@ impl Log {
         })
     }
 
-    /// Writes a line. The program goes on without its log, and somebody is told, once.
+    /// Writes a line. If that fails, the program continues without its log, after one warning.
     pub fn line(&mut self, line: &dyn Display) {
         if let Err(e) = writeln!(self.out, "{line}")
             && !std::mem::replace(&mut self.failed, true)

@@ -1,4 +1,4 @@
-//! What a run showed of itself as pictures: the one place that knows both.
+//! Pictures of a run's observations: the one place that knows both.
 
 use std::collections::BTreeMap;
 use varve_report::pictures::{
@@ -7,16 +7,16 @@ use varve_report::pictures::{
 };
 use varve_run::{Compared, Heat, RateKind, Seen, Wait};
 
-/// A run that was looked at, and what it is called.
+/// An observed run, and its name.
 pub type Run<'a> = (&'a str, &'a Seen);
 
-/// The runs of those that were looked at.
+/// Of these runs, the observed ones.
 pub fn runs<'a, R: Compared>(results: &[&'a R]) -> Vec<Run<'a>> {
     let looked_at = |r: &&'a R| Some((r.name(), r.seen()?));
     results.iter().filter_map(looked_at).collect()
 }
 
-/// All pictures of runs, with the flame graphs of two of them: by memory, and by code. None where nobody looked.
+/// All pictures of runs, with the flame graphs of two of them: by memory, and by code. `None` where none was recorded.
 pub fn of(
     title: &str,
     runs: &[Run],

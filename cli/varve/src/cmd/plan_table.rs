@@ -96,7 +96,7 @@ fn stalls(base: &PlanResult, results: &[&PlanResult]) -> RunTable {
     columns::table((title, "plan"), results, |r| &r.plan, cells)
 }
 
-/// What slow memory adds to nursery collections, where the four plans that tell it were run: see [`GcStack`].
+/// The cost of slow memory in nursery collections, if the four plans that it takes were run: see [`GcStack`].
 fn slowdown_stack(results: &[&PlanResult]) -> Option<RunTable> {
     let of = |plan: &plans::Entry| results.iter().copied().find(|r| r.plan == plan.name);
     let stack = GcStack::of(

@@ -37,7 +37,7 @@ fn any_samples(specs: &[String]) -> bool {
     specs.iter().any(samples)
 }
 
-/// What is wrong about `--pima-log`, if no plan has anything to say there.
+/// The error for `--pima-log`, if no plan writes to it.
 pub fn check_log(log: bool, specs: &[String]) -> Result<(), Failure> {
     if !log || any_samples(specs) {
         return Ok(());

@@ -57,7 +57,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     usual(a.tier.is_some(), "--tier")?;
     if let (RunSubject::Named(file), [word, ..]) = (&native, &a.command[..]) {
         return Err(wrong(format!(
-            "{file} is no WebAssembly program, and takes no arguments: leave `-- {}` out; for a command leave `{file}` out",
+            "{file} is not a WebAssembly program, and takes no arguments: leave `-- {}` out; for a command leave `{file}` out",
             word.to_string_lossy()
         )));
     }

@@ -1,4 +1,4 @@
-//! What all of `varve profile` shares: the file that a run is added to, and what is sampled.
+//! Common parts of `varve profile`: the file that a run is added to, and the sampled program.
 
 use super::{files, live};
 use crate::args::ProfileArgs;
@@ -44,7 +44,7 @@ pub fn keep<P: SitesFile + Clone>(
     Ok(profile)
 }
 
-/// What is sampled while it runs.
+/// The subject of sampling.
 pub enum SampledTarget<'a> {
     /// A process that runs already.
     Process(u32),
@@ -52,7 +52,7 @@ pub enum SampledTarget<'a> {
     Command(&'a [OsString]),
 }
 
-/// What is to be sampled; `how` is the beginning of a command line that says so.
+/// The subject of sampling; `how` is the beginning of a command line that says so.
 pub fn sampled<'a>(a: &'a ProfileArgs, how: &str) -> Result<SampledTarget<'a>, Failure> {
     match (a.live.pid, &a.command[..]) {
         (Some(process), []) => Ok(SampledTarget::Process(process)),

@@ -23,7 +23,7 @@ pub struct RunProgress {
 }
 
 impl RunProgress {
-    /// Runs of such names, so many at a time. Of a recorded program it is known how many accesses each makes.
+    /// RunProgress with these names, `jobs` at a time. `accesses` is the number of accesses of a recorded program.
     pub fn new(names: Vec<String>, jobs: usize, accesses: Option<u64>) -> RunProgress {
         let done = ui::WorkDone::default();
         RunProgress {
@@ -77,7 +77,7 @@ impl RunProgress {
         self.done.note(so_far.share(until_ns), self.bar.elapsed());
     }
 
-    /// How the runs do that go on: the first one's time, or how many times that of the first one it is for as many accesses.
+    /// The progress of running runs: the first one's time, or the slowdown against the first one at the same number of accesses.
     fn message(&self, so_far: &SoFar) -> String {
         let of = |run: usize| {
             let name = &self.names[run];
@@ -105,7 +105,7 @@ pub fn all<C: Comparison>(
     made
 }
 
-/// What came of runs, and how the command ends by it.
+/// The outcomes of runs, and the command's exit code.
 pub struct Outcomes<R> {
     came: varve_run::Outcomes<R>,
     /// A line for each that was not made.
@@ -114,7 +114,7 @@ pub struct Outcomes<R> {
     program: u8,
 }
 
-/// What runs were made is asked of it as if it stood here.
+/// Dereferences to the runs' outcomes without the exit code.
 impl<R> Deref for Outcomes<R> {
     type Target = varve_run::Outcomes<R>;
 
@@ -124,7 +124,7 @@ impl<R> Deref for Outcomes<R> {
 }
 
 impl<R: Compared> Outcomes<R> {
-    /// Sorts out what came of a comparison's runs; `say` tells of a run why it failed.
+    /// Separates the results of a comparison's runs from failures; `say` prints why a run failed.
     ///
     /// # Errors
     /// Nothing came of what was asked for; or a user has ended it.

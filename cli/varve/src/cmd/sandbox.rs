@@ -1,4 +1,4 @@
-//! What a WebAssembly program is given of the system; and a word about what it was not given and wanted.
+//! A WebAssembly program's access to the system, and a note on access that it lacked.
 
 use crate::args::Sandbox;
 use crate::ui::{Failure, quoted, wrong};
@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use varve_observed::{Access, Folder, ManagedProgram};
 use varve_runtime::host::wasi::Refused;
 
-/// What the options give.
+/// The access that the options grant.
 pub fn access(a: &Sandbox) -> Result<Access, Failure> {
     let mut access = Access::default();
     if a.no_dir || !a.dir.is_empty() {

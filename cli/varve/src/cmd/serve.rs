@@ -90,7 +90,7 @@ impl Host for Program<'_> {
         let config = &self.configs[shard];
         let store = Managed::new(self.a.store, config.clone())?.grouped()?;
         let cache = Cache::new(store, self.limits, varve_serve::seconds())?;
-        // What `cache_memlimit` asks for must find room in the heap that there is.
+        // The size that `cache_memlimit` requests must fit the existing heap.
         let cache = cache
             .up_to(config.heap_max.max(self.limits.memory))
             .one_of(self.configs.len());
@@ -110,7 +110,7 @@ impl Host for Program<'_> {
             1 => String::new(),
             n => format!(" in {n} shards"),
         };
-        // Whoever started this may wait for the line, and may not read on.
+        // The parent process may wait for this line, and may close the pipe after it.
         let _ = writeln!(
             std::io::stdout(),
             "varve serve: {}{shards} on {}, Ctrl-C ends it",
@@ -136,7 +136,7 @@ fn settings(a: &ServeArgs, shards: usize) -> Result<Settings, Failure> {
     let passwords = a.auth_file.as_deref().map(passwords).transpose()?;
     if let Some(address) = listen.filter(|l| !l.ip().is_loopback() && passwords.is_none()) {
         eprintln!(
-            "warning: --listen {address}: whoever reaches it may read and write all values; --auth-file asks for passwords"
+            "warning: --listen {address}: any client that reaches it may read and write all values; --auth-file requires passwords"
         );
     }
     let time = |seconds: f64| (seconds > 0.0).then(|| Duration::from_secs_f64(seconds));
@@ -160,7 +160,7 @@ fn passwords(file: &Path) -> Result<Arc<Passwords>, Failure> {
     if std::fs::metadata(file).is_ok_and(|m| m.mode() & 0o077 != 0) {
         let shown = file.display();
         eprintln!(
-            "warning: --auth-file {shown}: others than its owner may use it: chmod 600 {shown}"
+            "warning: --auth-file {shown}: users other than its owner may access it: chmod 600 {shown}"
         );
     }
     Ok(Arc::new(passwords))

@@ -13,11 +13,11 @@ const TITLE: &str = "shards of varve serve, version 1";
 pub struct Regions {
     file: PathBuf,
     pub shards: usize,
-    /// What is written beside them does not say yet that all are there.
+    /// The file beside them does not record yet that all exist.
     new: bool,
 }
 
-/// What is written beside the files.
+/// The content of the file beside them.
 #[derive(Debug, PartialEq, Eq)]
 struct Beside {
     shards: usize,
@@ -49,7 +49,7 @@ impl Regions {
                         "{shown}: its values are in one shard: leave out --shards {n}"
                     ))),
                     _ if first => Err(wrong(format!(
-                        "{shown}.shards: not there, and it says how many of {shown}.0 and so on there are: put it back"
+                        "{shown}.shards is missing: it has the number of files {shown}.0 and so on: restore it"
                     ))),
                     n => Ok(regions(n, true)),
                 };
@@ -84,7 +84,7 @@ impl Regions {
     /// Writes down how many there are: before the first of them is made, and when all were opened.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn note(&self, complete: bool) -> Result<(), Failure> {
         if !self.new || self.shards == 1 {
             return Ok(());
@@ -118,7 +118,7 @@ fn text(beside: &Beside) -> String {
 fn parse(text: &str) -> Result<Beside, String> {
     let lines: Vec<&str> = text.lines().collect();
     let [TITLE, count, hash, state @ ("begun" | "complete")] = lines[..] else {
-        return Err("is not what varve serve writes beside the files of its shards".into());
+        return Err("is not a file that varve serve writes beside its shards".into());
     };
     let count = count.strip_prefix("count ").and_then(|n| n.parse().ok());
     let Some(shards @ 2..) = count else {
@@ -221,7 +221,11 @@ mod tests {
         for (from, to, says) in [
             ("fnv", "crc", "open it with the version"),
             ("count 2", "count x", "no number of shards"),
-            ("version 1", "version 2", "is not what varve serve writes"),
+            (
+                "version 1",
+                "version 2",
+                "is not a file that varve serve writes",
+            ),
         ] {
             fs::write(&path, text.replace(from, to)).unwrap();
             let refused = line(Regions::find(&file, None).err().unwrap());

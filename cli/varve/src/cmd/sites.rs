@@ -63,7 +63,7 @@ fn old(c: &Counts) -> u64 {
     c.old_reads.saturating_add(c.old_writes)
 }
 
-/// What the heuristics say that a list names; without one all of which each is one of a kind.
+/// The results of the heuristics in a list; without one, of all that need only a profile.
 fn judged(profile: &Profile, list: Option<&str>) -> Result<Vec<Judged>, Failure> {
     let usual: Vec<&str> = plans::plans()
         .iter()
@@ -75,7 +75,7 @@ fn judged(profile: &Profile, list: Option<&str>) -> Result<Vec<Judged>, Failure>
         let entry = plans::entry(spec).map_err(wrong)?;
         if !entry.profile {
             return Err(wrong(format!(
-                "heap plan `{}` goes by no profile; heuristics that do are {}",
+                "heap plan `{}` uses no profile; heuristics that do are {}",
                 entry.name,
                 usual.join(", ")
             )));
@@ -152,7 +152,7 @@ fn text(a: &SitesArgs, profile: &Profile, judged: &[Judged]) -> String {
     lines.join("\n")
 }
 
-/// What a heuristic comes to.
+/// The summary of a heuristic.
 fn summary(number: usize, j: &Judged, profile: &Profile) -> String {
     let sum = |of: &dyn Fn(&Counts) -> u64, hot_only: bool| {
         let of_site = |(site, &hot): (&SiteProfile, &bool)| match hot || !hot_only {
@@ -242,7 +242,7 @@ fn scaled(values: &[f64], units: &[(f64, &str)]) -> (String, Vec<String>) {
     (unit.to_string(), Format::Number.column("", &values).1)
 }
 
-/// What a site is called, in as many characters: packages by their first letters, then what is at the end.
+/// A site's name in at most `room` characters: shortens packages to their first letters, then cuts to the end.
 fn name(site: &SiteProfile, room: usize) -> String {
     let key = &site.key;
     let ty = match key.ty.is_empty() {

@@ -17,7 +17,7 @@ Place it on this server
   varve machine --doctor
       what this machine lets Varve do; then varve run --live --help -- COMMAND
   varve tier --pid 4711 --fast 8GiB
-      pages in use to fast memory, others to slow memory, while it runs
+      hot pages to fast memory, cold pages to slow memory, while it runs
 
 Keep objects
   varve run programs/dist/accounts.wasm --durable accounts.region -- 1000

@@ -49,7 +49,7 @@ pub fn sheet<'a>(spec: &RunSpec, name: &str, results: &[&'a RunResult]) -> Sheet
             most(r, |l| l.max_ns)
         }));
     }
-    // What time is bought with: DRAM where it is a node of its own, bytes moved where it is a cache that all share.
+    // The price of time: DRAM if it is a node of its own, migrated bytes if it is a shared cache.
     let price = if tiers { "DRAM" } else { "moved" };
     let price = cells.iter().position(|cell| cell.is(price));
     Sheet {

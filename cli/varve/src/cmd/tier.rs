@@ -16,7 +16,7 @@ use varve_tier::seen::TierEye;
 
 pub fn tier(a: &TierArgs) -> Done {
     let target = target(a)?;
-    // What a command prints is no part of the document.
+    // The command's output is not part of the JSON document.
     ui::programs_elsewhere(None, a.json)?;
     let spec = live_spec(&a.policy).map_err(wrong)?;
     let entry = varve_pages::policies::entry(&spec).map_err(wrong)?;
@@ -81,7 +81,7 @@ fn nodes(a: &TierArgs, target: &Target, spec: &str, wants: &Wants) -> Done {
         match rival.fights && !a.beside {
             true => {
                 return Err(wrong(format!(
-                    "{}; or go on beside it with --beside",
+                    "{}; or run beside it with --beside",
                     rival.line
                 )));
             }
@@ -136,7 +136,7 @@ fn kinds(a: &TierArgs) -> Result<Kinds, Failure> {
         Some(given) => Kinds::parse(given, &topology).map_err(wrong),
         None => Kinds::probe(&topology).map_err(|why| {
             wrong(format!(
-                "nothing to tier: {why}; a guest with two kinds is in docs/howto-operator.md, and --nodes fast=0,slow=0 tells what would be decided"
+                "nothing to tier: {why}; a guest with two kinds is in docs/howto-operator.md, and --nodes fast=0,slow=0 prints decisions and migrates nothing"
             ))
         }),
     }

@@ -26,7 +26,7 @@ pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str, wants: &Wa
     let traffic = match wants.traffic {
         true => Some(MachineTraffic::at(Path::new("/")).map_err(|why| {
             wrong(format!(
-                "--policy {spec}: model= goes by the bandwidth of the machine, and that cannot be seen: {why}; or leave model= out"
+                "--policy {spec}: model= needs the bandwidth of the machine, which cannot be measured: {why}; or leave model= out"
             ))
         })?),
         false => None,
@@ -66,7 +66,7 @@ pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str, wants: &Wa
     told(a, spec, report)
 }
 
-/// What frames are chosen by.
+/// The criterion by which frames are chosen.
 enum About {
     /// Bins of a DRAM cache.
     Bins(CacheOfNodes),
@@ -154,7 +154,7 @@ fn cache(a: &TierArgs) -> Result<CacheOfNodes, Failure> {
             let (topology, _) = Topology::read(Path::new("/"));
             topology.dram_cache_bytes().map_err(|_| {
                 wrong(
-                    "the kernel tells of no one DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size for each node, such as --cache 48GiB",
+                    "the kernel reports no single DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size for each node, such as --cache 48GiB",
                 )
             })?
         }
@@ -172,13 +172,13 @@ fn cache(a: &TierArgs) -> Result<CacheOfNodes, Failure> {
     })
 }
 
-/// Who else moves pages into other frames.
+/// Other mechanisms that migrate pages into other frames.
 fn rivals() -> Vec<String> {
     let balancing = std::fs::read_to_string("/proc/sys/kernel/numa_balancing");
     match balancing.as_deref().map(str::trim) {
         Ok("0") | Err(_) => Vec::new(),
         Ok(mode) => vec![format!(
-            "NUMA balancing is on (kernel.numa_balancing = {mode}) and moves pages to other nodes, and so to other frames; it stays on, and what others move is counted (sysctl kernel.numa_balancing=0 turns it off)"
+            "NUMA balancing is on (kernel.numa_balancing = {mode}) and moves pages to other nodes, and so to other frames; it stays on, and its migrations are counted (sysctl kernel.numa_balancing=0 turns it off)"
         )],
     }
 }

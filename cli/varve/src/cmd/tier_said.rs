@@ -1,4 +1,4 @@
-//! What `varve tier` says at its beginning and at its end.
+//! The output of `varve tier` at its beginning and at its end.
 
 use serde_json::{Value, json};
 use varve_live::nodes::Kinds;
@@ -33,11 +33,11 @@ pub fn nodes_line(spec: &str, o: &TierOptions, begun: &Begun) -> String {
     )
 }
 
-/// Says what begins.
+/// Prints the beginning.
 pub fn beginning(first: String, o: &TierOptions, begun: &Begun, notes: &[String]) {
     let mut lines = vec![first];
     match o.way {
-        None => lines.push("observed: nothing; the policy does not go by what is in use".into()),
+        None => lines.push("observed: nothing; the policy does not use accesses".into()),
         Some(way) => {
             let [what, cost, unseen] = way.words();
             lines.push(format!("observed: {what}"));
@@ -48,11 +48,13 @@ pub fn beginning(first: String, o: &TierOptions, begun: &Begun, notes: &[String]
     if let Some(way) = o.way {
         let others = begun.processes.iter().filter(|p| p.2 != way.name());
         lines.extend(others.map(|(pid, name, way)| {
-            format!("note: {name} ({pid}) is observed by {way}: the monitor is one process's")
+            format!(
+                "note: {name} ({pid}) is observed by {way}: the monitor watches one process only"
+            )
         }));
     }
     lines.push(format!(
-        "limits: {} moved a second, {} % of a core, and a page that moved stays {} s",
+        "limits: {} migrated per second, {} % of a core, and a migrated page stays {} s",
         size(o.rate),
         round(100.0 * o.core),
         round(o.hold.as_secs_f64())
@@ -101,7 +103,7 @@ pub fn end(r: &TierReport) -> Vec<String> {
     }
     if c.by_others > 0 && r.frames.is_none() {
         lines.push(format!(
-            "others moved {} between fast and slow memory",
+            "the kernel or other programs migrated {} between fast and slow memory",
             size(c.by_others)
         ));
     }
@@ -140,13 +142,13 @@ fn listed(first: &str, all: Vec<String>) -> Option<String> {
     (!all.is_empty()).then(|| format!("{first}{}", all.join(", ")))
 }
 
-/// What came of nodes.
+/// The results on nodes.
 fn of_nodes(r: &TierReport) -> Vec<String> {
     let c = &r.counts;
     let mut lines = Vec::new();
     for p in &r.processes {
         lines.push(format!(
-            "{} ({}): {} on fast nodes, {} on slow nodes, as the kernel tells (numa_maps)",
+            "{} ({}): {} on fast nodes, {} on slow nodes (numa_maps)",
             p.name,
             p.pid,
             size(p.on_fast),
@@ -154,13 +156,13 @@ fn of_nodes(r: &TierReport) -> Vec<String> {
         ));
         if p.huge_left > 0 {
             lines.push(format!(
-                "note: {} of it are huge pages and were left where they are: --page 2MiB moves them",
+                "note: {} of it are huge pages, and did not migrate: --page 2MiB migrates them",
                 size(p.huge_left)
             ));
         }
     }
     lines.push(format!(
-        "moved {} to fast and {} to slow memory in {} intervals; the policy asked for {} moves after it had placed what was there",
+        "promoted {} and demoted {} in {} intervals; the policy requested {} migrations after the initial placement",
         size(c.to_fast),
         size(c.to_slow),
         c.intervals,
@@ -168,7 +170,7 @@ fn of_nodes(r: &TierReport) -> Vec<String> {
     ));
     if c.uses > 0 {
         lines.push(format!(
-            "{} uses were seen; hot now: {}, of which {} in fast memory",
+            "{} accesses observed; hot now: {}, of which {} in fast memory",
             c.uses,
             size(r.hot.0),
             size(r.hot.1)
@@ -177,7 +179,7 @@ fn of_nodes(r: &TierReport) -> Vec<String> {
     lines
 }
 
-/// What came of frames.
+/// The results on frames.
 fn of_frames(r: &TierReport, f: &FrameReport) -> Vec<String> {
     let mut lines = Vec::new();
     let pages = |pages: u64| size(pages * r.page_bytes);
@@ -200,7 +202,7 @@ fn of_frames(r: &TierReport, f: &FrameReport) -> Vec<String> {
         lines.extend(of_dimms(r, f));
     }
     lines.push(format!(
-        "exchanged the frames of {} in {} intervals; the policy asked for {} exchanges; the reserve is {}",
+        "exchanged the frames of {} in {} intervals; the policy requested {} exchanges; the reserve is {}",
         size(r.counts.exchanged),
         r.counts.intervals,
         r.counts.wishes,
@@ -208,7 +210,10 @@ fn of_frames(r: &TierReport, f: &FrameReport) -> Vec<String> {
     ));
     let besides = [
         ("came into other frames than the chosen ones", f.elsewhere),
-        ("were moved by others", r.counts.by_others),
+        (
+            "were migrated by the kernel or other programs",
+            r.counts.by_others,
+        ),
         ("were on another node for a while", f.brought_home),
         ("are on another node still", f.away),
     ];
@@ -217,7 +222,7 @@ fn of_frames(r: &TierReport, f: &FrameReport) -> Vec<String> {
     lines
 }
 
-/// What came of DIMMs.
+/// The results on DIMMs.
 fn of_dimms(r: &TierReport, f: &FrameReport) -> Vec<String> {
     let of = |(at, (hot, cold)): (usize, &(u64, u64))| {
         let [hot, cold] = [hot, cold].map(|pages| size(pages * r.page_bytes));
@@ -288,7 +293,7 @@ pub fn as_json(spec: &str, r: &TierReport) -> Value {
     })
 }
 
-/// What there is of frames alone.
+/// The part of the document on frames.
 fn frames_as_json(f: &FrameReport) -> Value {
     let kinds = f.kinds.iter();
     let kinds = kinds.map(|(kind, bytes)| json!({"what": kind.words(), "bytes": bytes}));

@@ -1,4 +1,4 @@
-//! What `varve tier` does alike for nodes and for frames: how uses are seen, how often, and what is told at the end.
+//! Parts of `varve tier` that nodes and frames share: how and how often accesses are observed, and the report at the end.
 
 use super::live::ended;
 use super::tier_said::{as_json, end, say};
@@ -13,7 +13,7 @@ use varve_tier::pages::Wants;
 
 /// Between two intervals of a policy that has no daemon: new pages are placed.
 const PERIOD: Duration = Duration::from_secs(1);
-/// The shortest interval: the kernel's monitor tells no sooner, and looks at more of them would find nothing new.
+/// The shortest interval: the kernel's monitor reports no sooner, so that more frequent scans would find nothing new.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 /// The time between two intervals, of which a policy says something or not.
@@ -39,7 +39,7 @@ pub(super) fn options<'a>(
         (false, None) => None,
         (false, Some(_)) => {
             return Err(wrong(format!(
-                "--observe: page policy {policy} does not go by what is in use: leave --observe out"
+                "--observe: page policy {policy} does not use accesses: leave --observe out"
             )));
         }
     };
@@ -61,7 +61,7 @@ pub(super) fn options<'a>(
     })
 }
 
-/// Tells what it came to.
+/// Prints the report.
 pub(super) fn told(a: &TierArgs, spec: &str, report: Result<TierReport, TierError>) -> Done {
     let report = report.map_err(|error| match error {
         TierError::Refused { .. } | TierError::Unseen { .. } | TierError::Frames(_) => {
@@ -92,12 +92,13 @@ pub(super) fn stop_flag_unless_command(
 /// The way to see what is in use: the one that was asked for, or the first that there is.
 fn way(a: &TierArgs) -> Result<Way, Failure> {
     let Some(way) = a.observe else {
-        return first_way().map_err(|why| failed(format!("nothing sees what is in use: {why}")));
+        return first_way()
+            .map_err(|why| failed(format!("no way to observe accesses works here: {why}")));
     };
     match way.why_not() {
         None => Ok(way),
         Some(why) => Err(failed(format!(
-            "--observe {way}: {why}; without --observe the first way is taken that there is"
+            "--observe {way}: {why}; without --observe, the first way that works is used"
         ))),
     }
 }

@@ -9,7 +9,7 @@ use varve_runtime::{Error, Interrupt, TrapKind};
 
 /// The exit code of what was ended so: that of the command `timeout`.
 const CODE: u8 = 124;
-/// What a program that is stopped has to come to its end. One that waits for the host does not know that it is stopped.
+/// The time that a stopped program has to end. A program that waits for the host does not notice the stop.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A thread that watches the time until this is dropped.

@@ -17,10 +17,10 @@ use varve_live::top::{Rates, TopSnapshot};
 
 /// Columns of what is printed.
 const COLUMNS: usize = 80;
-/// How soon it is noticed that somebody wants us to end.
+/// Interval at which a request to end is noticed.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// The last look, and what happened since the one before.
+/// The last sample, and the changes since the one before.
 struct Looks {
     processes: usize,
     at: Instant,
@@ -97,10 +97,10 @@ fn screen(a: &TopArgs) -> Done {
     }
 }
 
-/// Draws a look from a line on, and tells from which line on it can be drawn at most.
+/// Draws a sample from a line on, and returns the last line from which it can be drawn.
 type Draw<'a> = dyn FnMut((&TopSnapshot, Option<&Rates>), u16) -> io::Result<u16> + 'a;
 
-/// Looks and draws until somebody leaves, which is true, or we are asked to end.
+/// Samples and draws until the user quits, which returns true, or until a signal asks to end.
 fn watch(a: &TopArgs, looks: &mut Looks, draw: &mut Draw<'_>) -> io::Result<bool> {
     let (mut from, page) = (0u16, 10);
     loop {

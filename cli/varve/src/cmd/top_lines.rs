@@ -1,11 +1,11 @@
-//! What `varve top` shows, in lines: the same on a screen and when it is printed.
+//! The lines of `varve top`: the same on a screen and when it is printed.
 
 use super::list::hang;
 use varve_live::tier::{HeatOf, Part, TierState};
 use varve_live::top::{COUNTERS, NodeNow, ProcessNow, Rates, TopSnapshot, Where};
 use varve_report::fmt;
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
     Title,
@@ -219,7 +219,7 @@ fn tiering(tier: &TierState, width: usize, all: &mut Vec<Line>) {
     let share = 100.0 * tier.cpu_seconds / tier.seconds.max(1e-9);
     let exchanges = tier.exchanged.map(|bytes| {
         format!(
-            "hot: {}, of which {} in good places; exchanged the frames of {} in {:.0} s; {share:.2} % of a core",
+            "hot: {}, of which {} well placed; exchanged the frames of {} in {:.0} s; {share:.2} % of a core",
             size(tier.hot),
             size(tier.hot_in_fast),
             size(bytes),
@@ -228,7 +228,7 @@ fn tiering(tier: &TierState, width: usize, all: &mut Vec<Line>) {
     });
     let of_nodes = || {
         format!(
-            "{} of fast memory at most; hot: {}, of which {} in fast memory; moved {} to fast and {} to slow memory in {:.0} s; {share:.2} % of a core",
+            "{} of fast memory at most; hot: {}, of which {} in fast memory; promoted {} and demoted {} in {:.0} s; {share:.2} % of a core",
             size(tier.fast_bytes),
             size(tier.hot),
             size(tier.hot_in_fast),
@@ -268,7 +268,7 @@ fn heat(process: &HeatOf, has_nodes: bool, width: usize, all: &mut Vec<Line>) {
         let parts = process.parts.iter().take(room);
         let shade = |part: &Part| {
             let most = RAMP.len() - 1;
-            // What is there at all shows.
+            // Any value above zero is visible.
             let at = (of(part).clamp(0.0, 1.0) * most as f32).ceil() as usize;
             char::from(RAMP[at.min(most)])
         };
@@ -356,7 +356,7 @@ pub mod tests {
                 }],
                 ..TierState::default()
             }],
-            notes: vec!["where the memory of 1 processes of others is, is not told".into()],
+            notes: vec!["the residency of 1 processes of other users is hidden".into()],
         };
         let mut now = before.clone();
         now.nodes[0].allocated = 3000;

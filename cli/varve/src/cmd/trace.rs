@@ -1,4 +1,4 @@
-//! `varve trace`: record, look into, import.
+//! `varve trace`: record, inspect, import.
 
 use super::files;
 use super::list::hang;

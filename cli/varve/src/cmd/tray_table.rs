@@ -15,7 +15,7 @@ pub trait OnTrays: Compared {
     fn whole_seconds(&self) -> f64;
     /// Energy of the processors, J.
     fn cpu_j(&self) -> Option<f64>;
-    /// What DIMMs did.
+    /// The use of DIMMs.
     fn trays(&self) -> Option<&TrayUse>;
     /// Power of each over time.
     fn power(&self) -> &[PowerPoint];

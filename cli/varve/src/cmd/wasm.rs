@@ -55,7 +55,7 @@ fn code_cache(
     };
     if !plain {
         return Err(wrong(
-            "--code-cache: no code is kept with --durable, --checks, --tier or --plan, as it has more in it: leave one of them out",
+            "--code-cache: code for --durable, --checks, --tier or --plan is not cached: leave one of them out",
         ));
     }
     if access.may_write(folder) {
@@ -67,7 +67,7 @@ fn code_cache(
     }
 }
 
-/// Runs a program on this machine; its objects are placed if somebody says where.
+/// Runs a program on this machine; `objects` places its objects, if given.
 pub fn run(program: &WasmProgram, a: &Plain, objects: Option<&LiveObjects>) -> Done {
     let file = &program.file[..];
     let mut config = settings(&a.engine, &a.region, &a.medium)?;
@@ -138,7 +138,7 @@ pub fn run(program: &WasmProgram, a: &Plain, objects: Option<&LiveObjects>) -> D
         eprintln!("{}", super::durable::stats(&store));
     }
     if a.log.gc_stats {
-        // A program that failed is the one whose collections are looked at.
+        // Collections matter most for a program that failed.
         eprintln!("{}", store.gc_stats());
         if objects.is_some() && placed.is_none() {
             eprintln!("{}", plans::spaces(&store.gc_spaces()));
@@ -209,7 +209,7 @@ pub fn program(
     })
 }
 
-/// What a program is called in reports and profiles.
+/// A program's name in reports and profiles.
 pub fn name(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
@@ -260,7 +260,7 @@ fn log_collections(store: &mut Store<State>, to: &Path) -> Result<(), Failure> {
     let to = to.to_path_buf();
     let mut failed = false;
     store.on_collection(move |record| {
-        // The program goes on without its log, and somebody is told, once.
+        // The program continues without its log, after one warning.
         if let Err(e) = writeln!(out, "{record}")
             && !std::mem::replace(&mut failed, true)
         {

@@ -60,7 +60,7 @@ pub fn ycsb(a: &YcsbArgs) -> Done {
 fn check(a: &YcsbArgs) -> Result<(), Failure> {
     if let (Some(_), Some(file)) = (a.server, &a.durable.durable) {
         return Err(wrong(format!(
-            "--durable {}: with --server, values survive where the server says so: leave it out",
+            "--durable {}: with --server, the server decides whether values survive: leave it out",
             file.display()
         )));
     }

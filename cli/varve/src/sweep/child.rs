@@ -25,7 +25,7 @@ pub fn run(
 ) -> Result<RunReport, Failed> {
     let because = |e: std::io::Error| Failed::Because(format!("cannot be started: {e}"));
     let own = std::env::current_exe().map_err(because)?;
-    // Files and no pipes: nobody has to read them while it runs.
+    // Files instead of pipes: no thread has to read them while it runs.
     let mut printed = tempfile::tempfile().map_err(because)?;
     let mut said = tempfile::tempfile().map_err(because)?;
     let mut child = Command::new(own)

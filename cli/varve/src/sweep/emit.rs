@@ -3,7 +3,7 @@
 use crate::ui::quoted;
 use std::path::Path;
 
-/// Who runs the script.
+/// The scheduler that runs the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum For {
     /// A job array of Slurm, for `sbatch`

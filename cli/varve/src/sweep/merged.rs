@@ -14,7 +14,7 @@ const SEED: &str = "seed";
 pub struct Row {
     /// The value of each axis, by its place.
     pub at: Vec<usize>,
-    /// What the run itself is called, where its point has several.
+    /// The run's own name, if its point has several.
     pub name: Option<String>,
     /// All that it measured.
     pub figures: Map<String, Json>,

@@ -62,7 +62,7 @@ pub fn check(sweep: &Sweep) -> Result<(), String> {
         };
         for value in 0..one_by_one {
             let run = parsed(&mut command_line, &words(sweep, stride * value));
-            // What kind of run it is depends on some axes alone.
+            // The kind of run depends on some axes only.
             let decides = value == 0 || decides;
             let checked = run.and_then(|run| if decides { can_be_swept(&run) } else { Ok(()) });
             checked.map_err(|what| sweep.problem(meant(sweep, &what).unwrap_or(axis), &what))?;
@@ -137,10 +137,10 @@ fn can_be_swept(request: &Request) -> Result<(), String> {
     request.job().map(drop)
 }
 
-/// What results are kept by: the content of what makes them.
+/// The keys of kept results: the content of their inputs.
 pub struct Keys {
     folder: PathBuf,
-    /// Digests of what was looked at already; none of what is no file.
+    /// Digests of files that were read already; `None` for a value that is not a file.
     files: Mutex<HashMap<String, Option<String>>>,
 }
 

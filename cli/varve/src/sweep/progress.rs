@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use varve_run::State;
 
-/// What is known of a point.
+/// The state of a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     Done,
@@ -75,7 +75,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// What is known of each point.
+/// The state of each point.
 pub fn stages(points: &[Known], given: &Given, tasks: &Tasks, out: &Path) -> Vec<Stage> {
     let stage = |point: &Known| {
         if point.state == State::Done {

@@ -21,7 +21,7 @@ impl Share {
 /// Reads 3/16, or `auto` for the task of a job array of Slurm.
 ///
 /// # Errors
-/// It is no share, or this is no such task.
+/// It is not a share, or this is not such a task.
 pub fn share(text: &str) -> Result<Share, String> {
     let of_array = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
     let share = match text {
@@ -37,7 +37,7 @@ pub fn share(text: &str) -> Result<Share, String> {
     match share {
         Some((own, of)) if own < of => Ok(Share { own, of }),
         _ if text == "auto" => Err(
-            "--shard auto: this is no task of a job array of Slurm (SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT); write a share such as 3/16"
+            "--shard auto: this is not a task of a job array of Slurm (SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT); write a share such as 3/16"
                 .into(),
         ),
         _ => Err(format!("--shard {text}: write a share such as 3/16, from 0/16 to 15/16")),

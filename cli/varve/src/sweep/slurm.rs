@@ -1,4 +1,4 @@
-//! What is asked of Slurm, by its own commands.
+//! Requests to Slurm, by its own commands.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -20,7 +20,7 @@ pub enum Task {
 pub enum Silent {
     /// There is no such command here.
     Absent(&'static str),
-    /// What it said, in one line.
+    /// Its output, in one line.
     Said(String),
 }
 
@@ -43,7 +43,7 @@ fn ask(program: &'static str, words: &[String]) -> Result<String, Silent> {
         Some(line) => line
             .trim_start_matches(&format!("{program}: "))
             .trim_start_matches("error: "),
-        None => "failed, and said nothing",
+        None => "failed without a message",
     };
     Err(Silent::Said(format!("{program}: {line}")))
 }

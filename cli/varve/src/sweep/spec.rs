@@ -10,7 +10,7 @@ use varve_machine::Problem;
 
 /// Options that a sweep gives itself, or that mean nothing to it.
 const NOT_SWEPT: [&str; 6] = ["json", "out", "help", "live", "seeds", "set"];
-/// What is run, and its arguments.
+/// The subject of the runs, and its arguments.
 pub const WORK: &str = "work";
 pub const ARGUMENTS: &str = "arguments";
 pub const COMMAND: &str = "command";
@@ -31,7 +31,7 @@ pub struct Axis {
     pub line: usize,
 }
 
-/// What is drawn.
+/// The chart of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PictureSpec {
     /// The axis along the bottom.
@@ -42,7 +42,7 @@ pub struct PictureSpec {
     pub lines: String,
     /// The value of `lines` that all others are divided by.
     pub over: Option<String>,
-    /// What stands above it and along its axes, for readers who do not know the options.
+    /// Its title and the labels of its axes, for readers who do not know the options.
     pub title: Option<String>,
     pub x_title: Option<String>,
     pub y_title: Option<String>,
@@ -179,7 +179,7 @@ impl Reader<'_> {
             self.wrong(
                 span,
                 "picture",
-                "is no section",
+                "is not a section",
                 "write [picture] with x and lines",
             );
             return None;
@@ -190,12 +190,14 @@ impl Reader<'_> {
             let text = value.get_ref().as_str();
             match (PICTURE.contains(&key), text) {
                 (true, Some(text)) => drop(keys.insert(key, text.into())),
-                (true, None) => self.wrong(value.span(), key, "is no text", "put it into quotes"),
+                (true, None) => {
+                    self.wrong(value.span(), key, "is not a string", "put it into quotes")
+                }
                 (false, _) => {
                     self.wrong(
                         value.span(),
                         key,
-                        "is no key of a picture",
+                        "is not a key of a picture",
                         &format!("there are {}", PICTURE.join(", ")),
                     );
                 }
@@ -268,7 +270,7 @@ fn parse(text: &str, file: &str, folder: PathBuf, stem: &str) -> Result<Sweep, V
             ("set", _) => reader.wrong(
                 span,
                 name,
-                "is no section",
+                "is not a section",
                 "write [set] with keys such as \"core.ipc\" = [1, 2]",
             ),
             (WORK | ARGUMENTS | COMMAND, value) => {
@@ -292,7 +294,7 @@ fn parse(text: &str, file: &str, folder: PathBuf, stem: &str) -> Result<Sweep, V
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => "`varve run --help=all` lists them".into(),
                 };
-                reader.wrong(span, name, "is no option of `varve run`", &remedy);
+                reader.wrong(span, name, "is not an option of `varve run`", &remedy);
             }
         }
     }
@@ -327,7 +329,7 @@ fn parse(text: &str, file: &str, folder: PathBuf, stem: &str) -> Result<Sweep, V
         reader.wrong(
             0..0,
             "picture",
-            format!("`{missing}` is no key of this sweep"),
+            format!("`{missing}` is not a key of this sweep"),
             "name one that has several values",
         );
     }
@@ -370,7 +372,7 @@ impl Sweep {
         self.axes[axis].values[value].join(" ")
     }
 
-    /// What is wrong with a value, at its line.
+    /// The problem of a value, with its line.
     pub fn problem(&self, axis: usize, what: &str) -> String {
         let Axis { name, line, .. } = &self.axes[axis];
         format!("{}:{line}: {name}: {what}", self.file)
@@ -409,7 +411,7 @@ mod tests {
         for (text, said) in [
             (
                 "work = \"gups\"\npolicie = \"static\"",
-                "s.toml:2: policie: is no option of `varve run`; did you mean `policy`?",
+                "s.toml:2: policie: is not an option of `varve run`; did you mean `policy`?",
             ),
             ("work = \"gups\"\nseed = []", "s.toml:2: seed: has no value"),
             (
@@ -430,7 +432,7 @@ mod tests {
             ),
             (
                 "work = 'gups'\n[picture]\nx = 'fast'\nlines = 'plan'",
-                "`fast` is no key of this sweep",
+                "`fast` is not a key of this sweep",
             ),
         ] {
             let error = read(text).unwrap_err();

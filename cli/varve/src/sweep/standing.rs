@@ -14,9 +14,9 @@ pub fn store(out: &Path) -> Keep {
 /// A point as it stands.
 pub struct Known {
     pub state: State,
-    /// What its result is called.
+    /// The name of its result.
     pub name: String,
-    /// Why there is none, if somebody tried.
+    /// The reason why there is none, if a run was tried.
     pub failed: Option<String>,
 }
 

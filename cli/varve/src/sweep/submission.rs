@@ -1,4 +1,4 @@
-//! What was submitted to a scheduler: for each time a file in the folder `jobs` beside the results of a sweep, or among those of a
+//! Submissions to a scheduler: for each, a file in the folder `jobs` beside the results of a sweep, or among those of a
 //! study, with its script and its tasks' logs.
 
 use super::share::Share;
@@ -91,7 +91,7 @@ impl Submission {
     /// Writes it whole or not at all.
     ///
     /// # Errors
-    /// What the system says, with the file.
+    /// The system's error, with the file.
     pub fn save(&self, out: &Path, number: usize) -> Result<(), String> {
         let text = serde_json::to_vec_pretty(self).map_err(|e| e.to_string())?;
         write_atomically(&file(out, number, ".json"), &text).map_err(|e| e.to_string())
@@ -100,7 +100,7 @@ impl Submission {
     /// Whether a task here would make what was submitted: the same program, from the same files.
     ///
     /// # Errors
-    /// What differs on this node, in one line.
+    /// The difference on this node, in one line.
     pub fn check(&self, keep: &Keep, folder: &Path) -> Result<(), String> {
         let host = host();
         if self.maker != keep.maker() {
@@ -166,7 +166,7 @@ fn host() -> String {
     name.map_or("this node".into(), |name| name.trim().to_string())
 }
 
-/// What a submission of these points is, which are made of these files.
+/// A submission of these points, which depend on these files.
 pub fn new(
     keep: &Keep,
     files: BTreeMap<String, String>,

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use varve_run::Keep;
 
-/// What became of the points that were run.
+/// The outcomes of the points that were run.
 #[derive(Default)]
 pub struct Outcome {
     pub stopped: bool,

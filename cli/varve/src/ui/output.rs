@@ -1,4 +1,4 @@
-//! What is printed, and where a program's own output goes.
+//! Printing, and the destination of a program's own output.
 //!
 //! With `--json`, standard output is one document and nothing else. So the standard output that this process was given is kept for the
 //! document, and a program that it starts or runs finds standard error in its place, or a file that the user names.
@@ -58,7 +58,7 @@ pub fn print(text: impl Display) {
     });
 }
 
-/// What a program that runs in this process has written.
+/// Writes the output of a program that runs in this process.
 pub fn program_output(bytes: &[u8]) {
     written(write(bytes));
 }
@@ -78,7 +78,7 @@ fn written(done: io::Result<()>) {
     }
 }
 
-/// What a command that is done otherwise says if its output was lost.
+/// The failure of a command that is otherwise done, if its output was lost.
 pub fn lost() -> Option<Failure> {
     LOST.get().map(failed)
 }

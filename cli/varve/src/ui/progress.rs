@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Default)]
 pub struct WorkDone(Arc<Mutex<Known>>);
 
-/// What is known to be done.
+/// The known progress.
 #[derive(Default)]
 struct Known {
     share: f64,
     after: Duration,
-    /// Of so many pieces, as far as is known.
+    /// Total number of pieces, as far as it is known.
     pieces: u64,
 }
 
@@ -30,7 +30,7 @@ impl WorkDone {
         }
     }
 
-    /// So many pieces of so many are done. Work that turns out to be more is done less.
+    /// `done` of `pieces` pieces are done. If the total grows, the share shrinks.
     pub fn count(&self, done: u64, pieces: u64, after: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.pieces != pieces {
@@ -41,7 +41,7 @@ impl WorkDone {
         self.note(done as f64 / pieces.max(1) as f64, after);
     }
 
-    /// The time that is left, `now` after the beginning. Nobody knows before some of the work is done.
+    /// The time that is left, `now` after the beginning. `None` before some of the work is done.
     pub fn left(&self, now: Duration) -> Option<Duration> {
         /// From here on the rate says something.
         const ENOUGH: f64 = 0.01;
@@ -127,12 +127,12 @@ fn line(what: &str, done: u64, all: u64, spent: Duration, left: Option<Duration>
     format!("{what}: {done} of {all} in {spent}{left}")
 }
 
-/// What goes on for nobody knows how long.
+/// A spinner for work of unknown duration.
 pub fn spinner(what: &str) -> ProgressBar {
     spinner_with(what, String::new)
 }
 
-/// The same with something that is looked up now and then.
+/// The same with a message that is refreshed periodically.
 pub fn spinner_with(
     what: &str,
     look: impl Fn() -> String + Clone + Send + Sync + 'static,

@@ -102,7 +102,7 @@ fn a_command_does_not_run_for_a_policy_that_is_none() {
     }
 }
 
-/// What cannot have arguments says so; what cannot have an option, too.
+/// Runs without arguments refuse them; runs without an option refuse it, too.
 #[test]
 fn what_a_run_does_not_take_is_refused() {
     let trace = "traces/sqlite-join.trace";
@@ -125,7 +125,7 @@ fn what_a_run_does_not_take_is_refused() {
         .refuses(2, &["--durable is for WebAssembly programs;"]);
     varve(&["run", "sh", "script"]).refuses(2, &["write `varve run -- sh script`"]);
     varve(&["run", "sh"]).refuses(2, &["write `varve run -- sh`"]);
-    varve(&["run", TINY, "gups"]).refuses(2, &["one thing is run at a time"]);
+    varve(&["run", TINY, "gups"]).refuses(2, &["only one can run at a time"]);
     let said = varve(&["polcy"]);
     assert!(
         said.code == 2 && said.err.contains("'policy'"),
@@ -290,7 +290,7 @@ fn kernel_tells_of_no_cache() -> bool {
     !caches.any(|cache| cache.exists())
 }
 
-/// What would be written at the end is tried at the beginning.
+/// Files that are written at the end are tried at the beginning.
 #[test]
 fn results_that_could_not_be_written_are_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();

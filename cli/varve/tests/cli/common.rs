@@ -1,11 +1,11 @@
-//! What all stories share: calling the binary, and what this host lacks.
+//! Common parts of all stories: calling the binary, and capabilities that this host lacks.
 
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// What a command said and how it ended.
+/// A command's output and exit code.
 pub struct Said {
     /// Exit code; 128 and the signal's number when a signal ended it, as shells have it.
     pub code: i32,

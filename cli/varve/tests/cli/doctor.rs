@@ -79,7 +79,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().into()
 }
 
-/// Only in a guest: the machine of whoever runs the tests is not ours to change.
+/// Only in a guest: the developer's machine must not be changed.
 #[test]
 fn a_guest_is_mended_and_taken_back() {
     if !Path::new("/.guest").exists() || crate::nodes::skip_unless_two_kinds() {
@@ -104,7 +104,7 @@ fn a_guest_is_mended_and_taken_back() {
     ] {
         assert!(said.contains(word), "no {word} in {said}");
     }
-    // Without a terminal nobody can be asked, and nothing happens.
+    // Without a terminal to ask on, nothing happens.
     let said = varve(&with(&["--fix"]));
     assert_eq!(said.code, 2, "{}", said.err);
     assert!(said.err.contains("--yes"), "{}", said.err);
@@ -163,7 +163,7 @@ fn a_guest_is_mended_and_taken_back() {
     let said = varve(&with(&["--fix", "--yes"])).well();
     assert!(said.out.contains("nothing to fix"), "{}", said.out);
 
-    // What somebody else has changed since stays.
+    // A setting that another program has changed since stays.
     fs::write(balancing, "0").unwrap();
     let said = command(&with(&["--undo", "--json"])).output().unwrap();
     let json = Said::of(said).well().json();

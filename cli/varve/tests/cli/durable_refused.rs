@@ -13,7 +13,7 @@ struct Version {
 }
 
 impl Version {
-    /// Whose class has this name, and these fields.
+    /// Adds a class with this name and these fields.
     fn with(mut self, class: &str, extends: &str, fields: &[&str]) -> Version {
         let own: Vec<&str> = fields.iter().filter_map(|f| f.split(' ').next()).collect();
         let of_super = self.types.iter().find(|(name, _)| name == extends);
@@ -120,7 +120,7 @@ fn first() -> Version {
         )
 }
 
-/// What makes the box, whose number is 7.
+/// The code that makes the box, whose number is 7.
 fn made() -> String {
     let text = |text: &str| {
         let units: Vec<String> = text.bytes().map(|b| format!("i32.const {b}")).collect();
@@ -150,7 +150,7 @@ fn region() -> (tempfile::TempDir, PathBuf, PathBuf) {
     (folder, region, read)
 }
 
-/// What is refused, the next version of the program, and what the line says.
+/// The refused change, the next version of the program, and parts of the message.
 type Refused = (&'static str, Version, &'static [&'static str]);
 
 fn refusals() -> Vec<Refused> {

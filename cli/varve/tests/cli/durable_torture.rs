@@ -23,7 +23,7 @@ struct Program {
     /// The number of the last operation that is over.
     over: Arc<AtomicI64>,
     reader: Option<JoinHandle<()>>,
-    /// What it says when it ends by itself.
+    /// Its output if it ends by itself.
     words: JoinHandle<String>,
 }
 
@@ -63,7 +63,7 @@ impl Program {
         }
     }
 
-    /// It runs until it is killed, unless somebody else had the file.
+    /// It runs until it is killed, unless another process had the file.
     fn kill(mut self) {
         let ended = self.child.try_wait().expect("it was ours");
         self.child.kill().expect("it was ours");
@@ -107,7 +107,7 @@ fn any_command(rng: &mut SmallRng, region: &Path, folder: &Path) -> (Vec<String>
     (words, copy)
 }
 
-/// What a command may say: that all is well, or that somebody else has the file.
+/// The allowed outcomes of a command: success, or another process has the file.
 fn fine(words: &[String], said: &Said) {
     let busy = ["another process has this region open", "No such file"];
     let refused = said.code == 2 && busy.iter().any(|b| said.err.contains(b));
@@ -175,7 +175,7 @@ fn round(rng: &mut SmallRng, folder: &Path, over: &Arc<AtomicI64>) {
         }
         child.wait().expect("it was ours");
     }
-    // Alone with the file: killed or not, and what a crash left is whole for whoever looks.
+    // Alone with the file: killed or not, and the file is intact after a crash.
     let (words, _) = any_command(rng, &region, folder);
     let mut child = command(&words)
         .stdout(Stdio::null())

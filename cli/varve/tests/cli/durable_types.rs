@@ -220,7 +220,7 @@ fn module(folder: &Path, name: &str, section: &str, fields: &str, body: &str) ->
     path
 }
 
-/// What a region can tell without Java: fields by the names that a module gives them.
+/// Data of a region without Java: fields by their names in a module.
 #[test]
 fn numbers_behind_names_mean_nothing_in_modules_that_say_so() {
     let folder = tempfile::tempdir().unwrap();

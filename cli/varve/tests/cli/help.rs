@@ -1,4 +1,4 @@
-//! What somebody reads who does not know Varve yet.
+//! Texts for a reader who does not know Varve yet.
 
 use crate::common::{Said, varve};
 

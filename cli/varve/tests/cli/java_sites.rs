@@ -85,7 +85,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// What became of the objects of a class that a method makes, and their bytes.
+/// The fate of the objects of a class that a method makes, and their bytes.
 fn made_in(profile: &Profile, method: &str, class: &str) -> (u64, Ages) {
     let (mut bytes, mut ages) = (0, Ages::default());
     for site in &profile.sites {
@@ -223,7 +223,7 @@ fn under_zgc_it_is_known_what_is_alive() {
     let table = varve(&["sites", text(&file)]).well().out;
     let all = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(all.contains("alive at end"), "{table}");
-    assert!(all.contains("of this collector"), "{table}");
+    assert!(all.contains("this collector's collections"), "{table}");
 }
 
 /// A script starts two machines: the profile is of the one that allocates most. A second run is added to it.
@@ -312,7 +312,7 @@ fn what_cannot_be_attached_to_is_said_in_one_line() {
     assert_eq!(said.code, 2, "{}", said.err);
     assert!(
         said.err
-            .contains("no Java virtual machine (it has not loaded libjvm.so)")
+            .contains("not a Java virtual machine (it has not loaded libjvm.so)")
     );
     varve(&["profile", "-o", "x.sites", "--pid", &own]).refuses(2, &["--pid", "--live", "--java"]);
     assert!(!home().join("x.sites").exists());
@@ -321,7 +321,7 @@ fn what_cannot_be_attached_to_is_said_in_one_line() {
         return;
     };
     for (option, words) in [
-        ("-XX:+DisableAttachMechanism", "lets nobody attach"),
+        ("-XX:+DisableAttachMechanism", "does not allow attaching"),
         ("-XX:-EnableDynamicAgentLoading", "refuses the agent"),
     ] {
         let (child, process) = service(folder.path(), &[option]);

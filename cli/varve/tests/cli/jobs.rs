@@ -353,7 +353,7 @@ fn ctrl_c_ends_all_children() {
         let pipe = pipe.clone();
         std::thread::spawn(move || {
             let said = Said::of(child.wait_with_output().unwrap());
-            // Whoever still waits for a program to open the pipe waits no longer.
+            // A reader that still waits for a program to open the pipe is released.
             let _ = fs::File::options().read(true).write(true).open(pipe);
             said
         })
@@ -611,7 +611,7 @@ fn a_plan_is_emitted_for_a_scheduler() {
         "--strategy",
         "linux,all",
     ]);
-    two.refuses(2, &["--emit writes one plan", "2 strategies"]);
+    two.refuses(2, &["--emit writes one schedule", "2 strategies"]);
     assert_eq!(of(&["--nodes", "fast=0,slow=2"]).code, 2);
     assert_eq!(of(&["--emit", "slurm", "--json"]).code, 2);
 }

@@ -210,7 +210,7 @@ fn three_services(folder: &Path) -> Option<String> {
     )
 }
 
-/// What was noted of a program.
+/// The notes on a program.
 fn notes(json: &Value, name: &str) -> String {
     let all = json["runs"][0]["notes"].as_array().unwrap();
     let of = all

@@ -64,7 +64,7 @@ fn with<'a>(before: &[&'a str], command: &'a [String]) -> Said {
     varve(&words)
 }
 
-/// What the machine has counted of the collectors with these names.
+/// The machine's counts for the collectors with these names.
 fn counted(out: &str, names: [&str; 2]) -> [u64; 2] {
     names.map(|name| {
         let line = out
@@ -88,7 +88,7 @@ fn number(run: &Value, key: &str) -> u64 {
         .unwrap_or_else(|| panic!("{key} in {run}"))
 }
 
-/// What a run says of a part of the memory.
+/// A run's results for a part of the memory.
 fn part<'a>(run: &'a Value, name: &str) -> &'a Value {
     let parts = run["memory"].as_array().unwrap();
     let part = parts.iter().find(|part| part["name"] == name);
@@ -183,7 +183,7 @@ fn story(collector: &str, name: &str, beans: [&str; 2]) {
         "with fewer threads",
     ];
     varve(&crowd).refuses(2, &remedy);
-    varve(&["run", "--marked", trace]).refuses(2, &["--marked", "recorded already"]);
+    varve(&["run", "--marked", trace]).refuses(2, &["--marked", "is a recording"]);
     cut_off(Path::new(trace), name);
 }
 

@@ -117,11 +117,11 @@ fn rounds() -> Option<tempfile::TempDir> {
     Some(folder)
 }
 
-/// What came of a run of it under a plan.
+/// The result of a run of it under a plan.
 struct Told {
     /// Pages by node after each round, as the program saw them.
     rounds: Vec<BTreeMap<u32, u64>>,
-    /// What it allocated, as the machine says itself.
+    /// Its allocated bytes, by the machine's own count.
     allocated: u64,
     json: Value,
 }

@@ -41,7 +41,7 @@ fn program(java: Option<String>, name: &str, young: &str, size: &str) -> Option<
     Some([java?].into_iter().chain(words).collect())
 }
 
-/// What a command of ours said of the program, which has answered twice: on standard error where the output is JSON.
+/// The output of a command of ours on the program, which has answered twice: on standard error where the output is JSON.
 fn said(before: &str, program: &[String]) -> Said {
     let program: Vec<&str> = program.iter().map(String::as_str).collect();
     let said = varve(&[&typed(before)[..], &["--"], &program].concat()).well();

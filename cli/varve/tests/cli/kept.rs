@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const KEPT: &str = "programs/dist/kept.wasm";
 const STEPS: usize = 4;
 
-/// What must be printed, by step and case.
+/// The expected output, by step and case.
 fn expected() -> Vec<BTreeMap<String, String>> {
     let text = std::fs::read_to_string(home().join("programs/expected/kept.out")).unwrap();
     let mut steps = vec![BTreeMap::new(); STEPS];
@@ -63,7 +63,7 @@ fn compare(out: &str, expected: &BTreeMap<String, String>, wrong: &mut Vec<Strin
     }
 }
 
-/// What is wrong with one case, each step in a process of its own on a region of its own.
+/// The failures of one case, each step in a process of its own on a region of its own.
 fn alone(name: &str, expected: &[BTreeMap<String, String>], options: &[&str]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let region = folder.path().join("alone.region");
@@ -212,7 +212,7 @@ fn kept_objects_survive_kill_9() {
     }
 }
 
-/// What cannot survive is refused with a line, and nothing of it is left.
+/// Objects that cannot survive are refused with a line, and none of their data is left.
 #[test]
 fn what_cannot_be_kept_is_refused() {
     for name in names("refused") {

@@ -131,7 +131,7 @@ fn this_machine_is_examined() {
     }
 }
 
-/// The classic curves of the machine that the test runs on. How fast it is, is nobody's business here: every curve has
+/// The classic curves of the machine that the test runs on. Its speed is not checked here: every curve has
 /// points, every point a median between its least and its most run, and the model's figure beside it.
 #[test]
 fn this_machine_is_measured_beside_its_model() {

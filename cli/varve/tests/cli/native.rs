@@ -364,7 +364,7 @@ fn a_profile_of_another_build_is_taken_by_the_names_of_functions() {
     let out = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(out.contains("by its functions' names"), "{}", said.out);
     assert!(said.out.contains("program!hot"), "{}", said.out);
-    model(&["--stale"], &stripped).refuses(2, &["program has no names of functions", "stripped"]);
+    model(&["--stale"], &stripped).refuses(2, &["program has no function names", "stripped"]);
 
     let live = |options: &[&str], program: &Path| {
         let run = typed("run --live --nodes fast=0,slow=0 --fast 8MiB");
@@ -395,7 +395,7 @@ fn a_profile_of_another_build_is_taken_by_the_names_of_functions() {
     );
     let said = live(&["--stale"], &stripped).well();
     assert!(
-        said.out.contains("program has no names of functions"),
+        said.out.contains("program has no function names"),
         "{}",
         said.out
     );

@@ -105,7 +105,7 @@ fn where_memory_is_alike_a_plan_runs_and_says_that_it_places_nothing() {
     for words in ["all memory is alike", "kg-n places nothing"] {
         assert!(note.contains(words), "{note}");
     }
-    // Who wants one memory has it; who insists on two is told.
+    // A plan for one memory runs; a plan that needs two gets a note.
     assert!(notes(&trees(&["--plan=dram"]).well()).is_empty());
     trees(&["--plan=kg-n", "--live"]).refuses(2, &["--live", "all memory is alike"]);
 }
@@ -137,7 +137,7 @@ fn nodes_that_are_none_are_refused() {
     }
 }
 
-/// The whole way on any machine: memory is had, bound, and looked at.
+/// The whole way on any machine: memory is allocated, bound, and checked.
 #[test]
 fn a_user_may_take_one_node_for_both_memories() {
     let Some(node) = nodes("has_memory").first().copied() else {
@@ -151,7 +151,7 @@ fn a_user_may_take_one_node_for_both_memories() {
     let said = said.well();
     assert_eq!(said.out, trees(&[]).well().out);
     check(&said.err, |_| vec![node]);
-    // It proves nothing of slow memory, and says so; who insists on two memories is told.
+    // It proves nothing of slow memory, and says so; a plan that needs two memories gets a note.
     assert!(said.err.contains(BOTH), "{}", said.err);
     trees(&["--plan=kg-n", &nodes, "--live"]).refuses(2, &["--live", BOTH]);
 }
@@ -226,7 +226,7 @@ fn check(err: &str, nodes: impl Fn(u8) -> Vec<u32>) {
     assert!(notes.all(|l| l.contains(BOTH)), "{err}");
 }
 
-/// What is noted where one node is both memories.
+/// The note if one node is both memories.
 const BOTH: &str = "is both fast and slow by --nodes";
 
 #[test]
@@ -275,7 +275,7 @@ fn a_user_may_say_which_node_is_slow() {
     });
 }
 
-/// An array of 64 MiB does not fit a node of 32: the program ends in order, with one line that says which node, and nobody is killed.
+/// An array of 64 MiB does not fit a node of 32: the program ends in order, with one line that says which node, and no process is killed.
 #[test]
 fn a_full_node_ends_the_program_with_one_line() {
     let bytes = |node: &u32| {

@@ -1,4 +1,4 @@
-//! What is printed: parseable, narrow, plain when nobody looks, and the same every time.
+//! Output: parseable, narrow, plain without a terminal, and the same every time.
 
 use crate::common::{TINY, command, varve};
 use std::collections::BTreeSet;
@@ -152,7 +152,7 @@ fn every_figure_of_a_run_is_in_the_json_and_in_the_book() {
     }
 }
 
-/// What speed costs: DRAM where it is a node, moved bytes where it is a cache.
+/// The price of speed: DRAM if it is a node, migrated bytes if it is a cache.
 #[test]
 fn the_frontier_of_speed_and_its_price_is_marked() {
     for (machine, price) in [("cxl-spr", "DRAM"), ("optane-6230-memory-mode", "moved")] {

@@ -47,7 +47,7 @@ fn json(folder: &Path, name: &str) -> Value {
     serde_json::from_str(&text(folder, name)).unwrap()
 }
 
-/// What runs measured, by name.
+/// The measurements of runs, by name.
 fn results(folder: &Path, key: &str) -> BTreeMap<String, Value> {
     let all = json(folder, "results.json");
     let runs = all["runs"].as_array().unwrap().iter();
@@ -91,7 +91,7 @@ fn trace_processor() -> Option<PathBuf> {
     found.filter(|_| has("node", "nodejs"))
 }
 
-/// What queries find in a timeline; nothing where there is no trace processor.
+/// The results of queries on a timeline; none without a trace processor.
 fn queried(folder: &Path, queries: &[&str]) -> Option<Vec<Value>> {
     let processor = trace_processor()?;
     let output = Command::new("node")

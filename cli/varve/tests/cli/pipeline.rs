@@ -12,7 +12,7 @@ const TRACE: &str = "traces/sqlite-join.trace";
 const HEAP: &str = "programs/dist/graph.wasm";
 
 /// A program that fills much memory once, and then reads and writes other memory at random for long: where there is room for the hot memory
-/// alone, whoever places pages as they come has the cold ones in fast memory.
+/// alone, first-touch placement has the cold ones in fast memory.
 fn hot_and_cold(folder: &Path) -> PathBuf {
     let path = folder.join("hot-and-cold.trace");
     let header = FileHeader {
@@ -243,7 +243,7 @@ fn budgets_are_compared_each_with_linux_in_the_same_one() {
         let budget = if best.contains("10%") { "10%" } else { "50%" };
         assert!(linux.is_empty() || linux.contains(budget), "{advice}");
     }
-    // Nobody wants slow memory for a third more time.
+    // Slow memory for a third more time pays for no user.
     assert!(!advice.contains("may be in slow memory"), "{advice}");
     // What keeps the time of all in DRAM is advised with what it leaves.
     let hot = run(&["--plan", "first-touch,hot-sites", "--fast", "48MiB"]);
@@ -370,7 +370,7 @@ fn what_is_run_is_named_with_the_remedy() {
     }
 }
 
-/// What cannot be is one line of under 30 words, whichever kind of run it is.
+/// An error is one line of under 30 words, for every kind of run.
 #[test]
 fn a_refusal_is_short() {
     for words in [

@@ -10,7 +10,7 @@ fn graph(options: &[&str]) -> Said {
     varve(&[&["run", GRAPH, "--nursery", "512KiB"], options, &words].concat())
 }
 
-/// What of a run's standard error is the log of phases, without the times.
+/// The log of phases in a run's standard error, without the times.
 fn phases(err: &str) -> Vec<&str> {
     err.lines()
         .filter(|line| line.contains(" at ") && line.contains(" s: "))

@@ -254,7 +254,7 @@ fn flags_that_would_do_nothing_are_refused() {
     run(GRAPH, &file, &["--plan", "kg-n"], &SMALL).refuses(2, &["kg-n", "--profile"]);
     run(crate::common::TINY, &file, &[], &[]).refuses(2, &["--profile"]);
     varve(&["run", GRAPH, "--plan", "cgz-f"]).refuses(2, &["cgz-f", "varve profile", "--profile"]);
-    sites(&file, &["--heuristic", "kg-n"]).refuses(2, &["kg-n", "goes by no profile"]);
+    sites(&file, &["--heuristic", "kg-n"]).refuses(2, &["kg-n", "uses no profile"]);
     sites(&file, &["--heuristic", "cgz"]).refuses(2, &["no heap plan is called `cgz`"]);
     let nowhere = Path::new("/no/such/folder/graph.sites");
     profile(nowhere, &[], &SMALL).refuses(2, &["/no/such/folder"]);

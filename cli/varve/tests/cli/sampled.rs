@@ -95,10 +95,10 @@ fn a_hot_site_is_worth_more_than_a_cold_one_and_is_placed_so() {
     };
     let file = folder.path().join("p.sites");
     let said = sampled(&program, &file);
-    assert!(said.err.contains("not seen: "), "{}", said.err);
+    assert!(said.err.contains("not observed: "), "{}", said.err);
     let profile = is_hot_worth_more(&file);
     let hot = counts(&profile, "make_hot");
-    let told_apart = !said.err.contains("not told apart");
+    let told_apart = !said.err.contains("not distinguished");
     assert!(!told_apart || hot.write_misses > 0, "{hot:?}");
 
     let table = varve(&["sites", text(&file), "--fast", "50%"]).well().out;
@@ -237,7 +237,7 @@ fn what_cannot_be_sampled_is_said_in_one_line() {
     assert!(wrong.err.contains("--for"), "{}", wrong.err);
     assert!(!home().join("x.sites").exists());
 
-    // Somebody else's: the first process, or our own for nobody.
+    // Another user's: the first process, or our own for the user `nobody`.
     let (mut words, process) = match is_root() {
         true => (command(&live), std::process::id()),
         false => (command(&live), 1),

@@ -1,4 +1,4 @@
-//! What a WebAssembly program is given of the system, and what ends one that asks for more.
+//! A WebAssembly program's access to the system, and the end of one that requests more.
 
 use crate::common::{Said, has, home, typed, varve, varve_in};
 use std::fs;

@@ -154,10 +154,8 @@ fn a_sweep_goes_on_where_it_was_and_takes_nothing_half() {
     )
     .unwrap();
     assert_eq!(left(folder), 3);
-    sweep(folder, &["--merge"]).refuses(
-        1,
-        &["3 of 4 points", "1 of them are there from another build"],
-    );
+    sweep(folder, &["--merge"])
+        .refuses(1, &["3 of 4 points", "1 of them exist, from another build"]);
     let partial = sweep(folder, &["--merge", "--partial"]).well();
     assert!(
         partial.out.contains("3 of 4 points are missing"),
@@ -202,7 +200,7 @@ fn bad_sweeps_are_one_line_with_file_and_line() {
     for (text, said) in [
         (
             "work = \"gups\"\npolicy = [\"static\"]\nsede = 1\n",
-            "four.toml:3: sede: is no option of `varve run`; did you mean `seed`?",
+            "four.toml:3: sede: is not an option of `varve run`; did you mean `seed`?",
         ),
         ("work = \"gups\"\nplan = \"kg-n\"\n", "--plan is for"),
         ("", "needs something to run"),
@@ -217,7 +215,7 @@ fn bad_sweeps_are_one_line_with_file_and_line() {
     }
     four(folder);
     sweep(folder, &["--shard", "4/4"]).refuses(2, &["write a share such as 3/16"]);
-    sweep(folder, &["--shard", "auto"]).refuses(2, &["no task of a job array"]);
+    sweep(folder, &["--shard", "auto"]).refuses(2, &["not a task of a job array"]);
     varve(&["sweep", "/nowhere.toml"]).refuses(2, &["/nowhere.toml", "examples/budget.toml"]);
 }
 
@@ -361,7 +359,7 @@ impl Pretended {
         self.folder.path()
     }
 
-    /// What the scheduler says of its tasks.
+    /// Sets the scheduler's list of tasks.
     fn queue(&self, tasks: &[&str]) {
         let line = |(place, word): (usize, &&str)| format!("17|{place}|{word}\n");
         let lines: String = tasks.iter().enumerate().map(line).collect();
@@ -475,7 +473,7 @@ fn a_node_that_differs_runs_nothing_and_says_why() {
     assert!(
         alone
             .err
-            .contains("no scheduler was found: there is no `squeue` here"),
+            .contains("no scheduler was found: `squeue` is not installed here"),
         "{}",
         alone.err
     );
@@ -526,7 +524,7 @@ fn without_a_scheduler_nothing_is_left_behind() {
     Said::of(alone).refuses(
         1,
         &[
-            "no scheduler was found: there is no `sbatch` here",
+            "no scheduler was found: `sbatch` is not installed here",
             "--emit",
         ],
     );
@@ -630,7 +628,7 @@ fn a_study_is_shared_out_as_a_sweep_is() {
         1,
         &[
             "17 of 17 runs that are known are missing: what ",
-            "make all shares",
+            "run all shares",
         ],
     );
     for shard in ["0/2", "1/2"] {

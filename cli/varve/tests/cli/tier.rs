@@ -53,7 +53,7 @@ pub fn begun(program: &str, words: &[&str]) -> Started {
 pub struct Started {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
-    /// What it said first.
+    /// Its first line of output.
     pub first: String,
 }
 
@@ -117,7 +117,7 @@ fn what_cannot_be_tiered_is_refused_in_a_line() {
     varve(&["tier", both, "--", "/no/such/program"]).refuses(2, &["/no/such/program"]);
     varve(&["tier", both, "--cgroup=no/such.slice"]).refuses(2, &["--cgroup no/such.slice"]);
     varve(&["tier", "--policy=static", "--", "true"]).refuses(2, &["run --live"]);
-    varve(&["tier", "--policy=random", "--", "true"]).refuses(2, &["models alone"]);
+    varve(&["tier", "--policy=random", "--", "true"]).refuses(2, &["models only"]);
     varve(&["tier", "--policy=hotst", "--", "true"]).refuses(2, &["did you mean `hotset`"]);
     varve(&["tier", "--policy=hotset:threads=1", "--", "true"]).refuses(2, &["for the model"]);
     let out = "--out=/nowhere/at/all";
@@ -252,7 +252,11 @@ fn huge_pages_move_whole_and_pages_that_cannot_move_are_named() {
         let tier = typed(&tier);
         let memory = typed("total=16 hot=8 block=2 budget=0 do=huge seconds=3");
         let said = varve(&[&quick(HOTSET, &tier)[..], &memory].concat()).well();
-        assert!(said.err.contains("--page 2MiB moves them"), "{}", said.err);
+        assert!(
+            said.err.contains("--page 2MiB migrates them"),
+            "{}",
+            said.err
+        );
         // A pipe has 16 pages; they are in it before anything is moved, and until the program ends.
         let memory = typed("total=8 hot=4 budget=0 do=pin seconds=300 node=0");
         let running = begun(program, &memory);
@@ -401,7 +405,7 @@ fn a_redis_server_has_its_hot_keys_in_fast_memory() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Every page of theirs is written, again and again, until nobody looks any more.
+    // Every page of theirs is written, again and again, until observation ends.
     let work = "for round = 1, 12 do for i = 1, 64 do for at = 0, 16000, 4000 do redis.call('setrange', 'k' .. i, at, 'y') end end end \
                 return redis.call('memory', 'usage', 'k1')";
     while tier.try_wait().unwrap().is_none() {

@@ -284,7 +284,7 @@ fn pages_of_several_processes_that_conflict_are_parted() {
     });
 }
 
-/// What is in use comes to the DIMM that is called first, and leaves the one on which all of it is.
+/// Accessed pages go to the first DIMM, and leave the one on which all of them are.
 #[test]
 fn hot_pages_come_to_the_first_dimm() {
     where_frames_can_be_exchanged(|program| {

@@ -67,7 +67,7 @@ fn it_is_printed_for_scripts_and_refused_without_a_terminal() {
     }
     if !crate::nodes::two_kinds() && Path::new("/sys/devices/system/node/node0").exists() {
         assert!(
-            said.contains("all memory is there") || said.contains("node 1"),
+            said.contains("there is one memory node") || said.contains("node 1"),
             "{said}"
         );
     }

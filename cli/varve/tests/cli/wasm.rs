@@ -16,7 +16,7 @@ fn trees(options: &[&str]) -> crate::common::Said {
     varve(&[&TREES[..], options, &["--", "12"]].concat())
 }
 
-/// What is not the program's own: it tells how long it took.
+/// The collector's lines, without the program's line with its time.
 fn collector(err: &str) -> Vec<&str> {
     err.lines()
         .filter(|line| !line.starts_with("time: "))

@@ -1,4 +1,4 @@
-//! Parts of a run in place of all of it: windows that stand for the whole, one part that somebody chose.
+//! Parts of a run in place of all of it: windows that stand for the whole, one part that the user chose.
 
 use crate::common::{Said, can_trace, has, varve};
 use serde_json::Value;
@@ -121,7 +121,7 @@ fn one_part_is_as_long_as_was_asked() {
         "{}",
         refused.err
     );
-    varve(&["run", text(&trace), "--sample", "1%"]).refuses(2, &["is recorded already"]);
+    varve(&["run", text(&trace), "--sample", "1%"]).refuses(2, &["is a recording"]);
     let refused = varve(&["trace", "--sample", "200%", "--", text(&program)]);
     assert!(refused.err.contains("0.001% to 90%"), "{}", refused.err);
 }
@@ -158,7 +158,7 @@ fn programs_that_come_in_the_middle_of_a_window_have_their_part_of_it() {
     }
 }
 
-/// What a sample stands for is said at its end: without it, it stands for nothing.
+/// A sample ends with its extrapolation: without that, it represents nothing.
 #[test]
 fn a_sample_that_was_cut_off_is_refused() {
     let folder = tempfile::tempdir().unwrap();

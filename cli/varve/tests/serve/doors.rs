@@ -1,4 +1,4 @@
-//! Who may come in, and where: sockets in the file system, passwords, and what is said of a server that is open to all.
+//! Access to a server: Unix sockets, passwords, and the warning for a server that is open to all.
 
 use crate::Server;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -69,7 +69,7 @@ fn a_full_disk_refuses_stores_and_there_is_room_after_removals() {
         }
         let again = fill(&mut client, "b");
         assert!(again > stored / 8, "{store}: {again} of {stored}");
-        // The same holds for whoever opens the file on the disk that is full.
+        // The same holds for a process that opens the file on the full disk.
         for signal in ["-KILL", "-TERM"] {
             server.signal(signal);
             server = start(store, &file);
@@ -92,7 +92,7 @@ fn a_full_disk_refuses_stores_and_there_is_room_after_removals() {
     }
 }
 
-/// What was deleted is room for as much again, and free room in pieces is room for a long value.
+/// Deleted values make room for the same number of bytes, and fragmented free space has room for a long value.
 #[test]
 fn what_was_deleted_is_room_again() {
     for domain in ["memory", "file"] {
@@ -126,7 +126,7 @@ fn what_was_deleted_is_room_again() {
     }
 }
 
-/// Somebody else's file takes the room, and gives it back: the server uses it without being started again.
+/// Another process's file takes the room, and frees it: the server uses it without a restart.
 #[test]
 fn a_disk_that_has_room_again_is_used() {
     let Some(disk) = SmallDisk::new(8 << 10) else {

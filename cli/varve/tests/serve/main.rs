@@ -158,7 +158,7 @@ fn wrong_settings_are_refused_in_one_line() {
             "a shard has",
         ),
         (&["--socket-mode", "700"], "--socket"),
-        (&["--socket", "/tmp/s", "--socket-mode", "9"], "no mode"),
+        (&["--socket", "/tmp/s", "--socket-mode", "9"], "not a mode"),
         (
             &["--socket", "/nowhere/at/all"],
             "/nowhere/at/all: cannot listen",
@@ -168,7 +168,7 @@ fn wrong_settings_are_refused_in_one_line() {
             "--auth-file /nowhere/at/all",
         ),
         (&["--auth-file", "/dev/null"], "no line of name:password"),
-        (&["--idle-timeout", "0.001"], "from 0.01 on"),
+        (&["--idle-timeout", "0.001"], "at least 0.01"),
         (&["--stall-timeout", "soon"], "or 0 for never"),
         (&["--durable", "/nowhere/at/all"], "/nowhere/at/all"),
         (&["--connections", "0"], "--connections"),

@@ -1,4 +1,4 @@
-//! What was acknowledged survives `kill -9`.
+//! Acknowledged values survive `kill -9`.
 
 use crate::Server;
 use std::collections::HashMap;

@@ -19,7 +19,7 @@ use crate::live::LiveOptions;
 use crate::plan::{Host, Plan};
 use varve_live::nodes::Kinds;
 
-/// Who carries out the plan.
+/// The scheduler that runs the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For {
     /// Slurm, by `sbatch`.
@@ -28,11 +28,11 @@ pub enum For {
     Systemd,
 }
 
-/// What a file is made of.
+/// The inputs of a file.
 pub struct Emission<'a> {
     /// The group.
     pub group: &'a Group,
-    /// What was decided for it.
+    /// The schedule.
     pub plan: &'a Plan,
     /// The machine that it was decided for.
     pub host: &'a Host,
@@ -46,12 +46,12 @@ pub struct Emission<'a> {
     pub command: &'a str,
 }
 
-/// A file for somebody else.
+/// A file for another scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// The file.
     pub text: String,
-    /// What it cannot express of the plan, in lines; they stand in the file too.
+    /// Parts of the schedule that it cannot express, in lines; they are in the file, too.
     pub lost: Vec<String>,
 }
 

@@ -101,7 +101,7 @@ pub fn script(e: &Emission, steps: &[Step], lost: &[String]) -> String {
 
 /// `srun` with the program.
 fn command(e: &Emission, step: &Step, cores: u32) -> String {
-    // A step with processors of its own has as many as threads; others share all.
+    // A step with processors of its own has one for each thread; others share all.
     let cpus = match step.cpus {
         Some(_) => format!("--exact --cpus-per-task={}", step.threads),
         None => format!("--overlap --cpus-per-task={cores}"),

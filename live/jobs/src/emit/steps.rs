@@ -1,4 +1,4 @@
-//! What a file says of each program, whoever carries it out.
+//! The steps of a schedule, one for each program, for every scheduler.
 
 use super::{Emission, For};
 use crate::error::Error;
@@ -128,7 +128,7 @@ fn step(
     })
 }
 
-/// The kind of memory that a program starts in; `None`: nobody decided, or there is one kind alone.
+/// The kind of memory that a program starts in; `None`: no policy chose one, or there is only one kind.
 ///
 /// Pages of a running service can be moved by systemd, so that a program that is to make room begins in fast memory there.
 fn memory(e: &Emission, target: For, i: usize) -> Option<Memory> {
@@ -143,7 +143,7 @@ fn memory(e: &Emission, target: For, i: usize) -> Option<Memory> {
     }
 }
 
-/// What a program may have that is in fast memory in part.
+/// The limits of a program that is in fast memory in part.
 fn in_part(e: &Emission, i: usize) -> Option<InPart> {
     let plan = &e.plan.programs[i];
     let inside = e.group.programs[i].inside.as_ref();
@@ -154,7 +154,7 @@ fn in_part(e: &Emission, i: usize) -> Option<InPart> {
     })
 }
 
-/// What is bound of a program in part, whose own memory is placed by `varve run`: nothing of a virtual machine, which that binds
+/// The binding of a program in part, whose own memory is placed by `varve run`: nothing of a virtual machine, which that binds
 /// itself; of others all else is to be in slow memory. Who binds by what is allowed alone has to allow both.
 fn rest(program: &Program, target: For, nodes: &Kinds) -> Option<(Memory, Vec<u32>)> {
     let both = || nodes.slow.iter().chain(&nodes.fast).copied().collect();
@@ -192,13 +192,13 @@ pub fn plain(name: &str) -> String {
     name.chars().map(of).collect()
 }
 
-/// What each program waits for: what its file says; where only so many run at once, the one whose place it takes; and where order
+/// The programs that each one waits for: those in its file; with a limit of programs at a time, the one whose place it takes; and where order
 /// is decided without such a limit, those that it would disturb or be disturbed by and that come first.
 fn after(e: &Emission) -> Vec<Vec<usize>> {
     let mut after: Vec<Vec<usize>> = e.group.programs.iter().map(|p| p.after.clone()).collect();
     let at_once = e.plan.at_once as usize;
     let turns = &e.plan.expected.turns;
-    // Who was the last in each place, and when it ends.
+    // The last program in each place, and its end.
     let mut places: [Vec<(usize, f64)>; 2] = Default::default();
     for (n, turn) in turns.iter().enumerate() {
         let item = &e.plan.items[turn.program];
@@ -271,7 +271,7 @@ fn ordered(steps: &[Step], a: usize, b: usize) -> bool {
     waits(a, b) || waits(b, a)
 }
 
-/// What the file cannot express of the plan.
+/// Parts of the schedule that the file cannot express.
 pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
     let mut lost = Vec::new();
     let name = |i: usize| e.group.programs[i].name.as_str();
@@ -286,7 +286,7 @@ pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
         for p in &e.plan.programs {
             if p.fast_bytes > 0 && p.fast_bytes < p.bytes && !p.in_part {
                 lost.push(format!(
-                    "{} of the {} of {} were to be in fast memory: nobody holds it to that",
+                    "{} of the {} of {} were to be in fast memory: the scheduler does not enforce it",
                     fmt::bytes(p.fast_bytes as f64),
                     fmt::bytes(p.bytes as f64),
                     p.name
@@ -301,7 +301,7 @@ pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
             .map(|inside| inside.told);
         if target == For::Systemd && told != Some(Told::Generations) {
             lost.push(format!(
-                "what {} has beside its objects was to be in slow memory: AllowedMemoryNodes= allows both, and prefers none",
+                "the memory of {} outside its objects was to be in slow memory: AllowedMemoryNodes= allows both, and prefers none",
                 p.name
             ));
         }
@@ -309,7 +309,7 @@ pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
     let bound = steps.iter().any(|s| s.memory.is_some());
     if bound && let Some(fast) = e.group.fast {
         lost.push(format!(
-            "nobody holds the programs to the {} of fast memory that the group may use",
+            "the scheduler does not enforce the group's limit of {} of fast memory",
             fmt::bytes(fast as f64)
         ));
     }

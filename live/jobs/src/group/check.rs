@@ -1,4 +1,4 @@
-//! What must hold between the keys of a group.
+//! Constraints between the keys of a group.
 
 use super::Group;
 use varve_machine::Problem;
@@ -32,7 +32,7 @@ pub fn check(group: &Group) -> Vec<Problem> {
 fn cycle(group: &Group) -> Option<Problem> {
     let n = group.programs.len();
     let mut ended = vec![false; n];
-    // Whoever waits only for those that end will end: what is left over waits for itself.
+    // A program that waits only for programs that end will end: the remaining ones form a cycle.
     while let Some(next) =
         (0..n).find(|&i| !ended[i] && group.programs[i].after.iter().all(|&a| ended[a]))
     {

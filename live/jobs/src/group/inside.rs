@@ -38,7 +38,7 @@ pub fn inside(
         (Some(Live::Managed(..)), _) | (None, Some(Modelled::Managed(..))) => Told::Heap,
         (None, Some(Modelled::Workload(_))) | (None, None) => {
             let remedy = "a workload has neither objects nor generations: give it `command`, `trace` or `managed`, or take the key out";
-            keys.wrong(key, "says how memory is placed that is not there", remedy);
+            keys.wrong(key, "places memory that does not exist", remedy);
             return None;
         }
         (Some(Live::Command(words)), _) if sites.is_some() && is_java(words) => {
@@ -53,7 +53,7 @@ pub fn inside(
     let plan = plan.or_else(|| (told == Told::Sites).then(|| USUAL.into()));
     let Some(plan) = plan else {
         let remedy = "say by which plan its objects are placed, such as plan = \"hot-sites\"";
-        keys.wrong("sites", "stands without `plan`", remedy);
+        keys.wrong("sites", "is given without `plan`", remedy);
         return None;
     };
     if let Some((what, remedy)) = wrong(told, &plan) {
@@ -72,8 +72,8 @@ fn is_java(words: &[String]) -> bool {
     name.is_some_and(|name| name == "java")
 }
 
-/// What is wrong about a plan for such a program, and the remedy. Plans of WebAssembly programs may need their profile: they are
-/// looked at before anything runs.
+/// The problem of a plan for such a program, and the remedy. Plans of WebAssembly programs may need their profile: they are
+/// checked before anything runs.
 fn wrong(told: Told, plan: &str) -> Option<(String, &'static str)> {
     match told {
         Told::Heap => None,
@@ -91,7 +91,7 @@ fn wrong(told: Told, plan: &str) -> Option<(String, &'static str)> {
                 _ if matches!(found.live, LiveSupport::Only(..)) => {
                     "takes whatever fast memory it finds, which the group's plan gives away"
                 }
-                jvm::By::Pages(_) => "goes by page, and no generation is told apart",
+                jvm::By::Pages(_) => "places by page, and does not distinguish generations",
                 _ if !found.by.by_generation() => {
                     "has all in one memory, which is what `memory` is for"
                 }

@@ -45,7 +45,7 @@ impl<'a> File<'a> {
         });
     }
 
-    /// What is wrong, by line.
+    /// The problems, by line.
     pub fn problems(self) -> Vec<Problem> {
         let mut problems = self.problems.into_inner();
         problems.sort_by_key(|p| p.line);
@@ -57,7 +57,7 @@ impl<'a> File<'a> {
 pub struct Keys<'f, 'a> {
     pub file: &'f File<'a>,
     table: &'f DeTable<'a>,
-    /// What it is called in front of a key, such as `published`.
+    /// The prefix of its keys, such as `published`.
     prefix: String,
     /// Line that it begins in.
     pub line: usize,
@@ -186,7 +186,7 @@ impl<'f, 'a> Keys<'f, 'a> {
     pub fn texts(&self, key: &'static str) -> Option<Vec<String>> {
         let remedy = "write a list of texts, such as [\"./program\", \"argument\"]";
         let DeValue::Array(all) = self.value(key)?.get_ref() else {
-            self.wrong(key, "is no list", remedy);
+            self.wrong(key, "is not a list", remedy);
             return None;
         };
         let texts: Vec<String> = all
@@ -194,7 +194,7 @@ impl<'f, 'a> Keys<'f, 'a> {
             .filter_map(|v| v.get_ref().as_str().map(String::from))
             .collect();
         if texts.len() < all.len() {
-            self.wrong(key, "has something that is no text", remedy);
+            self.wrong(key, "has an element that is not a string", remedy);
             return None;
         }
         Some(texts)
@@ -207,7 +207,7 @@ impl<'f, 'a> Keys<'f, 'a> {
             .map(|(k, v)| (k.get_ref().as_ref(), v.get_ref()))
     }
 
-    /// Complains of keys that nobody asked for.
+    /// Reports keys that no reader asked for.
     pub fn leftover(self) {
         let asked = self.asked.borrow();
         for (name, _) in self.table {

@@ -20,7 +20,7 @@ use varve_machine::Problem;
 
 pub use read::{load, parse};
 
-/// What a program is on a modelled machine.
+/// A program's form on a modelled machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Modelled {
@@ -53,7 +53,7 @@ impl Modelled {
     }
 }
 
-/// What a program is on this machine.
+/// A program's form on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Live {
@@ -63,7 +63,7 @@ pub enum Live {
     Managed(PathBuf, Vec<String>),
 }
 
-/// What happens to the others when a program fails.
+/// The fate of the other programs when one fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
@@ -77,13 +77,13 @@ pub enum OnFailure {
 /// One program of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
-    /// What it is called in its group.
+    /// Its name in the group.
     pub name: String,
-    /// What it is on a model; one of `modelled` and `live` is there.
+    /// Its form on a model; one of `modelled` and `live` is given.
     pub modelled: Option<Modelled>,
-    /// What it is on this machine; a workload is carried out there too, if this is missing.
+    /// Its form on this machine; if this is missing, a workload runs there, too.
     pub live: Option<Live>,
-    /// Threads when nobody chooses.
+    /// Threads if no strategy chooses them.
     pub threads: u32,
     /// The memory that a user insists on.
     pub memory: Option<Memory>,
@@ -131,10 +131,10 @@ impl Program {
     }
 }
 
-/// What somebody else measured of the same group, to stand beside ours.
+/// Published measurements of the same group, to compare with ours.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// Who.
+    /// The source.
     pub source: String,
     /// Percent of the baseline's time that a strategy saved.
     pub saved: Vec<(String, f64)>,
@@ -145,7 +145,7 @@ pub struct Published {
 pub struct Group {
     /// Its name.
     pub name: String,
-    /// What it is, in a line.
+    /// A description, in a line.
     pub about: String,
     /// Fast memory that it may use, bytes; all that the machine has if missing.
     pub fast: Option<u64>,
@@ -153,13 +153,13 @@ pub struct Group {
     pub slow: Option<u64>,
     /// Cores that it may use; all of a socket if missing.
     pub cores: Option<u32>,
-    /// Programs that run at once in each memory; 0 is as many as there are.
+    /// Programs that run at once in each memory; 0: no limit.
     pub at_once: u32,
-    /// What happens when a program fails.
+    /// The reaction to a failed program.
     pub on_failure: OnFailure,
     /// The programs, in the order in which they were given to the machine.
     pub programs: Vec<Program>,
-    /// What others measured.
+    /// Published measurements.
     pub published: Published,
     /// The file, for messages.
     pub file: String,

@@ -101,13 +101,13 @@ fn group(keys: &Keys, name: &str) -> Group {
         return group;
     };
     let DeValue::Array(programs) = programs.get_ref() else {
-        keys.wrong("program", "is no list of programs", remedy);
+        keys.wrong("program", "is not a list of programs", remedy);
         return group;
     };
     let mut afters = Vec::new();
     for entry in programs {
         let DeValue::Table(table) = entry.get_ref() else {
-            keys.wrong("program", "is no list of programs", remedy);
+            keys.wrong("program", "is not a list of programs", remedy);
             continue;
         };
         let keys = Keys::new(keys.file, table, "program", entry.span());
@@ -130,7 +130,7 @@ fn program(keys: &Keys, number: usize) -> Program {
     let trace = keys.text("trace");
     if workload.is_some() && trace.is_some() {
         let remedy = "on the model it is one of both: remove the other";
-        keys.wrong("trace", "stands beside `workload`", remedy);
+        keys.wrong("trace", "is given together with `workload`", remedy);
     }
     if let Some(line) = &workload
         && let Err(e) = varve_workloads::registry::parse(line)
@@ -144,12 +144,12 @@ fn program(keys: &Keys, number: usize) -> Program {
     let managed = keys.text("managed");
     let arguments = keys.texts("arguments");
     if managed.is_none() && arguments.is_some() {
-        let remedy = "they go with `managed`; those of a command stand in its list";
+        let remedy = "they go with `managed`; those of a command are in its list";
         keys.wrong("arguments", "belong to nothing", remedy);
     }
     if managed.is_some() && command.is_some() {
         let remedy = "on this machine it is one of both: remove the other";
-        keys.wrong("managed", "stands beside `command`", remedy);
+        keys.wrong("managed", "is given together with `command`", remedy);
     }
     let managed = managed.map(|file| (PathBuf::from(file), arguments.unwrap_or_default()));
     let modelled = match (workload, trace, &managed) {
@@ -181,7 +181,7 @@ fn program(keys: &Keys, number: usize) -> Program {
         if parsed.is_none() {
             keys.wrong(
                 "time_limit",
-                format!("`{t}` is no time"),
+                format!("`{t}` is not a time"),
                 "write it as \"90s\", \"10min\" or \"2h\"",
             );
         }
@@ -242,14 +242,14 @@ fn environment(keys: &Keys) -> Vec<(String, String)> {
     let remedy =
         "write { NAME = \"value\" }; {threads}, {memory}, {nodes} and {cpus} are filled in";
     let DeValue::Table(table) = value.get_ref() else {
-        keys.wrong("env", "is no table", remedy);
+        keys.wrong("env", "is not a table", remedy);
         return Vec::new();
     };
     let inner = Keys::new(keys.file, table, "program.env", value.span());
     let mut env = Vec::new();
     for (name, value) in inner.all() {
         let Some(text) = value.as_str() else {
-            inner.wrong(name, "is no text", remedy);
+            inner.wrong(name, "is not a string", remedy);
             continue;
         };
         if let Some(unknown) = unknown_template(text) {
@@ -283,7 +283,7 @@ fn published(keys: &Keys) -> Published {
         return published;
     };
     let DeValue::Table(table) = value.get_ref() else {
-        keys.wrong("published", "is no table", "write it as `[published]`");
+        keys.wrong("published", "is not a table", "write it as `[published]`");
         return published;
     };
     let inner = Keys::new(keys.file, table, "published", value.span());
@@ -308,7 +308,7 @@ fn published(keys: &Keys) -> Published {
             Some(n) => published.saved.push((strategy.into(), n)),
             None => inner.wrong(
                 strategy,
-                "is no share of the time",
+                "is not a share of the time",
                 "write the percent of the baseline's time that it saved, such as 57.6",
             ),
         }

@@ -1,6 +1,6 @@
 //! A modelled workload on real memory: its accesses are carried out by threads of this process.
 //!
-//! What it computes in between is a chain of additions of as many instructions; sleeps are slept, and barriers waited at.
+//! Computation in between is a chain of additions with the same number of instructions; sleeps are slept, and barriers waited at.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -92,7 +92,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// What a workload did.
+/// Counts of a workload's run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Exercised {
     /// Accesses carried out.

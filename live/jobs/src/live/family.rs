@@ -20,7 +20,7 @@ pub struct Groups {
     made: AtomicUsize,
 }
 
-/// How often the processes of the machine are looked through for those that belong to a job.
+/// Interval at which the machine's processes are scanned for those of a job.
 const LOOK_THROUGH: Duration = Duration::from_millis(25);
 
 impl Groups {
@@ -172,7 +172,7 @@ impl Drop for ControlGroup {
     }
 }
 
-/// Joins a group between fork and exec: the kernel takes 0 for whoever writes. Allocates nothing.
+/// Joins a group between fork and exec: the kernel takes 0 for the writing process. Allocates nothing.
 pub fn join(mut procs: &File) -> io::Result<()> {
     procs.write_all(b"0")
 }
@@ -182,7 +182,7 @@ pub fn join(mut procs: &File) -> io::Result<()> {
 pub struct Job {
     leader: u32,
     group: Option<ControlGroup>,
-    /// Processes that belonged to it when they were looked for last, and when each began: its number may be another's by now.
+    /// Processes that belonged to it at the last scan, with their start times: a number may be another process's by now.
     tree: BTreeMap<u32, u64>,
     looked: Option<Instant>,
 }

@@ -21,16 +21,16 @@ pub struct LiveHost {
     pub kinds: Option<Kinds>,
     /// Processors that programs may run on.
     pub cpus: Vec<u32>,
-    /// What this machine cannot do, in lines.
+    /// Limitations of this machine, in lines.
     pub notes: Vec<String>,
-    /// Who counts the bytes that programs read and write, or why nobody does.
+    /// Counters of the bytes that programs read and write, or the reason why there are none.
     pub traffic: Result<Arc<TrafficMeter>, String>,
     /// Control groups of what is started.
     pub(super) groups: Arc<Groups>,
 }
 
 impl LiveHost {
-    /// Looks at this machine. `nodes`: which are fast and slow, as a user says it; found out otherwise.
+    /// Probes this machine. `nodes`: fast and slow nodes, as a user writes them; detected otherwise.
     ///
     /// # Errors
     /// Nodes that this machine does not have.
@@ -81,7 +81,7 @@ impl LiveHost {
         })
     }
 
-    /// Whether whoever counts bytes counts those of this memory (of both, if a program is in part): counters of the memory controllers
+    /// Whether the counters include this memory (both, if a program is in part): counters of the memory controllers
     /// do so where the memory is the processors' own.
     pub(super) fn is_counted(&self, memory: Option<Memory>) -> bool {
         let own = |memory: Memory| {
@@ -161,7 +161,7 @@ impl LiveHost {
         (host, notes)
     }
 
-    /// What the firmware states of the slow nodes.
+    /// The firmware's write bandwidth of the slow nodes.
     pub(super) fn slow_write_gbps(&self) -> Option<f64> {
         let kinds = self.kinds.as_ref()?;
         let slow = self

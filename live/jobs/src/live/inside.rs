@@ -1,4 +1,4 @@
-//! A program that is in fast memory in part: started with what places its own memory, and what is told of where that was.
+//! A program that is in fast memory in part: started with the runtime that places its own memory, and the report of where that memory was.
 //!
 //! Native programs and Java virtual machines are prepared by `varve_live`, as `varve run --live` does it; a WebAssembly program is run by
 //! a `varve` of its own, whose table of spaces is read in its log.
@@ -20,12 +20,12 @@ use varve_sites::native::{Module, Profile};
 use varve_symbols::Binary;
 use varve_tier::native::site_map;
 
-/// What a program in part may have.
+/// The limits of a program in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InPart {
     /// Most fast memory of its objects, bytes; `None`: what they ask for. Generations are not limited.
     pub fast: Option<u64>,
-    /// What it takes in all, bytes.
+    /// Its footprint, bytes.
     pub takes: u64,
 }
 
@@ -38,14 +38,14 @@ pub enum Prepared {
     Sites(Box<objects::PreparedObjects>, Box<SiteMap>),
     /// Its generations.
     Generations(java::PreparedJava),
-    /// Its objects by whoever runs it, who writes here.
+    /// Its objects; the runtime that places them writes its report here.
     Heap(PathBuf),
 }
 
 /// Adds what places a program to its command.
 ///
 /// # Errors
-/// What is in the way, and the remedy.
+/// The obstacle, and the remedy.
 pub fn prepare(
     command: &mut Command,
     program: &Program,
@@ -85,7 +85,7 @@ pub fn prepare(
     }
 }
 
-/// What is wrong about a program's placement, as far as it is known before anything runs.
+/// Checks a program's placement, as far as that is possible before anything runs.
 pub fn check(program: &Program, inside: &Inside) -> Result<(), Wrong> {
     match (inside.told, &program.live) {
         (Told::Sites, Some(Live::Command(words))) => {
@@ -104,7 +104,7 @@ fn native(
     profile: &Profile,
     words: &[String],
 ) -> Result<(), Wrong> {
-    // What is filled in later, and what is not found, is told elsewhere.
+    // Placeholders, and programs that are not found, are reported elsewhere.
     let name = words.first().filter(|name| !name.contains('{'));
     let Some(file) = name.and_then(|name| objects::program_file(name.as_ref()).ok()) else {
         return Ok(());
@@ -154,7 +154,7 @@ pub fn heap(inside: &Inside, file: &Path) -> Result<Option<Arc<varve_sites::Prof
     })?;
     let plan = &inside.plan;
     let wrong = |what: String| {
-        let remedy = "take one plan for two memories, such as kg-n, and add `sites` for one that goes by a profile";
+        let remedy = "take one plan for two memories, such as kg-n, and add `sites` for one that uses a profile";
         Err(("plan", what, remedy.into()))
     };
     match varve_observed::request::plans(plan, known.as_ref(), false) {
@@ -221,7 +221,7 @@ impl Prepared {
                 match spaces(&text) {
                     Some(spaces) => vec![format!("{}: {spaces}", inside.words())],
                     None => vec![format!(
-                        "where {} were is not told: see {}",
+                        "the residency of {} was not reported: see {}",
                         inside.words(),
                         log.display()
                     )],

@@ -1,7 +1,7 @@
 //! Demands on this machine: each program alone, in either memory, with 1, 2, 4 and so on threads.
 //!
-//! Wall time and resident memory, but for that of files, are measured. Bytes a second are where somebody counts them: the processor for
-//! groups of tasks (resctrl), as the sum of what is read and what is written; or the memory controllers for the whole machine, which
+//! Wall time and resident memory, but for that of files, are measured. Bandwidth is measured where there are counters: of the processor for
+//! groups of tasks (resctrl), as the sum of what is read and what is written; or of the memory controllers for the whole machine, which
 //! has the program alone then, as far as we know. Elsewhere classes go by times alone.
 
 use super::host::LiveHost;
@@ -20,10 +20,10 @@ use varve_run::request::SHARE;
 
 const LOOK: Duration = Duration::from_millis(2);
 
-/// For so long it is looked at what others move.
+/// How long the traffic of other programs is measured.
 const REST: Duration = Duration::from_millis(100);
 
-/// Pages by node are looked for once in so many looks: reading them takes the kernel time.
+/// Residency is read once in this many samples: reading it costs kernel time.
 const PAGES_EVERY: u32 = 16;
 
 /// Measures the demands of one program. `go_on` is called many times a second, and ends the program by returning `false`.
@@ -127,7 +127,7 @@ pub fn profile(
     demand
         .missing
         .extend(written(&demand, host, entry.threads, others));
-    // Whatever carries a workload out has some MiB of its own, which do not become less by scaling.
+    // The process that performs a workload has some MiB of its own, which scaling does not reduce.
     if let Some(line) = words::carried_out(entry, 1, options)
         && let Ok(workload) = varve_workloads::build(&line)
     {
@@ -188,11 +188,9 @@ fn written(demand: &Demand, host: &LiveHost, threads: u32, others: Option<f64>) 
     };
     let how = host.traffic.as_ref().ok()?.words();
     let others = others.map_or(String::new(), |gbps| {
-        format!("; before it began, others moved {gbps:.2} GB/s")
+        format!("; other traffic before it began: {gbps:.2} GB/s")
     });
-    Some(format!(
-        "what is read and what is written a second: {how}{others}; {said}"
-    ))
+    Some(format!("read and write bandwidth: {how}{others}; {said}"))
 }
 
 /// The most memory that a program had, bytes.
@@ -358,7 +356,7 @@ mod tests {
             [
                 "do not know who asks",
                 "firmware does not state",
-                "others moved 0.00 GB/s"
+                "other traffic before it began: 0.00 GB/s"
             ]
             .iter()
             .all(|part| said.contains(part)),

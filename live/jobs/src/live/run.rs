@@ -16,13 +16,13 @@ use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 use varve_live::nodes::migrate;
 
-/// Time between two looks at the running programs.
+/// Time between two samples of the running programs.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A program that was asked to end is killed after this time.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Pages are looked for once in so many looks: reading them takes the kernel time.
+/// Residency is read once in this many samples: reading it costs kernel time.
 const PAGES_EVERY: u32 = 40;
 
 /// A running program, for progress.
@@ -40,7 +40,7 @@ struct Process {
     begun: Instant,
     cpus: Option<Vec<u32>>,
     memory: Option<Memory>,
-    /// Who knows where its own memory is, if it is in part.
+    /// The runtime that places its own memory, if it is in part.
     prepared: Option<Prepared>,
     /// Asked to end at, and why.
     ending: Option<(Instant, String)>,
@@ -172,7 +172,7 @@ impl<'a> LiveStage<'a> {
     fn make_room(&mut self) {
         for (i, e) in self.plan.evictions.iter().enumerate() {
             let waits = &self.group.programs[e.room_for].after;
-            // Whoever could not be started is waited for no longer.
+            // A program that could not be started is not waited for.
             let over = |r: &ProgramResult| r.end_s.is_some() || r.failure.is_some();
             let could_start = waits.iter().all(|&a| over(&self.results[a]));
             if !self.held[i] || !could_start {
@@ -185,7 +185,7 @@ impl<'a> LiveStage<'a> {
                 let (from, to) = (nodes(Memory::Fast), nodes(Memory::Slow));
                 let before = on_nodes(&mut p.job, from);
                 let begun = Instant::now();
-                // What it allocates from now on is to come from there, too.
+                // Later allocations must come from there, too.
                 if let Err(why) = p.job.confine(to) {
                     self.notes.push(format!(
                         "what {name} allocates after its pages were moved comes from fast memory, if there is room: {why}"
@@ -231,7 +231,7 @@ impl<'a> LiveStage<'a> {
         }
     }
 
-    /// What a program may have that is in fast memory in part.
+    /// The limits of a program that is in fast memory in part.
     fn in_part(&self, program: usize) -> Option<InPart> {
         let plan = &self.plan.programs[program];
         let inside = self.group.programs[program].inside.as_ref();
@@ -257,7 +257,7 @@ impl<'a> LiveStage<'a> {
             .collect();
         let strategy = self.plan.strategy.name();
         let log = self.options.logs.join(format!("{file}-{strategy}.log"));
-        // Whose threads were counted has processors of its own, if there are enough.
+        // A program with a chosen number of threads gets processors of its own, if there are enough.
         let cpus =
             (self.plan.strategy.threads && self.free_cpus.len() >= threads as usize).then(|| {
                 self.free_cpus
@@ -331,7 +331,7 @@ impl<'a> LiveStage<'a> {
     }
 
     fn ended(&mut self, p: Process, status: ExitStatus) {
-        // What it started and left behind ends with it.
+        // Its remaining child processes end with it.
         sys::signal(p.child.id(), libc::SIGKILL);
         self.free_cpus.extend(p.cpus.unwrap_or_default());
         self.results[p.program].end_s = Some(self.begun.elapsed().as_secs_f64());
@@ -363,7 +363,7 @@ impl<'a> LiveStage<'a> {
         }
     }
 
-    /// Where the memory of a program in part was: as whoever placed it tells, and as the kernel does.
+    /// Where the memory of a program in part was: by the report of its runtime, and by the kernel.
     fn tell_inside(
         &mut self,
         program: usize,

@@ -19,7 +19,7 @@ use varve_live::probe::Cpus;
 use varve_live::traffic::resctrl;
 use varve_machine::Problem;
 
-/// What a program is started with.
+/// The parameters of a program's start.
 pub struct Launch<'a> {
     /// Threads.
     pub threads: u32,
@@ -41,7 +41,7 @@ pub struct Started {
     pub child: Child,
     /// That, and all that it starts.
     pub job: Job,
-    /// Who knows where its own memory is, if it is in part.
+    /// The runtime that places its own memory, if it is in part.
     pub prepared: Option<Prepared>,
 }
 

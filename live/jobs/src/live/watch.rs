@@ -1,4 +1,4 @@
-//! What a running program uses, as /proc tells.
+//! The resource use of a running program, from /proc.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What a program is started with, in words: its command line and its variables, with what was decided filled in.
+//! A program's command line and environment variables, with the decisions filled in.
 
 use super::LiveOptions;
 use super::inside::InPart;
@@ -8,7 +8,7 @@ use crate::kinds::Memory;
 use std::ffi::OsString;
 use varve_live::nodes::Kinds;
 
-/// What is filled in for `{threads}`, `{memory}`, `{nodes}` and `{cpus}`.
+/// The values of `{threads}`, `{memory}`, `{nodes}` and `{cpus}`.
 #[derive(Clone, Debug)]
 pub struct Filling {
     /// Threads.
@@ -76,7 +76,7 @@ pub fn environment(program: &Program, filling: &Filling) -> Vec<(String, String)
         .env
         .iter()
         .map(|(k, v)| (k.clone(), filling.fill(v)));
-    // What the file says goes before.
+    // The file's variables take precedence.
     std::iter::once(threads).chain(own).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use varve_access::{Op, Program, Region};
 
-/// A program whose threads each end after so many accesses.
+/// A program whose threads each end after a number of accesses.
 pub struct Head {
     inner: Box<dyn Program>,
     left: Vec<u64>,

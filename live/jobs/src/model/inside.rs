@@ -8,7 +8,7 @@ use crate::live::inside::{Wrong, heap, profile};
 use varve_observed::{ManagedMember, ManagedProgram};
 use varve_run::PlacedMember;
 
-/// What cannot be had of a group on a model, in lines.
+/// Parts of a group that a model does not support, in lines.
 pub fn cannot(group: &Group) -> Vec<String> {
     let line = |p: &crate::group::Program| {
         let inside = p.inside.as_ref()?;
@@ -25,7 +25,7 @@ pub fn cannot(group: &Group) -> Vec<String> {
 }
 
 impl ModelSpec {
-    /// A program of a group whose own memory is placed, ready to run; `None` if it is a workload. Its objects may have so many bytes of
+    /// A program of a group whose own memory is placed, ready to run; `None` if it is a workload. Its objects may have `fast` bytes of
     /// fast memory; it takes `takes` in all. Both at full size.
     pub(super) fn placed(
         &self,

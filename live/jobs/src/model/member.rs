@@ -3,10 +3,10 @@
 use super::stage::Shared;
 use varve_access::{Kind, Op, Program, Region};
 
-/// A program that waits looks this often whether its turn has come, virtual ns.
+/// Interval at which a waiting program checks for its turn, virtual ns.
 const LOOK_NS: u64 = 1000;
 
-/// Number of the barrier at which the threads of a program wait for its turn; no program has so many of its own.
+/// Number of the barrier at which the threads of a program wait for its turn; no program has that many of its own.
 const TURN: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl Program for Member {
     }
 
     fn failure(&self) -> Option<String> {
-        // A program that fails is told of in the results; the others have gone on.
+        // The results report a program that fails; the others continue.
         None
     }
 }

@@ -59,7 +59,7 @@ impl ModelSpec {
         }
     }
 
-    /// The scale for a group where nobody says one: [`SCALE`], and 1 where no program can be scaled.
+    /// The default scale for a group: [`SCALE`], and 1 where no program can be scaled.
     pub fn scale_for(group: &Group) -> u32 {
         let workload =
             |p: &crate::group::Program| p.modelled.as_ref().is_some_and(|m| !m.is_fixed());
@@ -154,7 +154,7 @@ impl ModelSpec {
         })
     }
 
-    /// A program of a group with so many threads, ready to run at this scale.
+    /// A program of a group with `threads` threads, ready to run at this scale.
     fn program(&self, group: &Group, i: usize, threads: u32) -> Result<Box<dyn Program>, Error> {
         let wrong = |key: &str, what: String, remedy: &str| {
             Error::from(group.problem(i, key, what, remedy))
@@ -170,7 +170,7 @@ impl ModelSpec {
                 ] {
                     if varve_spec::gives(&line, key) {
                         let remedy = "take it out: the plan, --scale and --seed say it";
-                        let what = format!("the workload says `{key}=` itself");
+                        let what = format!("the workload sets `{key}=` itself");
                         return Err(wrong("workload", what, remedy));
                     }
                     line = varve_spec::with(&line, key, value);

@@ -1,6 +1,6 @@
 //! Demands on the model: each program alone, in either memory, with 1, 2, 3 and so on threads.
 //!
-//! More threads are tried until one does not pay any more, as Algorithm 2 does, and with as many as the program usually has.
+//! More threads are tried until one does not pay any more, as Algorithm 2 does, and the program's usual number.
 
 use super::head::Head;
 use super::rooms::IsFast;
@@ -32,7 +32,7 @@ const LEAST: u64 = 200_000;
 /// much memory it had, and why.
 ///
 /// # Errors
-/// What the program is on the model cannot be run there; an interrupt.
+/// The modelled form of the program cannot be run; an interrupt.
 pub fn profile(
     group: &Group,
     i: usize,
@@ -185,7 +185,7 @@ fn curve(
     Ok(Some(points))
 }
 
-/// What was measured of a program alone, at full size.
+/// Measurements of a program alone, at full size.
 #[derive(Clone, Debug)]
 struct Measured {
     threads: u32,

@@ -7,7 +7,7 @@ use varve_access::{Daemons, Fault, Move, OutOfFrames, Pager};
 use varve_machine::model::ADDRESS_BITS;
 use varve_pages::{Frames, Topology};
 
-/// Time between two looks of whoever moves pages, virtual ns. On a real machine the call is made when room is needed.
+/// Period of the daemon that migrates pages, in virtual ns. On a real machine the call is made when room is needed.
 const LOOK_NS: u64 = 1000;
 
 /// Is what a program has at an address to be in fast memory?
@@ -42,7 +42,7 @@ pub struct Rooms {
 }
 
 impl Rooms {
-    /// Programs whose threads number `threads`, with so many pages in fast memory each: the first that come, or those that
+    /// Programs with `threads` threads and a number of pages in fast memory each: the first that are touched, or those that
     /// `in_part` names. The room of those in `evictions` is made of others'.
     pub fn new(
         topology: &Topology,
@@ -171,7 +171,7 @@ impl Pager for Rooms {
 
     fn daemons(&self) -> Daemons {
         Daemons {
-            // The moves are made by whoever makes the room, before its program starts.
+            // The dispatcher makes room and migrates the pages, before the program starts.
             threads: 0,
             period: match self.evictions.is_empty() {
                 true => 0,
@@ -191,7 +191,7 @@ impl Pager for Rooms {
             self.moving.get_or_insert((now, now));
         }
         self.settle();
-        // Nobody wakes this while moves are carried out: now all are done.
+        // The daemon is not woken during a migration: all are done now.
         self.settled = self.begun == self.evictions.len() && self.open.is_empty();
         if self.settled
             && let Some((_, end)) = &mut self.moving

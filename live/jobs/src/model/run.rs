@@ -106,7 +106,7 @@ pub fn run(
     })
 }
 
-/// What should be known of programs that cannot be scaled.
+/// Notes on programs that cannot be scaled.
 fn notes(group: &Group, scale: u32) -> Vec<String> {
     let fixed = |p: &&crate::group::Program| p.modelled.as_ref().is_some_and(Modelled::is_fixed);
     let note = |p: &crate::group::Program| {

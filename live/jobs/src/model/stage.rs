@@ -1,4 +1,4 @@
-//! What the programs of a run share: whose turn it is, and when what happened.
+//! Shared state of the programs of a run: turns, and times of events.
 
 use crate::policy::order::{Dispatcher, Reason};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -42,7 +42,7 @@ impl Stage {
         stage
     }
 
-    /// Starts whoever may start.
+    /// Starts the programs whose turn it is.
     fn turns(&mut self, now: u64) {
         if self.stopped {
             return;
@@ -77,7 +77,7 @@ impl Stage {
     }
 }
 
-/// A stage that several hold. The model runs one thread after the other, so nobody ever waits for it.
+/// A stage that several hold. The model runs one thread after the other, so the lock is never contended.
 #[derive(Clone)]
 pub struct Shared(Arc<Mutex<Stage>>);
 

@@ -1,4 +1,4 @@
-//! What a plan comes to if programs take as long as alone: who starts when, and why.
+//! The expected timeline of a schedule, if each program takes as long as alone: starts, and their reasons.
 
 use super::Plan;
 use crate::policy::order::Reason;

@@ -22,14 +22,14 @@ pub use explain::explain;
 pub struct Strategy {
     /// Programs are placed by need (Algorithm 1), else first come, first served.
     pub placement: bool,
-    /// Threads are counted (Algorithm 2), else they are as many as the group says.
+    /// Threads are counted (Algorithm 2), else the group's numbers are used.
     pub threads: bool,
     /// Interference is avoided (methods 1 and 2), else the first that waits starts.
     pub order: bool,
 }
 
 impl Strategy {
-    /// What Linux does, knowing nothing of programs.
+    /// Linux's strategy, without knowledge of programs.
     pub const LINUX: Strategy = Strategy {
         placement: false,
         threads: false,
@@ -112,7 +112,7 @@ pub struct Host {
     pub cores: u32,
     /// Memory that programs may use.
     pub capacity: Capacity,
-    /// What classes depend on.
+    /// The limits that classes depend on.
     pub limits: Limits,
     /// Is its memory all alike? Then placement decides nothing.
     pub alike: bool,
@@ -138,14 +138,14 @@ pub struct Assignment {
     pub why_there: String,
     /// Its threads.
     pub threads: u32,
-    /// Threads that are worthwhile there, where that was looked at.
+    /// Threads that are worthwhile there, if they were determined.
     pub worthwhile: Option<u32>,
 }
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What was decided by.
+    /// The strategy behind it.
     pub strategy: Strategy,
     /// Each program, in the group's order.
     pub programs: Vec<Assignment>,
@@ -153,14 +153,14 @@ pub struct Plan {
     pub evictions: Vec<Eviction>,
     /// Programs that run at once in each memory; 0: all.
     pub at_once: u32,
-    /// What turns depend on.
+    /// The inputs of the order.
     pub items: Vec<Item>,
-    /// What is expected of it, from the demands, without the programs disturbing each other.
+    /// The expected timeline, from the demands, without interference.
     pub expected: Expected,
 }
 
 impl Plan {
-    /// Whoever says what starts when.
+    /// The dispatcher, which decides when each program starts.
     pub fn dispatcher(&self) -> Dispatcher {
         Dispatcher::new(self.items.clone(), self.at_once, self.strategy.order)
     }
@@ -281,7 +281,7 @@ fn place_all(
     })
 }
 
-/// What a program is in part, if its own memory is placed; a part that is all of it is none.
+/// The part of a program in fast memory, if its own memory is placed; none if the part is all of it.
 fn part_of(group: &Group, demands: &[Demand], i: usize) -> Option<PartialSlowdown> {
     let (program, demand) = (&group.programs[i], &demands[i]);
     program.inside.as_ref()?;

@@ -1,6 +1,6 @@
 //! Which program starts when.
 //!
-//! A state machine: it is told of programs that ended and of pages that have moved, and says who starts. On the model and on this
+//! A state machine: its inputs are ended programs and finished migrations, its outputs are programs to start. On the model and on this
 //! machine the same decides.
 //!
 //! A program that writes much to slow memory disturbs one in fast memory that needs its bandwidth. When one of the two runs and the
@@ -8,7 +8,7 @@
 //! - method 1: the writer runs; in fast memory the first waiting program starts that needs no bandwidth.
 //! - method 2: the one in need of bandwidth runs; in slow memory the waiting program starts that writes least.
 //!
-//! With a limit of programs at a time nobody waits for that alone: if all that wait would disturb or be disturbed, the
+//! With a limit of programs at a time no program waits for that alone: if all that wait would disturb or be disturbed, the
 //! first starts. Without a limit, where all others start at once anyway, it waits until the other has ended.
 
 use crate::kinds::{Class, Memory};
@@ -25,7 +25,7 @@ pub struct Item {
     pub class: Class,
     /// Does it write much?
     pub write_intensive: bool,
-    /// GB/s that it writes alone; 0 where nobody knows.
+    /// GB/s that it writes alone; 0 if unknown.
     pub write_gbps: f64,
     /// Programs that must have ended.
     pub after: Vec<usize>,
@@ -91,7 +91,7 @@ impl Dispatcher {
     /// The next program to start now; call it until there is none.
     pub fn start(&mut self) -> Option<(usize, Reason)> {
         let mut lanes: Vec<Memory> = Vec::new();
-        // Whose first waiting program came first is first asked.
+        // The memory whose first waiting program arrived first is asked first.
         for i in self.waiting() {
             let memory = self.items[i].memory;
             if !lanes.contains(&memory) {

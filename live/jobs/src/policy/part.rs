@@ -13,7 +13,7 @@
 //! ```
 //!
 //! So each program has at least the fast memory that Algorithm 1 gave it, but for those that keep a part and are slowed by
-//! less than what counts as cpu-bound. Nobody moves who would not have moved without: a program that is in part is so from its start.
+//! less than what counts as cpu-bound. No program is migrated that would not be migrated otherwise: a program in part is in part from its start.
 
 use super::place::{Arrival, Capacity, NoRoom, Placement, by_need};
 use crate::class::CPU_BOUND;
@@ -35,7 +35,7 @@ pub fn by_need_in_part(arrivals: &[Arrival], capacity: Capacity) -> Result<Place
                 && a.pinned != Some(Memory::Slow)
                 && (a.class != Class::CpuBound) == needy
         };
-        // What is given back for one may be room for another that came before it.
+        // Memory that is freed for one may be room for another that came before it.
         let mut who = 0;
         while who < arrivals.len() {
             let moved = waits(who, &out) && place(who, arrivals, capacity, &mut out);
@@ -45,7 +45,7 @@ pub fn by_need_in_part(arrivals: &[Arrival], capacity: Capacity) -> Result<Place
     Ok(out)
 }
 
-/// What nobody has.
+/// The free memory.
 fn free(arrivals: &[Arrival], out: &Placement, capacity: Capacity) -> Capacity {
     let fast: u64 = out.fast_bytes.iter().sum();
     let all: u64 = arrivals.iter().map(|a| a.bytes).sum();
@@ -92,7 +92,7 @@ fn place(who: usize, all: &[Arrival], capacity: Capacity, out: &mut Placement) -
     false
 }
 
-/// Gives a program in slow memory so much of fast memory. It makes no room for others then.
+/// Gives a program in slow memory a part of fast memory. It makes no room for others then.
 fn take(who: usize, a: &Arrival, fast: u64, why: String, out: &mut Placement) {
     out.fast_bytes[who] = fast;
     out.in_part[who] = fast < a.bytes;
@@ -113,7 +113,7 @@ fn keep_a_part(who: usize, newcomer: &str, a: &Arrival, out: &mut Placement) {
     ));
 }
 
-/// The programs that keep a part so that this one finds so much room, those that it harms least first; `None` if they have too little.
+/// The programs that keep a part so that this one finds the requested room, those that it harms least first; `None` if they have too little.
 fn givers(wanted: u64, all: &[Arrival], free: &Capacity, out: &Placement) -> Option<Vec<usize>> {
     let harm = |i: usize| all[i].part.and_then(|p| p.slowdown).unwrap_or(1.0);
     let gives = |&i: &usize| {
@@ -125,7 +125,7 @@ fn givers(wanted: u64, all: &[Arrival], free: &Capacity, out: &Placement) -> Opt
     };
     let mut candidates: Vec<usize> = (0..all.len()).filter(gives).collect();
     candidates.sort_by(|&i, &j| harm(i).total_cmp(&harm(j)));
-    // What leaves slow memory when this one comes out of it is room there.
+    // The slow memory that this program would leave is room there.
     let (mut room, mut slow) = (free.fast, free.slow + wanted);
     let mut givers = Vec::new();
     for i in candidates {

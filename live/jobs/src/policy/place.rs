@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// A program that comes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrival {
-    /// What it is called, for sentences.
+    /// Its name, for messages.
     pub name: String,
     /// Memory that it needs, bytes.
     pub bytes: u64,
@@ -32,7 +32,7 @@ pub struct Arrival {
     pub part: Option<PartialSlowdown>,
 }
 
-/// What a program is with a part of its memory in fast memory.
+/// A program's properties with a part of its memory in fast memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartialSlowdown {
     /// Fast memory that this takes, bytes.
@@ -63,7 +63,7 @@ impl Capacity {
 /// A program whose pages move to slow memory, for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eviction {
-    /// Whose pages move.
+    /// The program whose pages migrate.
     pub who: usize,
     /// For whom.
     pub room_for: usize,
@@ -101,7 +101,7 @@ pub fn mostly(fast_bytes: u64, bytes: u64) -> Memory {
     }
 }
 
-/// What Linux does: pages come from fast memory as long as there are any, then from slow memory. Programs may be split.
+/// Linux's placement: pages come from fast memory as long as there are any, then from slow memory. Programs may be split.
 ///
 /// # Errors
 /// A program for which both together have no room.
@@ -120,7 +120,7 @@ pub fn first_come(arrivals: &[Arrival], capacity: Capacity) -> Result<Placement,
             return Err(NoRoom { who, fast, slow });
         }
         let why = match (a.pinned, fast, slow) {
-            (Some(m), ..) => format!("its file wants {}", m.words()),
+            (Some(m), ..) => format!("its file requests {}", m.words()),
             (_, _, 0) => "fast memory has room when it comes".into(),
             (_, 0, _) => "fast memory is full when it comes".into(),
             (_, f, _) => format!(
@@ -178,7 +178,7 @@ fn choose(
     out: &mut Placement,
 ) -> (Memory, String) {
     if let Some(memory) = a.pinned {
-        return (memory, format!("its file wants {}", memory.words()));
+        return (memory, format!("its file requests {}", memory.words()));
     }
     if a.bytes <= free.fast {
         let why = "fast memory has room when it comes";

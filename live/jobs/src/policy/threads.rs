@@ -33,15 +33,15 @@ pub fn worthwhile(seconds: impl Fn(u32) -> Option<f64>, usual: u32, most: u32) -
     }
 }
 
-/// What is known of a program's threads in the memory that it is in.
+/// Measurements of a program's threads in the memory that it is in.
 pub struct Want<'a> {
     /// Where it is.
     pub memory: Memory,
-    /// Threads when nobody chooses.
+    /// Threads if no strategy chooses them.
     pub usual: u32,
     /// Threads that are worthwhile.
     pub worthwhile: u32,
-    /// How long it takes with so many.
+    /// Its time by number of threads.
     pub seconds: &'a dyn Fn(u32) -> Option<f64>,
 }
 
@@ -55,7 +55,7 @@ pub fn share(wants: &[Want], cores: u32, at_once: u32) -> Vec<u32> {
         .iter()
         .map(|w| w.usual.min(w.worthwhile).max(1))
         .collect();
-    // What the slowest would still lose or gain; programs of which nothing is known lose nothing.
+    // The loss or gain of the slowest; unmeasured programs lose nothing.
     let gain = |i: usize, from: u32, to: u32| {
         let w = &wants[i];
         match ((w.seconds)(from), (w.seconds)(to)) {

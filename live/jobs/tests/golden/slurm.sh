@@ -10,7 +10,7 @@
 #SBATCH --mem=0
 #SBATCH --output=%x-%j.log
 # Not as planned: programs wait for those that the plan expects to end by then, as a b does, and not for whatever ends first
-# Not as planned: nobody holds the programs to the 4 GiB of fast memory that the group may use
+# Not as planned: the scheduler does not enforce the group's limit of 4 GiB of fast memory
 # Not as planned: pages of a running step cannot move: solver is in slow memory from its start, and not only once a_b comes
 # Not as planned: pages of a running step cannot move: a b is in slow memory from its start, and not only once a_b comes
 # Not as planned: of several nodes Slurm prefers the first: the others of slow memory are as good as any node

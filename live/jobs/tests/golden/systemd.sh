@@ -6,7 +6,7 @@
 #   sh FILE FOLDER       writes the units there, and starts nothing
 #   systemctl stop varve-two_at_a_time__50_.slice    ends all
 # Not as planned: programs wait for those that the plan expects to end by then, as a b does, and not for whatever ends first
-# Not as planned: nobody holds the programs to the 4 GiB of fast memory that the group may use
+# Not as planned: the scheduler does not enforce the group's limit of 4 GiB of fast memory
 # Not as planned: AllowedMemoryNodes= allows no other node: the kernel ends a program for which its nodes have no room, and takes no other memory
 # Not as planned: programs without a command are their workloads at 1/512 of their size (--scale 1: in full)
 set -eu

@@ -16,7 +16,7 @@ use libmimalloc_sys as mi;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 
-/// What an object is to be.
+/// A request for an object.
 #[derive(Clone, Copy)]
 struct Wish {
     bytes: usize,
@@ -24,7 +24,7 @@ struct Wish {
     zero: bool,
 }
 
-/// What every block has.
+/// The alignment of every block.
 const ANY_ALIGN: usize = 16;
 
 impl Wish {
@@ -37,7 +37,7 @@ impl Wish {
     }
 }
 
-/// The thread and the group of a call; none if its object is nobody's to place.
+/// The thread and the group of a call; none if its object is not to be placed.
 #[inline(always)]
 fn owner(caller: Caller) -> Option<(&'static Thread, usize)> {
     let Some(map) = map() else {
@@ -49,7 +49,7 @@ fn owner(caller: Caller) -> Option<(&'static Thread, usize)> {
     Some((thread, group))
 }
 
-/// Bytes of fast memory that a group may have now, of which it wants so many.
+/// Bytes of fast memory that a group may take now, if it wants `bytes`.
 #[inline(always)]
 fn room(thread: &Thread, group: usize, bytes: usize) -> i64 {
     if bytes as u64 >= budget::step() {
@@ -95,8 +95,8 @@ fn give_divided(thread: &Thread, group: usize, wish: Wish, room: i64) -> *mut c_
         unsafe { divided::divide(map, at, usable, group, room) }
     });
     if wish.zero {
-        // What follows the fast part, which is zeros already; all if there is none, or if it is locked.
-        // SAFETY: within the block, of which nobody knows yet.
+        // Zeroes the part after the fast one, which is zeros already; all if there is none, or if it is locked.
+        // SAFETY: within the block, which no other thread knows yet.
         unsafe { zero(at, wish.bytes) };
     }
     match divided {
@@ -183,7 +183,7 @@ unsafe fn counted(object: *mut c_void, tier: u64, group: usize) -> Block {
     }
 }
 
-/// Counts an object of a tier as freed, and tells what it was. Before its memory can be another's.
+/// Counts an object of a tier as freed, and returns its block. Call it before its memory can be reused.
 #[inline]
 unsafe fn take(object: *mut c_void, tier: u64) -> Option<Block> {
     let group = memory::take_group(object as usize)?;
@@ -416,7 +416,7 @@ unsafe fn resized(old: *mut c_void, size: usize, caller: Caller) -> *mut c_void 
         if (held.bytes / 2..=held.bytes).contains(&size) && held.group == Some(group) {
             return old;
         }
-        // What it has of the budget is the new one's, though for a moment both are there.
+        // The new object takes over its part of the budget, though for a moment both exist.
         set_group(old, None);
         held.uncount();
         let new = give(thread, group, Wish::of(size));
@@ -443,7 +443,7 @@ fn set_group(block: *mut c_void, to: Option<usize>) {
     }
 }
 
-/// What a block holds, in a new one, which may be null for want of memory.
+/// Copies a block's contents to a new one, which may be null for want of memory.
 unsafe fn moved(old: *mut c_void, size: usize, new: *mut c_void) -> *mut c_void {
     // SAFETY: both are blocks of at least as many bytes, and not the same.
     unsafe {

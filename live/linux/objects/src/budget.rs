@@ -1,7 +1,7 @@
-//! Who may have fast memory.
+//! The budget of fast memory.
 //!
 //! Groups are in order of worth. A group may take fast memory while what is left of the budget is more than what is still
-//! promised to worthier ones. Threads tell of what they took in steps, so a budget can be exceeded by a step per thread.
+//! promised to worthier ones. Threads report what they took in steps, so a budget can be exceeded by a step per thread.
 
 use crate::format::{FAST, OWN_GROUPS};
 use crate::map::Map;
@@ -25,7 +25,7 @@ static SHARED: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
 static SLOTS: AtomicUsize = AtomicUsize::new(0);
 static OWN: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// What one process has: 16 bytes of the shared file, which begins zeroed.
+/// One process's share: 16 bytes of the shared file, which begins zeroed.
 #[repr(C)]
 struct Slot {
     process: AtomicU64,
@@ -60,7 +60,7 @@ fn slots() -> &'static [Slot] {
     if at.is_null() {
         return &[];
     }
-    // SAFETY: a shared mapping of that many slots, never given back.
+    // SAFETY: a shared mapping of that many slots, never unmapped.
     unsafe { std::slice::from_raw_parts(at, SLOTS.load(Relaxed)) }
 }
 
@@ -120,7 +120,7 @@ pub fn total() -> i64 {
     TOTAL.load(Relaxed)
 }
 
-/// A group took (or gave back, negative) fast memory.
+/// A group allocated (or freed, negative) fast memory.
 pub fn add(to: usize, bytes: i64) {
     group(to).live.fetch_add(bytes, Relaxed);
     TOTAL.fetch_add(bytes, Relaxed);
@@ -150,7 +150,7 @@ pub fn decide() {
         group.room.store(left - promised, Relaxed);
         promised += (map.promised(index) as i64 - group.live.load(Relaxed)).max(0);
     }
-    // What no site decides is worth least; what the program asked for by name is worth most.
+    // Memory without a site has the least benefit; memory that the program requested by name has the most.
     if map.tier(own) == FAST {
         group(own).room.store(left - promised, Relaxed);
     }

@@ -38,7 +38,7 @@ pub fn fast_part(at: usize, bytes: usize, room: i64) -> usize {
 pub struct Block {
     pub start: usize,
     pub bytes: usize,
-    /// None: it is nobody's to place.
+    /// None: it is not to be placed.
     pub group: Option<usize>,
     pub fast: usize,
 }
@@ -171,7 +171,7 @@ pub unsafe fn divide(
         return None;
     }
     let entry = OBJECTS.claim()?;
-    // What the allocator kept there is of slow memory. SAFETY: a part of the caller's object.
+    // The allocator's pages there are in slow memory. SAFETY: a part of the caller's object.
     unsafe { sys::drop_pages(object, fast) };
     if !sys::bind(object, fast, map.nodes_of(FAST), MPOL_MF_MOVE) {
         OBJECTS.free(entry);
@@ -196,7 +196,7 @@ pub fn of(object: usize) -> Option<Block> {
 /// Gives an object that is about to be freed back to slow memory, with all that it holds lost.
 ///
 /// # Safety
-/// What it holds is not needed.
+/// Its contents are not needed.
 #[cold]
 pub unsafe fn join(map: &Map, object: usize) {
     let Some(entry) = memory::take_divided(object) else {
@@ -209,7 +209,7 @@ pub unsafe fn join(map: &Map, object: usize) {
     OBJECTS.free(entry);
 }
 
-/// Tells of each object that is divided.
+/// Calls `told` for each object that is divided.
 pub fn each(told: impl FnMut(Block)) {
     OBJECTS.each(told);
 }

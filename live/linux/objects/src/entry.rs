@@ -1,4 +1,4 @@
-//! What programs call. The C functions keep the registers in which a walk of the stack begins, and go on in [`crate::alloc`]:
+//! The entry points for programs. The C functions keep the registers in which a walk of the stack begins, and go on in [`crate::alloc`]:
 //! the return address, the stack pointer behind it, and the frame pointer, which no callee has changed yet.
 
 use crate::alloc;

@@ -97,7 +97,7 @@ pub fn build(map: &Map) {
             by_frame_pointer: rule.is_some_and(|r| r.by_frame_pointer),
             ends: map.ends(index),
         };
-        // SAFETY: there is room for a step of each node, which nobody else knows yet.
+        // SAFETY: there is room for a step of each node, which no other thread knows yet.
         unsafe { steps.add(index).write(step) };
         let node = map.node(index);
         let Some(base) = modules::base(node.module) else {
@@ -109,7 +109,7 @@ pub fn build(map: &Map) {
             group => group,
         };
         let mut place = hash(address, node.parent) >> table.shift;
-        // SAFETY: indices are within the slots, which nobody else knows yet.
+        // SAFETY: indices are within the slots, which no other thread knows yet.
         unsafe {
             while (*first.add(place)).address != 0 {
                 place = (place + 1) & table.mask;

@@ -48,7 +48,7 @@ pub fn begin() {
         // The C library finds its environment somewhat after the linker's first blocks.
         // SAFETY: only read, at the start.
         if !unsafe { environ }.is_null() {
-            // Whatever is asked for on the way is nobody's to place.
+            // Allocations on the way are not placed.
             let placed = read_map();
             STATE.store(BEGUN, Ordering::Release);
             if !placed {

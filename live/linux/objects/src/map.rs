@@ -19,7 +19,7 @@ static MAP: AtomicPtr<Map> = AtomicPtr::new(std::ptr::null_mut());
 /// The map, once there is one.
 #[inline]
 pub fn map() -> Option<&'static Map> {
-    // SAFETY: null, or a map that is never given back.
+    // SAFETY: null, or a map that is never freed.
     unsafe { MAP.load(Ordering::Acquire).as_ref() }
 }
 
@@ -42,7 +42,7 @@ pub struct Static {
 impl Map {
     /// The map at these addresses; none if it is of another version or cut short.
     pub fn at(at: usize, bytes: usize) -> Option<Map> {
-        // SAFETY: a file that was mapped for good, at a page's start, and that nobody writes.
+        // SAFETY: a file that was mapped for good, at a page's start, and that is never written.
         let words = unsafe { std::slice::from_raw_parts(at as *const u64, bytes / 8) };
         if words.len() < MODULES || words[0] != MAGIC {
             return None;

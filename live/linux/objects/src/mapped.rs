@@ -1,4 +1,4 @@
-//! What is no object of the allocator: mappings that the program makes, and its static variables.
+//! Memory outside the allocator: mappings that the program makes, and its static variables.
 
 use crate::budget;
 use crate::divided::{self, LEAST};
@@ -25,7 +25,7 @@ struct Kept {
     pieces: UnsafeCell<Pieces<KEPT>>,
 }
 
-// SAFETY: the pieces are used by whoever has set `busy`.
+// SAFETY: only the thread that has set `busy` uses the pieces.
 unsafe impl Sync for Kept {}
 
 static KEPT_PIECES: Kept = Kept {
@@ -35,7 +35,7 @@ static KEPT_PIECES: Kept = Kept {
 /// Whether there is any, or was.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Does something with the mappings that are known. A signal handler that interrupts somebody who is at it waits in vain, and goes on
+/// Does something with the mappings that are known. A signal handler that interrupts a thread inside waits in vain, and goes on
 /// without.
 fn kept<T>(action: impl FnOnce(&mut Pieces<KEPT>) -> T) -> Option<T> {
     const PATIENCE: u32 = 1 << 20;
@@ -59,7 +59,7 @@ pub fn after_fork() {
     KEPT_PIECES.busy.store(false, Ordering::Release);
 }
 
-/// Tells of each piece that is counted.
+/// Calls `told` for each piece that is counted.
 pub fn each(mut told: impl FnMut(Piece)) {
     kept(|pieces| pieces.all().iter().for_each(|piece| told(*piece)));
 }
@@ -156,7 +156,7 @@ fn keep(piece: Piece) {
     kept(|pieces| pieces.add(piece));
 }
 
-/// The pieces of a range, which nobody knows of any more.
+/// Removes and returns the pieces of a range.
 fn take(at: usize, bytes: usize) -> Pieces<TOGETHER> {
     let mut taken = Pieces::new();
     if ANY.load(Relaxed) {
@@ -164,7 +164,7 @@ fn take(at: usize, bytes: usize) -> Pieces<TOGETHER> {
         kept(|pieces| {
             pieces.take(at, end, |piece| {
                 if !taken.add(piece) {
-                    // More than can be told of at once.
+                    // More than one call can return.
                     uncount_one(&piece);
                 }
             })
@@ -184,7 +184,7 @@ fn uncount(pieces: &Pieces<TOGETHER>) {
 
 pub unsafe fn munmap(at: *mut c_void, bytes: usize) -> c_int {
     sampled::unmapped(at as usize, bytes);
-    // What is no page is refused.
+    // An address that is not page-aligned is refused.
     let taken = match (at as usize).is_multiple_of(PAGE) {
         true => take(at as usize, bytes),
         false => Pieces::new(),

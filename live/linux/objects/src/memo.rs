@@ -24,7 +24,7 @@ pub struct Walk {
     words: [(usize, usize); WORDS],
 }
 
-/// What is remembered.
+/// The cached walks.
 pub struct Memo([Cell<Walk>; WALKS]);
 
 impl Memo {
@@ -37,7 +37,7 @@ impl Memo {
     /// The answer of the same walk, a group plus 1, if it is remembered.
     #[inline]
     pub fn get(&self, table: usize, caller: &Caller) -> Option<u32> {
-        // SAFETY: the place is this thread's, and nobody writes it while it is looked at: a signal's handler that does is
+        // SAFETY: the place is this thread's, and no other thread writes it: a signal handler that does so is
         // through before this goes on, and what it changes is a walk of its own, which is compared like any other.
         let walk = unsafe { &*self.place(caller).as_ptr() };
         let same = walk.caller.address == caller.address

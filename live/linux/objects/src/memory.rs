@@ -19,7 +19,7 @@ const NONE: usize = 1 << 63;
 /// The groups of objects in the tiers' ranges.
 static GROUPS: AtomicUsize = AtomicUsize::new(0);
 static ARENAS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
-/// End of what was given out in each tier, so that a look at it has an end.
+/// End of the allocated memory in each tier: scans stop there.
 static ENDS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// Where mimalloc wants arenas to begin: its segments.
@@ -31,13 +31,13 @@ pub const GRAIN: usize = 16;
 pub const SMALL: usize = 1024;
 static BLOCKS: [AtomicU16; SMALL / GRAIN + 1] = [const { AtomicU16::new(0) }; SMALL / GRAIN + 1];
 
-/// Bytes of the block that mimalloc gives for so many, at most [`SMALL`].
+/// Size of the block that mimalloc allocates for `bytes`, at most [`SMALL`].
 #[inline]
 pub fn small_block(bytes: usize) -> usize {
     usize::from(BLOCKS[bytes.div_ceil(GRAIN)].load(Relaxed))
 }
 
-/// Whose a block is.
+/// The owner of a block.
 pub enum Place {
     Others,
     Tier(u64),
@@ -77,7 +77,7 @@ pub fn reserve() {
         }
         BASE.store(base, Relaxed);
     } else {
-        // SAFETY: nobody has anything in it.
+        // SAFETY: it holds no object.
         unsafe { sys::unmap(at, 3 * EACH + ALIGN) };
     }
 }
@@ -112,7 +112,7 @@ const ALLOW_THP: mi::mi_option_t = 37;
 
 fn manage(base: usize, bytes: usize, exclusive: bool) -> Option<i32> {
     let mut id = 0;
-    // SAFETY: zeroed memory of ours, readable and writable, that nobody else uses.
+    // SAFETY: zeroed memory of ours, readable and writable, that nothing else uses.
     let taken = unsafe {
         mi::mi_manage_os_memory_ex(
             base as *const _,
@@ -178,7 +178,7 @@ pub fn place(block: usize) -> Place {
 #[inline]
 fn entry(object: usize) -> &'static AtomicU16 {
     let from = object - BASE.load(Relaxed) - EACH;
-    // SAFETY: the table has an entry for each grain of both ranges, and is never given back.
+    // SAFETY: the table has an entry for each grain of both ranges, and is never freed.
     unsafe { &*((GROUPS.load(Relaxed) as *const AtomicU16).add(from / GRAIN)) }
 }
 
@@ -188,7 +188,7 @@ pub fn set_group(object: usize, group: usize) {
     entry(object).store(group as u16 + 1, Relaxed);
 }
 
-/// Whose the object was; from now on it is nobody's.
+/// Removes and returns the group of the object.
 #[inline]
 pub fn take_group(object: usize) -> Option<usize> {
     let entry = entry(object);
@@ -197,7 +197,7 @@ pub fn take_group(object: usize) -> Option<usize> {
     usize::from(group).checked_sub(1)
 }
 
-/// Whose the object is.
+/// The group of the object.
 pub fn group(object: usize) -> Option<usize> {
     usize::from(entry(object).load(Relaxed)).checked_sub(1)
 }
@@ -237,7 +237,7 @@ pub fn reached(tier: u64, end: usize) {
 pub fn look(tier: u64, pages: usize, mut found: impl FnMut(usize, usize)) {
     let start = BASE.load(Relaxed) + EACH * (tier as usize + 1);
     let end = ENDS[tier as usize].load(Relaxed).max(start);
-    // What a page of the table speaks of.
+    // The bytes that a page of the table covers.
     let each = sys::PAGE / 2 * GRAIN;
     let all = (end - start).div_ceil(each);
     let stride = all.div_ceil(pages.max(1)).max(1);

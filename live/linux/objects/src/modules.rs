@@ -18,18 +18,18 @@ pub const THERE: usize = 2;
 
 struct Module {
     state: AtomicUsize,
-    /// What is added to addresses of its file.
+    /// The offset of its addresses from those of its file.
     base: AtomicUsize,
 }
 
 static MODULES: AtomicPtr<Module> = AtomicPtr::new(std::ptr::null_mut());
-/// Modules that were loaded and taken out so far, as of the last look.
+/// Modules that were loaded and taken out so far, as of the last search.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 static LOOKING: AtomicBool = AtomicBool::new(false);
 /// A module is missing.
 static WAITING: AtomicBool = AtomicBool::new(false);
 
-/// Calls from unknown addresses between two looks whether there are new modules.
+/// Calls from unknown addresses between two searches for new modules.
 const MISSES: u32 = 64;
 /// Calls from unknown addresses after a module was asked for, each of which may be its first.
 const SOON: u32 = 1024;
@@ -56,7 +56,7 @@ pub fn state(index: usize) -> usize {
     module(index).state.load(Relaxed)
 }
 
-/// What is to be added to a module's addresses; none if it is not there.
+/// The offset to add to a module's addresses; none if it is not loaded.
 pub fn base(index: usize) -> Option<usize> {
     (state(index) == THERE).then(|| module(index).base.load(Relaxed))
 }
@@ -112,7 +112,7 @@ fn changes(info: &libc::dl_phdr_info) -> u64 {
     info.dlpi_adds.wrapping_add(info.dlpi_subs)
 }
 
-/// In the child of a fork: whoever was looking is not there.
+/// In the child of a fork: the thread that was looking does not exist there.
 pub fn after_fork() {
     LOOKING.store(false, Relaxed);
 }
@@ -146,7 +146,7 @@ fn look(map: &Map) {
         }
         waiting |= state(index) != THERE;
     }
-    // What was there may be taken out, and something else put in its place: all that can go keeps us looking.
+    // What was there may be taken out, and something else put in its place: as long as a module can be unloaded, we keep searching.
     WAITING.store(waiting || map.modules() > 1, Relaxed);
     find::build(map);
     LOOKING.store(false, Ordering::Release);

@@ -55,7 +55,7 @@ impl<const N: usize> Pieces<N> {
         &mut self.all[..self.used]
     }
 
-    /// False if there is no room: then nobody knows of the piece, and what was counted of it stays counted.
+    /// False if there is no room: then the piece is not tracked, and its counts stay.
     pub fn add(&mut self, piece: Piece) -> bool {
         let room = self.used < N;
         if room && piece.start < piece.end {
@@ -65,7 +65,7 @@ impl<const N: usize> Pieces<N> {
         room
     }
 
-    /// Takes out what lies from `start` to `end`, and tells of each part.
+    /// Removes the part from `start` to `end`, and calls `taken` for each piece.
     pub fn take(&mut self, start: usize, end: usize, mut taken: impl FnMut(Piece)) {
         let mut at = 0;
         while at < self.used {
@@ -81,7 +81,7 @@ impl<const N: usize> Pieces<N> {
             }
             self.used -= 1;
             self.all[at] = self.all[self.used];
-            // What is left on either side is looked at again, and is outside.
+            // The rest on either side is scanned again, and is outside.
             self.add(Piece {
                 end: part.start,
                 ..piece

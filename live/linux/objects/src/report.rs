@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Pages of each group whose nodes the kernel is asked for, at most.
 const ASKED: usize = 64;
-/// Pages of the table of objects that are looked at for them, per tier: each speaks of 32 KiB.
+/// Pages of the table of objects that are scanned for them, per tier: each covers 32 KiB.
 const LOOKED_AT: usize = 4096;
 
 /// Says that nothing is placed, and why.
@@ -31,7 +31,7 @@ pub fn write(map: &Map) {
     if let Some(thread) = thread::current(map) {
         thread.flush();
     }
-    // What the report itself asks for is not placed.
+    // The report's own allocations are not placed.
     thread::leave();
     let mut parts = 0;
     divided::each(|block| parts += sys::resident_bytes(block.start, block.start + block.fast));

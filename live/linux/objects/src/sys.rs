@@ -56,7 +56,7 @@ pub fn prefer_huge_pages(at: usize, bytes: usize) {
 /// Gives a part of a mapping of ours back.
 ///
 /// # Safety
-/// Nobody uses it.
+/// Nothing uses it.
 pub unsafe fn unmap(at: usize, bytes: usize) {
     if bytes > 0 {
         // SAFETY: the caller's promise.
@@ -68,7 +68,7 @@ pub unsafe fn unmap(at: usize, bytes: usize) {
 /// memory that is locked.
 ///
 /// # Safety
-/// What is there is not needed.
+/// The contents are not needed.
 pub unsafe fn drop_pages(at: usize, bytes: usize) -> bool {
     // SAFETY: the caller's promise.
     unsafe { libc::madvise(at as *mut c_void, bytes, libc::MADV_DONTNEED) == 0 }
@@ -76,7 +76,7 @@ pub unsafe fn drop_pages(at: usize, bytes: usize) -> bool {
 
 /// Has pages of a range come from these nodes while they have room, and moves what is there if `flags` say so.
 ///
-/// To insist (`MPOL_BIND`) would have the kernel kill somebody when the nodes are full.
+/// To insist (`MPOL_BIND`) would have the kernel kill a process when the nodes are full.
 pub fn bind(at: usize, bytes: usize, nodes: &[u64], flags: u32) -> bool {
     if closed() {
         return false;
@@ -170,7 +170,7 @@ pub fn keeping_errno<T>(action: impl FnOnce() -> T) -> T {
     }
 }
 
-/// A new file of so many bytes, mapped to be written and shared: its address, or 0. The name ends in a zero.
+/// A new file of `bytes` bytes, mapped to be written and shared: its address, or 0. The name ends in a zero.
 pub fn shared_file(name: &[u8], bytes: usize) -> usize {
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
     let (none, offset) = (std::ptr::null_mut::<c_void>(), 0 as c_long);

@@ -1,4 +1,4 @@
-//! What each thread has: a heap in each tier, counts per group, and how far its stack reaches.
+//! The state of each thread: a heap in each tier, counts per group, and how far its stack reaches.
 
 use crate::budget;
 use crate::format::FAST;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, 
 /// Groups whose counts a thread has not told others of yet, at most.
 const DIRTY: usize = 32;
 
-/// What one thread did for one group. Written by that thread alone, read by whoever reports.
+/// One thread's counts for one group. Only that thread writes it; the reporting thread reads it.
 #[derive(Default)]
 pub struct Count {
     pub objects: AtomicU64,
@@ -26,9 +26,9 @@ pub struct Count {
     pub given: [AtomicU64; 2],
     /// Bytes freed, which others may have given.
     pub taken: [AtomicU64; 2],
-    /// What was given and taken before a fork in fast memory, and in slow: it is the child's too, and not its doing.
+    /// Bytes allocated and freed before a fork, in fast and in slow memory: the child inherits them, but did not do it.
     pub before: [AtomicI64; 2],
-    /// Of fast memory, what the budget was told of.
+    /// Fast memory that was reported to the budget.
     told: AtomicI64,
     /// It is in the thread's list of those of which there is more to tell.
     dirty: AtomicBool,
@@ -59,7 +59,7 @@ pub struct Thread {
     pub samples: Countdown,
     dirty: [Cell<u16>; DIRTY],
     dirty_count: Cell<usize>,
-    /// Bytes of fast memory that the budget was not told of.
+    /// Bytes of fast memory not yet reported to the budget.
     pending: Cell<i64>,
     reached: [Cell<usize>; 2],
     used: AtomicBool,
@@ -111,7 +111,7 @@ static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 /// Counts of threads that have none of their own any more.
 static LATE: AtomicPtr<Thread> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Has ends of threads announced. Before mimalloc asks for the same: keys are told in order, and heaps must be given back first.
+/// Has ends of threads announced. Before mimalloc asks for the same: destructors of keys run in order, and heaps must be freed first.
 pub fn prepare() {
     let mut key = 0;
     // SAFETY: the function is there as long as the process.
@@ -133,7 +133,7 @@ pub fn current(map: &Map) -> Option<&'static Thread> {
     match word() {
         NEW => first(map),
         OUTSIDE => None,
-        // SAFETY: threads are never given back.
+        // SAFETY: threads are never freed.
         at => Some(unsafe { &*(at as *const Thread) }),
     }
 }
@@ -143,7 +143,7 @@ pub fn current(map: &Map) -> Option<&'static Thread> {
 pub fn known() -> Option<&'static Thread> {
     match word() {
         NEW | OUTSIDE => None,
-        // SAFETY: threads are never given back.
+        // SAFETY: threads are never freed.
         at => Some(unsafe { &*(at as *const Thread) }),
     }
 }
@@ -185,7 +185,7 @@ extern "C" fn ended(thread: *mut c_void) {
 pub fn all() -> impl Iterator<Item = &'static Thread> {
     let mut at = ALL.load(Ordering::Acquire).cast_const();
     std::iter::from_fn(move || {
-        // SAFETY: null, or a thread, of which none is given back.
+        // SAFETY: null, or a thread, of which none is freed.
         let thread = unsafe { at.as_ref() }?;
         at = thread.next;
         Some(thread)
@@ -204,7 +204,7 @@ pub fn taken(group: usize, tier: u64, bytes: usize) {
 /// Counts what a thread without counts of its own freed.
 #[cold]
 fn late_free(group: usize, tier: u64, bytes: usize) {
-    // SAFETY: made before anything was placed, and never given back.
+    // SAFETY: made before anything was placed, and never freed.
     let Some(late) = (unsafe { LATE.load(Ordering::Acquire).as_ref() }) else {
         return;
     };
@@ -281,7 +281,7 @@ impl Thread {
         unsafe { &*std::ptr::from_ref(self).add(1).cast::<Count>().add(group) }
     }
 
-    /// Bytes of fast memory taken or given back that the budget does not know of.
+    /// Bytes of fast memory allocated or freed that are not reported to the budget.
     #[inline]
     pub fn pending(&self) -> i64 {
         self.pending.get()

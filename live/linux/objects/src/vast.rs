@@ -24,7 +24,7 @@ pub fn give(align: usize, bytes: usize, owner: Option<(&Thread, usize)>) -> *mut
             return None;
         }
         let start = at.next_multiple_of(align);
-        // SAFETY: what is around the block, which nobody uses.
+        // SAFETY: what is around the block, which is unused.
         unsafe {
             sys::unmap(at, start - at);
             sys::unmap(start + bytes, at + all - start - bytes);
@@ -69,7 +69,7 @@ pub fn free(block: *mut c_void) -> bool {
     true
 }
 
-/// Tells of each.
+/// Calls `told` for each.
 pub fn each(told: impl FnMut(Block)) {
     BLOCKS.each(told);
 }

@@ -4,7 +4,7 @@ use crate::place::memory::mem_available;
 use crate::probe::sysfs::{number, text};
 use std::path::Path;
 
-/// A measurement takes one part in so many of what is free.
+/// A measurement takes one in [`SHARE`] parts of free memory.
 const SHARE: u64 = 4;
 
 /// Bytes that may be used on a node with `node_free` free bytes: a quarter of what the node, the system and the
@@ -15,12 +15,12 @@ pub fn allowance(root: &Path, node_free: u64) -> u64 {
     node_free.min(system).min(group) / SHARE
 }
 
-/// What the system can give without swapping, bytes.
+/// Memory that is available without swapping, bytes.
 fn available(root: &Path) -> Option<u64> {
     mem_available(&text(&root.join("proc/meminfo"))?)
 }
 
-/// What the control groups above this process have left, bytes; `None` where nothing limits it.
+/// Memory that is left in the control groups above this process, bytes; `None` without a limit.
 fn group_left(root: &Path) -> Option<u64> {
     let groups = text(&root.join("proc/self/cgroup"))?;
     let path = groups.lines().find_map(|l| l.strip_prefix("0::/"))?;

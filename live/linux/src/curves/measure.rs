@@ -10,15 +10,15 @@ const SMALL: usize = 16 << 10;
 /// Block of bandwidth by threads and by mix, words: 256 B.
 const BLOCK: usize = 4 * STEP;
 
-/// What is measured by threads and by size, and its name in ids.
+/// Patterns that are measured by threads and by size, and their names in ids.
 const HOWS: [(How, &str); 3] = [
     (How::Read, "read"),
     (How::NtStore, "ntstore"),
     (How::StoreClwb, "clwb"),
 ];
 
-/// Measures every curve of `plan`. `watch` is told of each curve before it is measured and ends everything by
-/// returning `false`; what was measured by then is returned. What turns out to be impossible is added to the notes.
+/// Measures every curve of `plan`. `watch` gets each curve before it is measured and cancels everything by
+/// returning `false`; the curves so far are returned. Impossible measurements are added to the notes.
 pub fn measure(
     plan: &Plan,
     notes: &mut Vec<String>,
@@ -62,7 +62,7 @@ impl Plan {
     }
 }
 
-/// What a curve shows.
+/// The quantity of a curve.
 #[derive(Clone, Copy)]
 enum Shows {
     Idle,

@@ -41,7 +41,7 @@ impl LivePoint {
 pub struct LiveCurve {
     /// Name, such as `threads/dram/ntstore`.
     pub id: String,
-    /// What the axis counts, with its unit.
+    /// The quantity of the axis, with its unit.
     pub axis: String,
     /// Unit of the values: `ns` or `GB/s`.
     pub unit: String,

@@ -1,4 +1,4 @@
-//! What a measuring thread does: the patterns of published studies, in plain loops over memory of its own.
+//! The work of a measuring thread: the patterns of published studies, in plain loops over memory of its own.
 
 use crate::arch::{fence, store_and_write_back, stream};
 use crate::probe::memory::{STEP, next_random};
@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What is done with each line of a block.
+/// The access to each line of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// Load all of it.
@@ -18,7 +18,7 @@ pub enum How {
     NtStore,
     /// Store all of it and write it back (CLWB). No fence.
     StoreClwb,
-    /// Load blocks of the first half in sequence, or store blocks of the second half past the caches: so many loads
+    /// Load blocks of the first half in sequence, or store blocks of the second half past the caches: this many loads
     /// in a hundred.
     Mix(u8),
 }
@@ -35,7 +35,7 @@ pub enum BlockOrder {
 /// One thread's work.
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern {
-    /// What it does.
+    /// Its access.
     pub how: How,
     /// In which order.
     pub order: BlockOrder,
@@ -45,7 +45,7 @@ pub struct Pattern {
     pub pace: u32,
 }
 
-/// Blocks are done until so many words have been touched before the time is looked at: a few microseconds.
+/// Words that are touched between two readings of the clock: a few microseconds.
 const WORDS_AT_ONCE: usize = 16 << 10;
 /// ... and loads of a chase.
 const LOADS_AT_ONCE: u64 = 512;
@@ -54,7 +54,7 @@ const WARMING: u8 = 0;
 const COUNTING: u8 = 1;
 const OVER: u8 = 2;
 
-/// What one thread did while it counted.
+/// One thread's work while it counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rate {
     /// Lines.
@@ -115,7 +115,7 @@ impl Pattern {
                 (None, COUNTING | OVER) => begun = Some((Instant::now(), lines)),
                 // At least one piece is counted, however late the thread came.
                 (Some((since, before)), OVER) => {
-                    // What was counted has been stored.
+                    // All counted stores must be complete.
                     fence();
                     return Rate {
                         lines: lines - before,

@@ -58,14 +58,14 @@ pub struct Plan {
     pub streams: bool,
     /// Can written-back stores be measured?
     pub write_backs: bool,
-    /// What is not measured and why, one line each.
+    /// Curves that are not measured, and why, one line each.
     pub notes: Vec<String>,
 }
 
 const MIB: u64 = 1 << 20;
 
 impl Plan {
-    /// What can be measured here. No places when nothing can; the notes then say why.
+    /// The curves that can be measured here. No places if there are none; the notes then say why.
     pub fn here(topology: &Topology, effort: Effort) -> Plan {
         let mut plan = Plan::points(effort);
         plan.places = places(topology);

@@ -1,4 +1,4 @@
-//! What this system lets us do, each tried rather than looked up; and how its memories are set up ([`setup`]).
+//! Capabilities of this system, each tried rather than looked up; and the set-up of its memories ([`setup`]).
 
 mod observe;
 mod pages;
@@ -26,11 +26,11 @@ pub struct Check {
     pub name: &'static str,
     /// Can it be used by this process, now?
     pub available: Available,
-    /// What was found, in one line.
+    /// The finding, in one line.
     pub why: String,
     /// How to get it, in one line; empty when there is nothing to do.
     pub remedy: &'static str,
-    /// What Varve uses it for.
+    /// Its use in Varve.
     pub used_for: &'static str,
 }
 

@@ -113,7 +113,7 @@ fn damon() -> Found {
         }
         Err(e) => no(e.to_string()),
         Ok(now) => {
-            // Writing the number that is already there changes nothing when it is zero; otherwise somebody uses it.
+            // Writing the number that is already there changes nothing when it is zero; otherwise another process uses it.
             if now.trim() != "0" {
                 return partly(match now.trim() {
                     "1" => "another program has the one monitor there is".into(),

@@ -29,7 +29,7 @@ pub fn checks() -> Vec<Check> {
         ),
         check(
             "PAGEMAP_SCAN",
-            "telling huge pages apart; finding written pages",
+            "identifying huge pages; finding written pages",
             "Linux 6.7 or newer; /proc/kpageflags is used instead",
             if scan::works() {
                 yes("the scan finds a page of ours")

@@ -22,7 +22,7 @@ pub struct Sums {
 }
 
 impl Cutter {
-    /// Intervals of so much work each, from these sums on.
+    /// Intervals of a fixed amount of work each, from these sums on.
     pub fn new(unit: u64, from: Sums) -> Cutter {
         Cutter {
             unit: unit.max(1),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     proptest! {
-        /// However work is told of, as many intervals end as there is work for, and their times are those of all the work.
+        /// However work is reported, the number of intervals follows from its amount, and their times sum to those of all the work.
         #[test]
         fn intervals_are_equal_amounts_of_all_work(
             unit in 1u64..1000,

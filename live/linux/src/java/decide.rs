@@ -1,4 +1,4 @@
-//! Asks somebody, interval by interval, in which memory the old generation of a virtual machine is to be.
+//! Asks a policy, interval by interval, in which memory the old generation of a virtual machine is to be.
 //!
 //! ```text
 //! agent (decider.rs there)  --sums, by a socket-->  Talk  --intervals-->  GenerationPolicy
@@ -12,13 +12,12 @@ use super::cutter::{Cutter, Sums};
 use crate::nodes::Kinds;
 use std::time::Duration;
 
-/// Whoever decides where an old generation is. In the beginning it is in slow memory.
+/// A policy that decides where an old generation is. It starts in slow memory.
 pub trait GenerationPolicy: Send {
-    /// An interval has ended. `Some` is whether the old generation is to be in fast memory now; [`GenerationPolicy::moved`] says when
-    /// it is.
+    /// An interval has ended. `Some` is whether the old generation is to be in fast memory now; [`GenerationPolicy::moved`] says when it is.
     fn interval(&mut self, interval: &Interval) -> Option<bool>;
 
-    /// What was measured so far was measured otherwise, and is not to be compared with what comes.
+    /// Earlier measurements were taken under other conditions, and must not be compared with later ones.
     fn forget(&mut self, now: Duration);
 
     /// The old generation was moved.
@@ -66,11 +65,11 @@ pub struct Decided<D> {
     pub intervals: u64,
     /// Bytes that the program allocated, as far as is known.
     pub allocated: u64,
-    /// Who decided.
+    /// The policy.
     pub by: D,
 }
 
-/// What is said with an agent.
+/// A conversation with an agent.
 pub(super) struct Talk<'k, D> {
     kinds: &'k Kinds,
     /// Bytes allocated in an interval.
@@ -78,7 +77,7 @@ pub(super) struct Talk<'k, D> {
     cutter: Cutter,
     /// The old generation moves to fast memory, or to slow memory.
     to_fast: bool,
-    /// It was moved when there had been so many collections and reports: what had begun by then belongs to no memory.
+    /// Numbers of collections and reports at the migration: those that had begun by then belong to no memory.
     settled: Option<(u64, u64)>,
     pub decided: Decided<D>,
 }
@@ -105,7 +104,7 @@ impl<'k, D: GenerationPolicy> Talk<'k, D> {
         self.kinds
     }
 
-    /// Hears a line of the agent at a time since the command was started. `free` tells how much fast memory could be had. Gives the
+    /// Handles a line of the agent, at a time since the start of the command. `free` returns the available fast memory. Returns the
     /// answer.
     pub fn hear(&mut self, line: &str, now: Duration, free: &dyn Fn() -> u64) -> Option<String> {
         let (what, rest) = line.split_once(' ')?;

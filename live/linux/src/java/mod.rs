@@ -5,7 +5,7 @@
 //! report.rs    what the agent says of its machine when that ends
 //! sites/       allocation sites, by an agent of its own
 //! serve.rs     answers agents that ask, again and again, where the old generation is to be
-//! decide.rs    what they say, as intervals for whoever decides; cutter.rs makes intervals of sums
+//! decide.rs    their reports, as intervals for a policy; cutter.rs makes intervals of sums
 //! ```
 //!
 //! The agent of placement is that of recordings (`model/trace/probe/agent`): it asks the machine where its generations are, binds and moves

@@ -1,4 +1,4 @@
-//! What came of a Java program whose memory was placed.
+//! The report of a Java program whose memory was placed.
 
 use crate::report::Ran;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The result of [`crate::java::run`]. Processes are its virtual machines.
 pub type JavaReport = Ran<JavaProcess>;
 
-/// What a virtual machine reports when it ends.
+/// A virtual machine's report at its end.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct JavaProcess {
@@ -31,7 +31,7 @@ pub struct JavaProcess {
     pub refused: u32,
     /// Why the last one could not.
     pub why_refused: String,
-    /// What its memory was for when it ended, and where it was.
+    /// The uses of its memory at its end, and their residency.
     pub parts: Vec<JavaPart>,
 }
 
@@ -39,11 +39,11 @@ pub struct JavaProcess {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct JavaPart {
-    /// What it was for: `young`, `old`, `heap`, `metaspace`, `code`.
+    /// Its use: `young`, `old`, `heap`, `metaspace`, `code`.
     pub what: String,
     /// Its first address.
     pub start: u64,
-    /// What was reserved for it, bytes.
+    /// Bytes that were reserved for it.
     pub reserved_bytes: u64,
     /// The nodes that it was to be on; empty if it was left to the system.
     pub wanted: Vec<u32>,
@@ -72,7 +72,7 @@ impl JavaProcess {
         Some((nodes, elsewhere))
     }
 
-    /// What its memory is for, each once.
+    /// The uses of its memory, each once.
     pub fn uses(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
         for part in &self.parts {

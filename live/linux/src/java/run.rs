@@ -43,7 +43,7 @@ pub struct Job<'j> {
 
 /// Runs a program with the memory of its Java virtual machines on nodes, waits for it, and reports. The program's input and output
 /// are the caller's. What is no virtual machine is where its children inherit that it is: all else. With `deciding` the old
-/// generation moves when whoever decides says so.
+/// generation moves when the policy decides so.
 ///
 /// # Errors
 /// [`LiveError`]: the program is not found or cannot be started; it cannot be placed and must be. A program that fails is no error;
@@ -91,7 +91,7 @@ pub fn run<D: GenerationPolicy>(
     Ok((report, decided))
 }
 
-/// A command whose Java virtual machines will be placed, for whoever starts it and waits for it. It is to live until the program has
+/// A command whose Java virtual machines will be placed, for a caller that starts it and waits for it. It is to live until the program has
 /// ended: its files are removed with it.
 #[derive(Debug)]
 pub struct PreparedJava {
@@ -114,7 +114,7 @@ impl PreparedJava {
         PreparedJava::with(command, placing, kinds, false, false)
     }
 
-    /// `must`: a machine that cannot be placed is not to run; `decides`: somebody answers at the [`PreparedJava::socket`].
+    /// `must`: a machine that cannot be placed is not to run; `decides`: a policy answers at the [`PreparedJava::socket`].
     fn with(
         command: &mut Command,
         placing: Placing,
@@ -150,7 +150,7 @@ impl PreparedJava {
         self.folder.file("decide")
     }
 
-    /// What came of it, once the program has ended so after so many seconds.
+    /// The report, once the program has ended with `status` after `seconds`.
     pub fn report(self, status: ExitStatus, seconds: f64) -> JavaReport {
         let torn = "reports of virtual machines cannot be read";
         let mut report: JavaReport = self.folder.ran(status, seconds, torn);
@@ -159,7 +159,7 @@ impl PreparedJava {
     }
 }
 
-/// What is in the way of placing a program.
+/// Checks that a program can be placed.
 fn placeable(name: &OsStr, kinds: &Kinds) -> Result<(), LiveError> {
     launch::loadable(name, |file| match cfg!(target_arch = "x86_64") {
         true => program::why_not_loadable(file),
@@ -184,7 +184,7 @@ fn of(fast: bool, kinds: &Kinds) -> &[u32] {
     kinds.of_tier(u8::from(!fast))
 }
 
-/// What the agent is told.
+/// The agent's options.
 fn options(report: &Path, placing: Placing, kinds: &Kinds) -> OsString {
     let mut value = OsString::from("report=");
     value.push(report);
@@ -203,11 +203,14 @@ fn options(report: &Path, placing: Placing, kinds: &Kinds) -> OsString {
 
 fn notes(processes: &[JavaProcess], placing: Placing) -> Vec<String> {
     let apart = matches!(placing, Placing::Generations { young, old, .. } if young != old);
-    // A heap that nobody has told of is where all else is.
+    // A heap without a report is in the memory of all else.
     let heap_apart = matches!(placing, Placing::Generations { old, outside, .. } if old != outside);
     let mut notes = Vec::new();
     if processes.is_empty() {
-        notes.push("no Java virtual machine has told where its memory is: none has started, or it was killed".into());
+        notes.push(
+            "no Java virtual machine reported its residency: none has started, or it was killed"
+                .into(),
+        );
     }
     for process in processes {
         let who = format!("java ({})", process.pid);
@@ -233,7 +236,7 @@ fn notes(processes: &[JavaProcess], placing: Placing) -> Vec<String> {
             if elsewhere > 0 {
                 let all: u64 = nodes.values().sum();
                 notes.push(format!(
-                    "{who}: {:.1} of {:.1} MiB of {what} are on other nodes than asked for: theirs were full",
+                    "{who}: {:.1} of {:.1} MiB of {what} are on other nodes than requested: those were full",
                     elsewhere as f64 / f64::from(1 << 20),
                     all as f64 / f64::from(1 << 20)
                 ));

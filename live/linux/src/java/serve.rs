@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Who decides for each virtual machine, and how often it is asked.
+/// The policy for each virtual machine, and the interval between its decisions.
 #[derive(Clone, Copy)]
 pub struct Deciding<'d, D> {
     /// Bytes that a program allocates in an interval.
@@ -51,7 +51,7 @@ pub(super) fn meanwhile<D: GenerationPolicy, R>(
         });
         let result = work();
         is_over.store(true, SeqCst);
-        // The listener looks up; machines that live on stay as they are. What they have said is still read.
+        // The listener stops waiting; machines that live on stay as they are. What they have said is still read.
         let _ = UnixStream::connect(path);
         for stream in locked(&streams).iter() {
             let _: std::io::Result<()> = UnixStream::shutdown(stream, Shutdown::Read);
@@ -87,7 +87,7 @@ fn answer<'k, D: GenerationPolicy>(
     talk
 }
 
-/// Bytes that a node has for those who ask: what is free, and files that nobody reads at present.
+/// Bytes that a node has for those who ask: free memory, and inactive files in the page cache.
 fn available(meminfo: &str) -> u64 {
     bytes_of(meminfo, "MemFree") + bytes_of(meminfo, "Inactive(file)")
 }

@@ -57,8 +57,7 @@ impl Folder {
         self.file("report")
     }
 
-    /// The lines of the processes: those in that file, and those of processes that could no longer write there, which are in
-    /// files of their own beside it.
+    /// The content of that file.
     pub fn reported(&self) -> String {
         let mut text = std::fs::read(self.report()).unwrap_or_default();
         for (_, line) in self.rooms() {
@@ -99,7 +98,7 @@ impl Folder {
         entries.into_iter().flatten().filter_map(room).collect()
     }
 
-    /// What came of the run. `torn` follows the number of lines that are cut short, if there are any.
+    /// The result of the run. `torn` follows the number of lines that are cut short, if there are any.
     pub fn ran<P: DeserializeOwned>(&self, status: ExitStatus, seconds: f64, torn: &str) -> Ran<P> {
         let (processes, bad) = read_lines(&self.reported());
         let mut notes = Vec::new();

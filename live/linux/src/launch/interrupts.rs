@@ -41,7 +41,7 @@ impl Interrupts {
         Interrupts([int, quit, term, hup])
     }
 
-    /// From now on there is somebody to pass signals on to.
+    /// From now on signals are passed on to this program.
     pub fn begin(&self, program: &Child) {
         PROGRAM.store(program.id() as i32, SeqCst);
         match EARLY.swap(0, SeqCst) {

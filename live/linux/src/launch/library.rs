@@ -4,7 +4,7 @@
 pub struct Library {
     /// The file's name.
     pub name: &'static str,
-    /// What is in it.
+    /// Its content.
     pub bytes: &'static [u8],
 }
 

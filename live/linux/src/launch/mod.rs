@@ -9,7 +9,7 @@
 //! ```
 //!
 //! ```text
-//! command -> loadable -> Folder: library and files -> preload or add_agent -> run, looks meanwhile -> Folder::ran
+//! command -> loadable -> Folder: library and files -> preload or add_agent -> run, watched meanwhile -> Folder::ran
 //! ```
 
 mod folder;
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PRELOAD: &str = "LD_PRELOAD";
-/// Options that every virtual machine takes, whoever starts it.
+/// Options for every virtual machine that the command starts.
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
 /// The command of these words: a program and its arguments.

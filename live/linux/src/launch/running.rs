@@ -23,7 +23,7 @@ pub(crate) struct Ended {
     _interrupts: Option<Interrupts>,
 }
 
-/// Starts a program, waits for it as `wait` says, and tells how it ended. Signals that end programs are the program's.
+/// Starts a program, waits for it with `wait`, and returns its exit status. Signals that end programs are the program's.
 pub(crate) fn run(
     command: Command,
     wait: impl FnOnce(&mut Running) -> io::Result<ExitStatus>,
@@ -90,12 +90,12 @@ impl Running {
         status
     }
 
-    /// Waits for its end, and looks now and then, the first time at once.
+    /// Waits for its end, and calls `look` periodically, the first time at once.
     pub fn wait_and(
         &mut self,
         mut look: impl FnMut(&Running) -> io::Result<()>,
     ) -> io::Result<ExitStatus> {
-        /// Time between two looks.
+        /// Time between two calls.
         const PERIOD: Duration = Duration::from_millis(10);
         loop {
             look(self)?;

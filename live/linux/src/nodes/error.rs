@@ -1,4 +1,4 @@
-//! What goes wrong with memory nodes, each in one line with its remedy.
+//! Errors of memory nodes, each in one line with its remedy.
 
 use std::io;
 
@@ -8,9 +8,9 @@ pub enum NodeError {
     /// `--nodes` that cannot be read.
     #[error("nodes {given:?}: {why}; write it as fast=0,slow=1, several nodes as 0+2 or 0-3")]
     Text {
-        /// What was given.
+        /// The given text.
         given: String,
-        /// What about it.
+        /// The problem.
         why: String,
     },
     /// A node that is not there.
@@ -36,7 +36,7 @@ pub enum NodeError {
         call: &'static str,
         /// The nodes.
         nodes: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The system does not tell this process where its pages are.
@@ -60,7 +60,7 @@ pub enum NodeError {
     },
 }
 
-/// What to do about an error number of `mbind`, `move_pages` or `madvise`.
+/// The remedy for an error number of `mbind`, `move_pages` or `madvise`.
 fn remedy(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
@@ -73,7 +73,7 @@ fn remedy(error: &io::Error) -> &'static str {
         Some(libc::EINVAL) => {
             "; the node may be outside of what this process is allowed (Mems_allowed_list in /proc/self/status), or the kernel older than Linux 5.15"
         }
-        Some(libc::ENOMEM) => "; there is no memory left",
+        Some(libc::ENOMEM) => "; no memory is left",
         _ => "",
     }
 }

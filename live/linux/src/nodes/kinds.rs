@@ -21,7 +21,7 @@ pub enum NoKinds {
     NoNuma,
     /// One node with memory.
     OneNode(u32),
-    /// Several, of which nobody says that one is slower: each has processors of its own, as in a server of two sockets.
+    /// Several, with no source that reports one as slower: each has processors of its own, as in a server of two sockets.
     Alike(Vec<u32>),
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for NoKinds {
             NoKinds::OneNode(node) => write!(f, "all memory is alike (node {node} alone has any)"),
             NoKinds::Alike(nodes) => write!(
                 f,
-                "all memory is alike (nothing says that one of nodes {} is slower than another; --nodes fast={},slow={} does)",
+                "all memory is alike (no source reports one of nodes {} as slower than another; --nodes fast={},slow={} declares it)",
                 Kinds::list(nodes),
                 nodes[0],
                 nodes[1]
@@ -80,7 +80,7 @@ impl Kinds {
         })
     }
 
-    /// What a user says: `fast=0,slow=1`, several nodes as `0+2` or `0-3`. A node may be both: then that memory is
+    /// Parses a user's nodes: `fast=0,slow=1`, several nodes as `0+2` or `0-3`. A node may be both: then that memory is
     /// alike, and all else works as if it were not.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Kinds {
         Ok(kinds)
     }
 
-    /// Reads the same of any machine, without looking whether this one has such nodes.
+    /// Reads the same of any machine, without checking that this one has such nodes.
     ///
     /// # Errors
     /// Text that says something else.

@@ -1,6 +1,6 @@
 //! A set of memory nodes as system calls want it.
 
-/// Nodes that a set has room for: as many as kernels can be built with (CONFIG_NODES_SHIFT is at most 10).
+/// Capacity of a set of nodes: the most that a kernel can be built with (CONFIG_NODES_SHIFT is at most 10).
 pub const MAX_NODES: u32 = 1024;
 
 /// A set of memory nodes, for `mbind`, `set_mempolicy` and `migrate_pages`.
@@ -22,7 +22,7 @@ impl Mask {
         self.0.as_ptr()
     }
 
-    /// What the calls name the number of nodes: one more than they look at.
+    /// The `maxnode` argument of the system calls: one more than the number of nodes that they read.
     pub fn limit(&self) -> u64 {
         u64::from(MAX_NODES) + 1
     }

@@ -1,9 +1,9 @@
 //! Binds addresses to a kind of memory.
 //!
 //! The policy of a range is to *prefer* nodes (`MPOL_PREFERRED`), not to insist on them (`MPOL_BIND`): a program that insists and finds the node full is
-//! killed by the kernel, or another one is, without a word about why. What preferring would leave unsaid is looked at here: memory
+//! killed by the kernel, or another one is, without a word about why. Preferring reports no failure, so this module checks: memory
 //! is had at once (`MADV_POPULATE_WRITE`) and checked (`MPOL_MF_STRICT`). What came from another node, since the preferred one was full of
-//! cached files, or was there before, is moved (`move_pages`, for which the kernel gives up cached files, but kills nobody); what is
+//! cached files, or was there before, is moved (`move_pages`, for which the kernel gives up cached files, but kills no process); what is
 //! elsewhere even then is an error.
 
 use super::error::NodeError;
@@ -72,7 +72,7 @@ impl NodeMemory {
         move_there(start, end - start, nodes)
     }
 
-    /// Whether all pages of ranges, each an address and bytes, are on a tier's nodes; those that nobody touched are nowhere else.
+    /// Whether all pages of ranges, each an address and bytes, are on a tier's nodes; untouched ones have no node.
     ///
     /// # Errors
     /// [`NodeError::Refused`].

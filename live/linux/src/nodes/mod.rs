@@ -1,9 +1,9 @@
 //! Memory of a chosen kind on a machine with several memory nodes.
 //!
 //! ```text
-//! kinds.rs      which nodes are fast memory and which are slow: what firmware and kernel say, or what the user says
-//! memory.rs     binds addresses to a kind, and looks whether they are there
-//! numa_maps.rs  where a process's memory is, as the kernel tells
+//! kinds.rs      which nodes are fast memory and which are slow: from firmware and kernel, or from the user
+//! memory.rs     binds addresses to a kind, and checks that they are there
+//! numa_maps.rs  a process's residency, from the kernel
 //! on_process.rs move_pages on another process
 //! policy.rs     of which nodes memory is that is touched for the first time
 //! positions.rs  on which nodes pages are

@@ -22,7 +22,7 @@ pub fn move_with(
     everybodys: bool,
 ) -> io::Result<()> {
     let nodes = vec![node as i32; pages.len()];
-    // What the kernel did not come to is no page that was moved.
+    // Pages that the kernel does not reach count as not migrated.
     status[..pages.len()].fill(-libc::EAGAIN);
     let flags = match everybodys {
         true => MPOL_MF_MOVE_ALL,
@@ -31,7 +31,7 @@ pub fn move_with(
     call(process, pages, nodes.as_ptr(), status, flags)?;
     let status = &mut status[..pages.len()];
     if status.contains(&-libc::EAGAIN) {
-        // After a page that cannot be moved the kernel tells nothing of those around it, moved or not.
+        // After a page that cannot be moved the kernel reports nothing about those around it, moved or not.
         let mut there = vec![0; pages.len()];
         nodes_of(process, pages, &mut there)?;
         for (status, there) in status.iter_mut().zip(there) {

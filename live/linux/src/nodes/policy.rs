@@ -36,7 +36,7 @@ impl Policy {
     /// The kernel or a sandbox refuses.
     pub fn adopt(&self) -> io::Result<()> {
         let (mask, limit) = (self.nodes.as_ptr(), self.nodes.limit());
-        // SAFETY: the mask has as many bits as stated, since the kernel looks at one less, and is read only.
+        // SAFETY: the mask has as many bits as stated, since the kernel reads one less, and is read only.
         check(unsafe { libc::syscall(libc::SYS_set_mempolicy, self.mode, mask, limit) })
     }
 
@@ -46,7 +46,7 @@ impl Policy {
     /// Those of mbind(2).
     pub fn bind(&self, address: usize, bytes: usize, flags: u32) -> io::Result<()> {
         // SAFETY: the call changes where pages come from and no byte of them, whosever they are; the mask has as many bits as
-        // stated, since the kernel looks at one less, and is read only.
+        // stated, since the kernel reads one less, and is read only.
         check(unsafe {
             libc::syscall(
                 libc::SYS_mbind,
@@ -64,9 +64,9 @@ impl Policy {
 /// What is done about pages of a range that are in memory already, on other nodes than those that it is to come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum MisplacedPages {
-    /// Nothing: nobody looks for them.
+    /// Checks nothing.
     Ignore,
-    /// With one of them it fails, with EIO.
+    /// Fails with EIO if a page that is in memory is on another node.
     Refuse,
 }
 

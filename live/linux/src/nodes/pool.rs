@@ -1,7 +1,7 @@
 //! Memory of slow nodes that is zero already (Akram, TACO 2021, section 6.2).
 //!
-//! A heap that moves its objects to other memory gives back what it had, and wants as much elsewhere. If that is slow memory,
-//! a system that zeroes it when it is touched makes the program wait for the slowest of its stores. So what was given back
+//! A heap that moves its objects to other memory frees their old memory, and allocates as much elsewhere. If that is slow memory,
+//! a system that zeroes it when it is touched makes the program wait for the slowest of its stores. So freed memory
 //! waits here, in the places of an arena; a thread zeroes it beside the program, and the next heap of this process that wants
 //! slow memory has it at once. Pages never are copied: they move with `mremap`.
 //!
@@ -17,17 +17,17 @@ use std::thread::JoinHandle;
 
 /// Bytes of a chunk, the unit of the pool: a large page.
 pub const CHUNK: u64 = 2 << 20;
-/// Chunks that the pool holds at most, 256 MiB in all. What is given back beyond that goes to the system.
+/// Chunks that the pool holds at most, 256 MiB in all. Chunks beyond that go to the system.
 const MOST: usize = 128;
 
-/// What went through a pool, in bytes.
+/// Counts of a pool, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounts {
     /// Given back by heaps.
     pub given: u64,
     /// Taken by heaps, zero.
     pub taken: u64,
-    /// Zero now, and nobody's.
+    /// Zero now, and free.
     pub zero: u64,
     /// Given back and not yet zero.
     pub dirty: u64,
@@ -67,7 +67,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Zeroes what was given back until the end.
+    /// Zeroes freed chunks until the end.
     fn zero(&self) {
         let mut state = self.lock();
         while !state.end {
@@ -126,7 +126,7 @@ impl ZeroPool {
     /// is full or the system refuses: then nothing has changed.
     ///
     /// # Safety
-    /// The chunk is 2 MiB of private anonymous memory, the caller's own, which nobody needs any more.
+    /// The chunk is 2 MiB of private anonymous memory, the caller's own, which is no longer needed.
     pub unsafe fn give(&self, address: u64) -> bool {
         let mut state = self.shared.lock();
         let Some(place) = state.empty.pop() else {
@@ -146,7 +146,7 @@ impl ZeroPool {
     /// Puts a chunk of zeros to `address`, in the place of what is there. False if none is zero now or the system refuses.
     ///
     /// # Safety
-    /// There are 2 MiB of private anonymous memory, the caller's own, of which nobody needs what they hold.
+    /// There are 2 MiB of private anonymous memory, the caller's own, whose contents are not needed.
     pub unsafe fn take(&self, address: u64) -> bool {
         let mut state = self.shared.lock();
         let Some(place) = state.zero.pop_front() else {
@@ -162,7 +162,7 @@ impl ZeroPool {
         true
     }
 
-    /// What went through it so far.
+    /// Its counts so far.
     pub fn counts(&self) -> PoolCounts {
         let state = self.shared.lock();
         PoolCounts {
@@ -173,7 +173,7 @@ impl ZeroPool {
         }
     }
 
-    /// Waits until all that was given back is zero.
+    /// Waits until all freed chunks are zero.
     pub fn settle(&self) {
         let shared = &self.shared;
         let busy = |s: &mut State| s.zeroing || !s.dirty.is_empty();
@@ -217,7 +217,7 @@ mod tests {
         }
 
         fn give(&mut self, i: u64, pool: &ZeroPool) -> bool {
-            // SAFETY: chunk `i` is in the mapping, and nobody has a reference into it.
+            // SAFETY: chunk `i` is in the mapping, and there is no reference into it.
             unsafe { pool.give(self.at(i)) }
         }
 
@@ -279,7 +279,7 @@ mod tests {
                     for round in 0..200u64 {
                         let i = round % 4;
                         if round % 20 == 19 {
-                            // Something is zero for somebody then.
+                            // Some chunk is zero then.
                             pool.settle();
                         }
                         if chunks.take(i, pool) {

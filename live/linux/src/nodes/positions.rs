@@ -28,7 +28,7 @@ impl Positions {
 }
 
 /// Asks the kernel (`move_pages` without nodes) where the whole pages of ranges of this process are, each an address and bytes.
-/// Pages that nobody touched are nowhere.
+/// Untouched pages have no node.
 ///
 /// # Errors
 /// If this process may not ask.
@@ -41,7 +41,7 @@ pub fn positions(ranges: &[(u64, u64)]) -> Result<Positions, NodeError> {
         for batch in pages.chunks(BATCH) {
             nodes_of(batch, &mut status).map_err(NodeError::Unseen)?;
             for &node in &status[..batch.len()] {
-                // Negative: not in memory, or nobody's.
+                // Negative: not in memory, or unmapped.
                 if let Ok(node) = u32::try_from(node) {
                     *found.bytes.entry(node).or_default() += PAGE as u64;
                 }

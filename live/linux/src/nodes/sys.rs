@@ -4,7 +4,7 @@
 use super::mask::Mask;
 use std::io;
 
-/// Bytes of the pages that positions are told of.
+/// Size of the pages of positions.
 pub const PAGE: usize = 4096;
 
 // linux/mempolicy.h.
@@ -63,7 +63,7 @@ pub(super) fn move_pages(
 /// Those of migrate_pages(2).
 pub fn migrate(process: u32, from: &[u32], to: &[u32]) -> io::Result<u64> {
     let (from, to) = (Mask::of(from), Mask::of(to));
-    // SAFETY: both masks have as many bits as stated, since the kernel looks at one less, and are read only; pages keep what they
+    // SAFETY: both masks have as many bits as stated, since the kernel reads one less, and are read only; pages keep what they
     // hold, whosever they are.
     let result = unsafe {
         libc::syscall(
@@ -82,7 +82,7 @@ pub fn migrate(process: u32, from: &[u32], to: &[u32]) -> io::Result<u64> {
 /// held.
 ///
 /// # Safety
-/// Both ranges are private anonymous memory of the caller's own, and nobody needs what they hold where they hold it.
+/// Both ranges are private anonymous memory of the caller's own, and their contents are not needed in place.
 pub unsafe fn move_pages_of(from: u64, to: u64, bytes: u64) -> io::Result<()> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     // SAFETY: the caller's promise; the kernel touches no other address.
@@ -112,7 +112,7 @@ fn fill_hole(at: u64, bytes: u64) {
     };
     let error = io::Error::last_os_error();
     if mapped == libc::MAP_FAILED && error.raw_os_error() != Some(libc::EEXIST) {
-        // Whoever owns the range believes that it has memory: any other thread's mapping might come there.
+        // The owner of the range relies on its memory: any other thread's mapping might come there.
         eprintln!(
             "varve: the system took memory away and gives none back: {error}; the process ends"
         );

@@ -29,7 +29,7 @@ pub struct FrameRef {
 /// An allocation site.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// From the return address of `malloc` (or `mmap`) outwards. As many callers as are known; only as many are looked at as
+    /// From the return address of `malloc` (or `mmap`) outwards. All known callers; only as many are compared as
     /// are needed to tell sites of different tiers apart.
     pub stack: Vec<FrameRef>,
     /// Where its objects go.
@@ -77,7 +77,7 @@ pub enum Group {
     Sites(Vec<usize>),
     /// Of which no site decides.
     Undecided,
-    /// What the program itself asked for in a tier (`varve.h`).
+    /// Objects that the program itself requested in a tier (`varve.h`).
     Asked(Tier),
 }
 
@@ -85,7 +85,7 @@ pub enum Group {
 pub(crate) struct Compiled {
     pub words: Vec<u64>,
     pub groups: Vec<Group>,
-    /// What could not be done, a line each.
+    /// Failures, a line each.
     pub notes: Vec<String>,
 }
 
@@ -291,7 +291,7 @@ impl SiteMap {
         for (module, build_id) in &trie.modules {
             words.extend(put(base_name(module).as_bytes()));
             let id = bytes_of(build_id).ok_or_else(|| {
-                format!("the build id {build_id:?} of {module} is no hexadecimal number")
+                format!("the build id {build_id:?} of {module} is not a hexadecimal number")
             })?;
             words.extend(put(&id));
         }
@@ -363,7 +363,7 @@ impl SiteMap {
             }
         }
         notes.extend(without.iter().map(|(module, count)| {
-            format!("{}: no rule leads on from {count} return addresses, so their callers are not told apart", trie.modules[*module].0)
+            format!("{}: no rule leads on from {count} return addresses, so their callers are not distinguished", trie.modules[*module].0)
         }));
         Ok((rules, notes))
     }
@@ -374,7 +374,7 @@ fn read(
     build_id: &str,
     find: &mut dyn FnMut(&str) -> Option<PathBuf>,
 ) -> Result<Rules, String> {
-    let blind = "so callers beyond it are not told apart";
+    let blind = "so callers beyond it are not distinguished";
     let path = find(name).ok_or_else(|| format!("no file of module {name} is found, {blind}"))?;
     let rules = Rules::read(Path::new(&path)).map_err(|why| format!("{why}, {blind}"))?;
     let same = build_id.is_empty() || bytes_of(build_id).is_some_and(|id| id == rules.build_id());

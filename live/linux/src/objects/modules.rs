@@ -10,7 +10,7 @@ pub struct Modules<'a> {
     program: &'a Path,
     /// Files that the caller named.
     given: &'a [PathBuf],
-    /// What the linker says; asked once.
+    /// The linker's answer; asked once.
     linked: Option<Vec<PathBuf>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a live run of placed objects has done.
+//! The report of a live run of placed objects.
 
 use super::map::Group;
 use crate::nodes::Kinds;
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 pub struct ObjectReport {
     /// The run. Processes are those that had objects placed.
     pub ran: Ran<ObjectProcess>,
-    /// What the numbers of groups mean, the worthiest first.
+    /// The groups by number, those with the largest benefit first.
     pub groups: Vec<Group>,
 }
 
-/// What one process reports when it ends. What it was before an `exec` is not in it.
+/// One process's report at its end, without its time before an `exec`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct ObjectProcess {
@@ -48,7 +48,7 @@ pub struct ObjectProcess {
     pub groups: Vec<GroupReport>,
 }
 
-/// What one process says of a group of sites.
+/// One process's counts for a group of sites.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct GroupReport {
@@ -71,7 +71,7 @@ pub struct GroupReport {
 }
 
 impl ObjectProcess {
-    /// Pages that were looked at, and how many of them are on none of their tier's nodes.
+    /// Pages that were checked, and the number of them on none of their tier's nodes.
     pub fn pages_elsewhere(&self, kinds: &Kinds) -> (u64, u64) {
         let (mut all, mut elsewhere) = (0, 0);
         for group in &self.groups {

@@ -21,7 +21,7 @@ pub struct ObjectOptions {
     /// Files of modules that the program loads while it runs, where sites in them have to be told apart by their callers.
     /// Its own file and the libraries it is linked with are found without.
     pub modules: Vec<PathBuf>,
-    /// What SIGUSR1 to this process does while the program runs: it tells what is so by then. The signal is taken over from the
+    /// The action of SIGUSR1 to this process while the program runs: it gets the state so far. The signal is taken over from the
     /// first such run on.
     pub on_request: Option<fn(&Running)>,
 }
@@ -63,12 +63,12 @@ pub fn run(
     Ok(prepared.report(ended.status, ended.seconds))
 }
 
-/// A command whose objects will be placed, for whoever starts it and waits for it. It is to live until the program has ended: its
+/// A command whose objects will be placed, for a caller that starts it and waits for it. It is to live until the program has ended: its
 /// files are removed with it.
 #[derive(Debug)]
 pub struct PreparedObjects {
     folder: Folder,
-    /// What each process has of the budget.
+    /// Each process's share of the budget.
     share: File,
     groups: Vec<Group>,
     notes: Vec<String>,
@@ -127,7 +127,7 @@ impl PreparedObjects {
         Ok(Shares(slots))
     }
 
-    /// What came of it, once the program has ended so after so many seconds.
+    /// The report, once the program has ended with `status` after `seconds`.
     pub fn report(self, status: ExitStatus, seconds: f64) -> ObjectReport {
         let mut ran = self.folder.ran(status, seconds, STOPPED);
         ran.notes.splice(0..0, self.notes);
@@ -151,12 +151,12 @@ pub(crate) fn load(
             "VARVE_OBJECTS_MAP",
             folder.write("sites.map", &map.bytes())?,
         )
-        // For whoever looks at the program while it runs.
+        // For a process that samples the program while it runs.
         .env("VARVE_OBJECTS_SAMPLES", folder.file("samples"));
     Ok(())
 }
 
-/// What each process of a run has of its budget.
+/// The share of each process of a run in its budget.
 pub struct Shares([u8; PROCESSES * SLOT]);
 
 /// Why objects of the program in this file cannot be placed; `None` when they can, or it is a script.
@@ -210,7 +210,7 @@ fn notes_about(processes: &[ObjectProcess], kinds: &Kinds) -> Vec<String> {
         }
         let (pages, elsewhere) = process.pages_elsewhere(kinds);
         if elsewhere > 0 {
-            notes.push(format!("{who}: {elsewhere} of {pages} pages that were looked at are on other nodes than asked for: theirs were full"));
+            notes.push(format!("{who}: {elsewhere} of {pages} pages checked are on other nodes than requested: those were full"));
         }
     }
     notes

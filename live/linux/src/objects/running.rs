@@ -1,4 +1,4 @@
-//! What is so while a program runs: asked for by SIGUSR1, since a service does not end.
+//! The state of a running program, requested by SIGUSR1, since a service does not end.
 
 use crate::nodes::{Kinds, by_node};
 use crate::program;
@@ -40,13 +40,13 @@ extern "C" fn request(_: i32) {
     REQUESTS.fetch_add(1, Relaxed);
 }
 
-/// Tells whether somebody has asked.
+/// Detects requests for a report.
 pub struct Requests {
     answered: u64,
 }
 
 impl Requests {
-    /// From now on SIGUSR1 asks, and does not end this process. Programs that it starts are left alone.
+    /// From now on SIGUSR1 is a request, and does not end this process. Programs that it starts do not inherit this.
     pub fn begin() -> Requests {
         static HANDLER: Once = Once::new();
         HANDLER.call_once(|| {
@@ -58,7 +58,7 @@ impl Requests {
         }
     }
 
-    /// Whether somebody has, since the last time.
+    /// Whether there was a request since the last call.
     pub fn asked(&mut self) -> bool {
         let now = REQUESTS.load(Relaxed);
         std::mem::replace(&mut self.answered, now) != now
@@ -66,7 +66,7 @@ impl Requests {
 }
 
 impl RunningProcess {
-    /// A process that takes so much of the budget; none if it has ended.
+    /// A process that takes a share of the budget; none if it has ended.
     pub fn look(pid: u32, fast_bytes: i64, kinds: &Kinds) -> Option<RunningProcess> {
         let folder = Path::new("/proc").join(pid.to_string());
         let program = program::name_in(&folder)?;

@@ -17,13 +17,13 @@ pub struct Attributes {
     pub config: u64,
     /// A frequency in samples a second, or a period.
     pub period: u64,
-    /// What a sample has.
+    /// The fields of a sample.
     pub sample_type: u64,
-    /// What is read of a counter.
+    /// The fields that are read of a counter.
     pub read_format: u64,
     /// A word of bits.
     pub flags: u64,
-    /// How full a ring is when somebody is waked.
+    /// Fill level of the ring at which the reader is woken.
     pub wakeup: u32,
     /// Not used.
     pub breakpoint: u32,

@@ -8,7 +8,7 @@
 /// The bin of a candidate that must not be kept (not in memory, or not of the wanted size).
 pub const NO_BIN: u32 = u32::MAX;
 
-/// What to keep.
+/// The frames to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// One flag per candidate, in their order.

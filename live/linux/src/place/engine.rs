@@ -36,10 +36,10 @@ impl Default for PlacementLimits {
 /// are the first that the next one is offered, so a few times its size would be the same few frames again.
 const LEAST_EXTRA: usize = 16 << 20;
 
-/// What the range holds when placing begins.
+/// The state of the range when placing begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// A fresh mapping that nobody else knows: populated, and pages in crowded bins replaced.
+    /// A fresh mapping that no other thread knows: populated, and pages in crowded bins replaced.
     Fresh,
     /// Memory in use, such as a heap that has grown: only pages that were never touched are filled, and a
     /// page that another thread touches meanwhile stays as it is.
@@ -48,7 +48,7 @@ pub enum Fill {
     Registered(i32),
 }
 
-/// What came of a placement. Bins are those of base pages, one entry per 4 KiB page.
+/// The result of a placement. Bins are those of base pages, one entry per 4 KiB page.
 #[derive(Clone, Debug, Default)]
 pub struct PlacementOutcome {
     /// Bin of every page as the kernel gave it first: what the program would have had. [`NO_BIN`] where the
@@ -81,7 +81,7 @@ impl PlacementOutcome {
 ///
 /// # Safety
 /// The range must be mapped private, anonymous, readable and writable, aligned to the unit; with
-/// [`Fill::Fresh`] nobody else may use it yet.
+/// [`Fill::Fresh`] no other thread may use it yet.
 ///
 /// # Errors
 /// A [`PlaceError`]; the range is then as usable as before, with the kernel's own pages, and not counted.
@@ -162,7 +162,7 @@ pub unsafe fn place(
             return Err(error);
         }
     };
-    // What is counted is what the kernel shows, should a page not have come as chosen.
+    // Counts the frames that the kernel shows, in case a page did not get the chosen one.
     table.add(after.iter().copied().filter(|&b| b != NO_BIN))?;
     table.remove(kept);
     let huge = if unit == Unit::Huge {
@@ -300,7 +300,7 @@ unsafe fn carry_out(
         }
         i += run;
         if fill == Fill::Fresh && mover.keeps_present_pages() {
-            // SAFETY: fresh memory that nobody uses yet: it holds nothing.
+            // SAFETY: fresh memory that no thread uses yet: it holds nothing.
             let _ = unsafe { sys::madvise(dst, run * size, sys::MADV_DONTNEED) };
         }
         // SAFETY: the source is ours, the target by the contract.

@@ -1,4 +1,4 @@
-//! What can go wrong while placing pages.
+//! Errors of placing pages.
 
 use std::fmt;
 

@@ -17,7 +17,7 @@ pub fn mem_available(meminfo: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// What the limit of the process's own cgroup (version 2) leaves, bytes.
+/// Memory that is left under the limit of the process's own cgroup (version 2), bytes.
 fn cgroup_left() -> Option<u64> {
     let cgroups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = cgroups.lines().find_map(|l| l.strip_prefix("0::"))?;

@@ -50,7 +50,7 @@ const EBUSY: i32 = 16;
 pub enum Mover {
     /// `UFFDIO_MOVE` through this descriptor; closing it ends the registration of the target.
     Uffd(Uffd),
-    /// `UFFDIO_MOVE` through a descriptor of somebody else, with which the target is registered.
+    /// `UFFDIO_MOVE` through another owner's descriptor, with which the target is registered.
     Lent(i32),
     /// `mremap`, for this many more runs.
     Remap {
@@ -100,7 +100,7 @@ struct Span {
 const IOCTL_UNREGISTER: u64 = sys::iowr::<Span>(UFFD_API, 0x01) & !(1 << 30);
 const IOCTL_WAKE: u64 = sys::iowr::<Span>(UFFD_API, 0x02) & !(1 << 30);
 
-/// Opens a userfaultfd whose faults somebody will serve with [`next_fault`].
+/// Opens a userfaultfd whose faults the caller will serve with [`next_fault`].
 pub fn open_for_faults() -> io::Result<i32> {
     let uffd = open_uffd()?;
     let fd = uffd.0;
@@ -137,17 +137,17 @@ pub fn unregister(fd: i32, start: usize, bytes: usize) -> io::Result<()> {
     unsafe { sys::ioctl(fd, IOCTL_UNREGISTER, &mut span) }.map(drop)
 }
 
-/// Wakes who waits in the range; whoever still finds a hole waits again.
+/// Wakes the threads that wait in the range; a thread that still finds a hole waits again.
 pub fn wake(fd: i32, start: usize, bytes: usize) {
     let mut span = Span {
         start: start as u64,
         len: bytes as u64,
     };
-    // SAFETY: the request reads a `Span`. Nobody waiting is no failure.
+    // SAFETY: the request reads a `Span`. That no thread waits is no failure.
     let _ = unsafe { sys::ioctl(fd, IOCTL_WAKE, &mut span) };
 }
 
-/// What a wait for a fault ended with.
+/// The result of a wait for a fault.
 pub enum FaultEvent {
     /// A thread waits at this address.
     At(usize),
@@ -232,7 +232,7 @@ impl Mover {
     /// Pages of `dst` must be holes for `userfaultfd`; `mremap` replaces what is there.
     ///
     /// # Safety
-    /// Nobody uses the source, and nobody needs what the target holds (see [`Mover::keeps_present_pages`]).
+    /// No thread uses the source, and the target's contents are not needed (see [`Mover::keeps_present_pages`]).
     ///
     /// # Errors
     /// [`PlaceError::System`] when not a single page can be moved for a reason that will not pass.
@@ -252,7 +252,7 @@ impl Mover {
                     return Ok(0);
                 }
                 *budget -= 1;
-                // DONTUNMAP (Linux 5.7): the source stays mapped, empty, so that nobody else's mapping can come to
+                // DONTUNMAP (Linux 5.7): the source stays mapped, empty, so that no other mapping can come to
                 // lie in it before the whole reserve is unmapped.
                 let flags = sys::MREMAP_MAYMOVE | sys::MREMAP_FIXED | sys::MREMAP_DONTUNMAP;
                 // SAFETY: passed on.

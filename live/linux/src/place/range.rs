@@ -14,7 +14,7 @@ use super::table::BinTable;
 ///
 /// # Safety
 /// The range must be mapped private, anonymous, readable and writable, and page-aligned; with [`Fill::Fresh`]
-/// nobody else may use it yet.
+/// no other thread may use it yet.
 ///
 /// # Errors
 /// A [`PlaceError`] when nothing was placed; the range is then usable with the kernel's own pages.

@@ -1,4 +1,4 @@
-//! Memory reserved for candidates: mapped, populated, and given back when the choice is made.
+//! Memory reserved for candidates: mapped, populated, and unmapped after the choice.
 
 use super::bins::{Bins, HUGE, PAGE, PAGES_PER_HUGE};
 use super::choose::NO_BIN;
@@ -69,7 +69,7 @@ struct Chunk {
     first: usize,
     /// Address of that unit.
     start: usize,
-    /// What was mapped: address and bytes.
+    /// The mapping: address and bytes.
     mapping: (usize, usize),
 }
 

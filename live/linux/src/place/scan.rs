@@ -25,7 +25,7 @@ struct Scan {
     return_mask: u64,
 }
 
-/// What is found: pages that follow each other and are alike.
+/// A found region: adjacent pages of the same categories.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Region {
@@ -69,7 +69,7 @@ pub fn regions(
     true
 }
 
-/// Looks for pages of `category` in a range until it ends or `regions` are full: how many there are, and how far it came.
+/// Scans a range for pages of `category` until it ends or `regions` is full; returns the number of regions and the end of the scan.
 ///
 /// # Errors
 /// The kernel does not have the call, or refuses it.

@@ -117,7 +117,7 @@ pub unsafe fn mremap(
 /// `madvise`.
 ///
 /// # Safety
-/// Advice that drops contents (`MADV_DONTNEED`) needs a range whose contents nobody needs.
+/// Advice that drops contents (`MADV_DONTNEED`) needs a range whose contents are not needed.
 pub unsafe fn madvise(addr: usize, len: usize, advice: i32) -> io::Result<()> {
     // SAFETY: the caller answers for the contents.
     check(unsafe { syscall(call::MADVISE, addr, len, i64::from(advice)) }).map(drop)

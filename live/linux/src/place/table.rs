@@ -6,7 +6,7 @@
 //! - `<pid>-<start time>`: a process's own counts in the same form. When the process has died without giving
 //!   its pages back, the next one subtracts this file from `loads`.
 //!
-//! Files are sparse: a bin that nobody uses costs no memory. The last process that leaves removes the directory; one that has
+//! Files are sparse: an unused bin costs no memory. The last process that leaves removes the directory; one that has
 //! the table open still makes it anew when it places again.
 
 use super::bins::Bins;
@@ -34,11 +34,11 @@ struct Header {
     pages: AtomicU64,
     /// The run that the process belongs to (own files only).
     run: AtomicU64,
-    /// 1 when the process is about to end and waits to be looked at (own files only).
+    /// 1 when the process is about to end and waits for its parent to read its counts (own files only).
     leaving: AtomicU32,
-    /// 1 when its parent has looked (own files only).
+    /// 1 when its parent has read them (own files only).
     seen: AtomicU32,
-    /// Raised when candidates are reserved and when all are given back: odd in between (own files only).
+    /// Raised when candidates are reserved and when all are unmapped: odd in between (own files only).
     step: AtomicU32,
 }
 
@@ -163,9 +163,9 @@ pub struct Member {
     pub pid: u32,
     /// Pages placed.
     pub pages: u64,
-    /// It is about to end, and waits to be looked at.
+    /// It is about to end, and waits for its parent to read its counts.
     pub leaving: bool,
-    /// Raised when it reserves candidates and when it has given them back: odd in between.
+    /// Raised when it reserves candidates and when it has unmapped them: odd in between.
     pub step: u32,
 }
 
@@ -205,7 +205,7 @@ impl BinTable {
         &self.dir
     }
 
-    /// Takes the lock. A directory that was removed since, when nobody had pages placed, is made anew.
+    /// Takes the lock. A directory that was removed since, when no process had pages placed, is made anew.
     ///
     /// # Errors
     /// [`PlaceError::Table`] when the directory cannot be made or the file cannot be locked.
@@ -283,7 +283,7 @@ impl BinTable {
         }
     }
 
-    /// Says that this process is about to end; `true` once the parent has looked at it.
+    /// Marks this process as about to end; `true` once the parent has read its counts.
     pub fn leaving(&self) -> bool {
         let Some((_, own)) = &self.own else {
             return true;
@@ -395,7 +395,7 @@ impl BinTable {
         if !process_files(&self.dir).is_empty() {
             return;
         }
-        // SAFETY: MADV_REMOVE punches a hole into our own shared mapping. Counts read as zero afterwards, also for whoever
+        // SAFETY: MADV_REMOVE punches a hole into our own shared mapping. Counts read as zero afterwards, also for a process that
         // has the file mapped still.
         let _ = unsafe {
             sys::madvise(
@@ -405,7 +405,7 @@ impl BinTable {
             )
         };
         self.total.header().pages.store(0, ORDER);
-        // Who waits for the lock sees, once it has it, that this is no longer the file. The directory stays if somebody has
+        // A process that waits for the lock sees, once it has it, that this is no longer the file. The directory stays if another process has
         // made another lock meanwhile.
         for name in ["loads", "lock"] {
             let _ = fs::remove_file(self.dir.join(name));

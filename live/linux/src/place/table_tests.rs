@@ -139,7 +139,7 @@ fn the_last_process_that_leaves_removes_the_table() {
     assert!(is_empty(dir.path()));
 }
 
-/// Somebody else's last page may go, and the directory with it, while this process is about to place its first one.
+/// Another process's last page may go, and the directory with it, while this process is about to place its first one.
 #[test]
 fn a_table_that_was_removed_is_made_anew_by_who_still_uses_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -156,7 +156,7 @@ fn a_table_that_was_removed_is_made_anew_by_who_still_uses_it() {
     assert!(is_empty(dir.path()));
 }
 
-/// A run and its program were killed together, so nobody was left to clear up: the next run does, whatever its cache is.
+/// A run and its program were killed together, so no process was left to clean up: the next run does, whatever its cache is.
 #[test]
 fn the_tables_of_killed_runs_are_removed_by_the_next_one() {
     let dir = tempfile::tempdir().unwrap();
@@ -173,5 +173,5 @@ fn the_tables_of_killed_runs_are_removed_by_the_next_one() {
     .unwrap();
     BinTable::tidy_all(dir.path());
     assert!(!killed.dir().exists());
-    assert!(others.exists(), "it is nobody's table");
+    assert!(others.exists(), "the table has no owner");
 }

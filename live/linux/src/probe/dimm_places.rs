@@ -10,7 +10,7 @@ pub type DimmPlace = (String, Vec<(u64, u64)>);
 /// All modules with addresses, in the order of these.
 ///
 /// # Errors
-/// One line: the firmware tells of none, or that addresses are interleaved over modules.
+/// One line: the firmware reports none, or interleaves addresses over modules.
 pub fn dimm_places(root: &Path) -> Result<Vec<DimmPlace>, String> {
     let entries = root.join("sys/firmware/dmi/entries");
     let raw = |prefix: &str| {

@@ -22,7 +22,7 @@ pub struct Latency {
     pub ns: f64,
 }
 
-/// What a stream does.
+/// The accesses of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamTraffic {
@@ -50,7 +50,7 @@ pub struct Bandwidth {
     pub cpu_node: u32,
     /// Node of the memory.
     pub memory_node: u32,
-    /// What the threads do.
+    /// The threads' accesses.
     pub traffic: StreamTraffic,
     /// Threads, each on a hardware thread of its own.
     pub threads: u32,

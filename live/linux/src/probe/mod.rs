@@ -1,4 +1,4 @@
-//! What this machine is: its memory and processors as Linux describes them, and a short measurement.
+//! Description of this machine: its memory and processors as Linux describes them, and a short measurement.
 
 pub(crate) mod cpus;
 mod dimm;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// A machine as probed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
-    /// What Linux says about it.
+    /// Linux's description of it.
     pub topology: Topology,
     /// Idle latency by memory node and size.
     pub latency: Vec<Latency>,
@@ -30,7 +30,7 @@ pub struct Probe {
     pub bandwidth: Vec<Bandwidth>,
     /// Time that the measurement took, seconds.
     pub seconds: f64,
-    /// What could not be read or measured, one line each.
+    /// Failures to read or measure, one line each.
     pub notes: Vec<String>,
 }
 

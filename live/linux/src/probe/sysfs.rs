@@ -46,7 +46,7 @@ pub fn bytes_of(text: &str, name: &str) -> u64 {
     text.lines().find_map(of).unwrap_or(0)
 }
 
-/// What is behind a name and a colon, as in `/proc/PID/status`.
+/// The value after a name and a colon, as in `/proc/PID/status`.
 pub fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let mut all = text.lines().filter_map(|line| line.split_once(':'));
     let found = all.find(|(head, _)| head.trim() == name)?;
@@ -69,7 +69,7 @@ pub fn count_of(text: &str, name: &str) -> Option<u64> {
     number.trim().parse().ok()
 }
 
-/// What the kernel says of the memory of a node, for [`bytes_of`].
+/// The kernel's account of a node's memory, for [`bytes_of`].
 pub fn meminfo(node: u32) -> String {
     let path = format!("/sys/devices/system/node/node{node}/meminfo");
     text(Path::new(&path)).unwrap_or_default()

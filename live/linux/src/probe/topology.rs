@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What Linux says about the machine.
+/// Linux's description of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Topology {
     /// Kernel release, such as `6.8.0`.
@@ -151,7 +151,7 @@ impl Topology {
         if nodes.is_empty() {
             notes.push("the kernel shows no memory nodes (/sys/devices/system/node): built without NUMA support".into());
         } else if nodes.iter().all(|n| n.attached.is_empty()) {
-            notes.push("the firmware states no latency or bandwidth of the nodes (HMAT); only measurements tell".into());
+            notes.push("the firmware states no latency or bandwidth of the nodes (HMAT); only measurements show them".into());
         }
         let dimms = dimms(root);
         if dimms.is_empty() {
@@ -172,7 +172,7 @@ impl Topology {
     /// The DRAM that acts as a cache in front of one node's other memory, bytes.
     ///
     /// # Errors
-    /// [`LiveError::NoCache`] when the kernel tells of none, [`LiveError::SeveralCaches`] when nodes have different ones.
+    /// [`LiveError::NoCache`] when the kernel reports none, [`LiveError::SeveralCaches`] when nodes have different ones.
     pub fn dram_cache_bytes(&self) -> Result<u64, LiveError> {
         let caches = || {
             self.nodes

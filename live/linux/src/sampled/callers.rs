@@ -6,7 +6,7 @@ use object::{Object, ObjectSegment};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Calls of a stack that are looked for.
+/// Maximum number of calls in a stack.
 const DEEPEST: usize = 64;
 
 /// A place in a file: its path, and the address as the linker numbers them.

@@ -1,8 +1,8 @@
-//! The kernel's own monitor of accesses (DAMON, `CONFIG_DAMON_VADDR`, Linux 5.19, root): it looks at chosen pages several times
+//! The kernel's own monitor of accesses (DAMON, `CONFIG_DAMON_VADDR`, Linux 5.19, root): it checks chosen pages several times
 //! and counts, so that memory in use all the time differs from memory in use now and then. Its work grows with what it
 //! watches, and not with the process.
 //!
-//! It is told what to do by files: see Documentation/admin-guide/mm/damon/usage.rst of the kernel.
+//! It is controlled by files: see Documentation/admin-guide/mm/damon/usage.rst of the kernel.
 
 use std::fmt::Display;
 use std::fs;
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 /// Where the kernel has the files.
 pub const FOLDER: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 
-/// How often it looks, and how finely.
+/// Its sampling interval and resolution.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Microseconds between two checks of a page.
     pub check_us: u64,
-    /// Checks whose number is told.
+    /// Checks per report.
     pub checks: u64,
-    /// Parts that it may divide ranges into, besides what it is told.
+    /// Regions that it may divide ranges into, besides the given ones.
     pub parts: usize,
-    /// Only parts that so many checks found in use are told of.
+    /// Only regions that at least this many checks found accessed are reported.
     pub least: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct Damon {
     ranges: Vec<Range<u64>>,
 }
 
-/// Whether the kernel has one that watches processes, and nobody uses it.
+/// Whether the kernel has one that watches processes, and it is not in use.
 pub fn is_free(folder: &Path) -> bool {
     let count = folder.join("nr_kdamonds");
     let free = fs::read_to_string(&count).is_ok_and(|n| n.trim() == "0");
@@ -104,7 +104,7 @@ impl Damon {
             ("monitoring_attrs/nr_regions/min", "3".into()),
             ("targets/nr_targets", "1".into()),
             ("targets/0/pid_target", self.process.to_string()),
-            // Counts are told of what a scheme would apply to: one that does nothing, to all.
+            // The kernel reports counts of regions that a scheme applies to: one that does nothing applies to all.
             ("schemes/nr_schemes", "1".into()),
             ("schemes/0/action", "stat".into()),
             ("schemes/0/access_pattern/sz/max", u64::MAX.to_string()),
@@ -184,7 +184,7 @@ impl Damon {
 
 impl Drop for Damon {
     fn drop(&mut self) {
-        // What is off already refuses.
+        // A monitor that is off already refuses this.
         let _ = self.set("0/state", "off");
         let _ = self.set("nr_kdamonds", 0);
     }
@@ -229,7 +229,7 @@ mod tests {
         assert!(!is_free(folder.path()), "no monitor");
         fs::write(&count, "1\n").unwrap();
         assert!(!is_free(folder.path()));
-        assert_eq!(fs::read_to_string(&count).unwrap(), "1\n", "somebody's");
+        assert_eq!(fs::read_to_string(&count).unwrap(), "1\n", "in use");
         fs::write(&count, "0\n").unwrap();
         fs::create_dir_all(folder.path().join("0/contexts/0")).unwrap();
         let known = folder.path().join("0/contexts/0/avail_operations");

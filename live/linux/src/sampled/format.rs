@@ -19,7 +19,7 @@ pub const SLOTS: usize = 2048;
 pub const HEADER_WORDS: usize = 512;
 /// Words of a slot.
 pub const SLOT_WORDS: usize = 32;
-/// Bytes of a stack that are kept: as many as other profilers copy.
+/// Bytes of a stack that are kept: the same number as other profilers copy.
 pub const STACK_BYTES: usize = 8192;
 /// Pages of an object that are watched, at most.
 pub const WATCHED: usize = 16;
@@ -40,7 +40,7 @@ pub const RANGE: usize = 4;
 
 /// Words of a slot: the object's number, from 1; 0 while the slot is written.
 pub const SERIAL: usize = 0;
-/// What became of it: one of [`LIVE`], [`FREED`], [`DROPPED`].
+/// Its state: one of [`LIVE`], [`FREED`], [`DROPPED`].
 pub const STATE: usize = 1;
 /// Its first byte.
 pub const ADDRESS: usize = 2;

@@ -12,7 +12,7 @@
 //! run.rs      a command under the shim, or a process that is there
 //! ```
 //!
-//! Where the processor samples, each look takes what it sampled. Elsewhere each look has the kernel forget which pages were used, waits for [`WINDOW`], and asks again. A page that was used often
+//! Where the processor samples, each scan takes the samples. Elsewhere each scan has the kernel clear the accessed bits, waits for [`WINDOW`], and asks again. A page that was used often
 //! counts as much as one that was used once.
 
 mod callers;
@@ -60,7 +60,7 @@ pub fn hardware() -> Result<Vec<Event>, String> {
     hardware::usable()
 }
 
-/// What a process is sampled by if these events can be opened on it too: they, the kernel's monitor, or its accessed bits.
+/// The source of a process's samples: these events if they can be opened on it too, the kernel's monitor, or accessed bits.
 pub fn source(events: &[Event]) -> Source {
     match events.first() {
         Some(event) => Source::Hardware(event.mechanism),

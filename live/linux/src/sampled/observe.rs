@@ -1,4 +1,4 @@
-//! What is seen of one process over time: its samples of objects, which of their pages are used, and its other mappings.
+//! Observes one process over time: its samples of objects, accesses to their pages, and its other mappings.
 
 use super::callers::{Code, FileAddress};
 use super::damon::{self, Damon, Pace};
@@ -18,7 +18,7 @@ const LINE: u64 = 64;
 /// A watched page is a mapping of its own, or shares one with few others.
 const WATCHED_BYTES: u64 = 4 * PAGE;
 
-/// What was seen of an allocation site: estimates from samples, and how many these are.
+/// The observations of an allocation site: estimates from samples, and the number of samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeenSite {
     /// The calls that led there, the innermost first.
@@ -33,9 +33,9 @@ pub struct SeenSite {
     pub freed: f64,
     /// Bytes that the program asked for between birth and death, summed over freed objects.
     pub lifetime_bytes: f64,
-    /// Most bytes at one look.
+    /// Most bytes at one scan.
     pub peak_bytes: f64,
-    /// Pages that were used, summed over looks; of these, pages that were written. Where the processor samples: accesses.
+    /// Accessed pages, summed over scans; of these, written pages. Where the processor samples: accesses.
     pub used_pages: f64,
     /// See `used_pages`.
     pub written_pages: f64,
@@ -45,7 +45,7 @@ pub struct SeenSite {
     pub uses: u64,
 }
 
-/// What was seen of memory that is no object.
+/// The observations of memory that is not an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeenRange {
     /// First address, the one behind the last, and where that begins in its file.
@@ -60,11 +60,11 @@ pub struct SeenRange {
     pub follows: String,
     /// Most bytes of it that were in memory.
     pub peak_bytes: u64,
-    /// Pages that were used, summed over looks; where the processor samples, accesses.
+    /// Accessed pages, summed over scans; where the processor samples, accesses.
     pub used_pages: u64,
     /// Of these accesses, where they were: by cache line.
     pub lines: BTreeMap<u64, u64>,
-    /// Looks at which it was there.
+    /// Scans at which it was there.
     pub looks: u64,
 }
 
@@ -77,7 +77,7 @@ struct Followed {
     state: u64,
 }
 
-/// A process that is looked at.
+/// A process that is observed.
 pub struct Process {
     pub id: u32,
     damon: Option<Damon>,
@@ -90,7 +90,7 @@ pub struct Process {
     pub ranges: BTreeMap<u64, SeenRange>,
     /// Files of which code was loaded.
     pub files: Vec<String>,
-    /// The mappings of the last look.
+    /// The mappings of the last scan.
     mappings: Vec<Mapping>,
     code: Code,
     pub looks: u64,
@@ -130,7 +130,7 @@ impl Process {
         self.damon.is_some()
     }
 
-    /// Whether it tells of its objects.
+    /// Whether it reports its objects.
     pub fn has_table(&self) -> bool {
         self.table.is_some()
     }
@@ -138,7 +138,7 @@ impl Process {
     /// Looks which memory is used within `window`.
     ///
     /// # Errors
-    /// The process has ended, or may not be looked at.
+    /// The process has ended, or may not be observed.
     pub fn look(&mut self, window: Duration) -> io::Result<()> {
         let before = self.snapshot()?;
         let pages: Vec<u64> = before.slots.iter().flat_map(|s| s.pages.clone()).collect();
@@ -178,7 +178,7 @@ impl Process {
             let Some(one) = self.followed.get(&slot.serial) else {
                 continue;
             };
-            // What came since the kernel forgot is seen the next time.
+            // Objects that came since the bits were cleared are observed at the next scan.
             if before.life != after.life || was.get(&slot.serial).is_none_or(|s| s.state != LIVE) {
                 continue;
             }
@@ -189,7 +189,7 @@ impl Process {
             let wrote = slot.pages.iter().filter(wrote).count() as f64;
             let site = &mut self.sites[one.site];
             let pages = one.weight / PAGE as f64;
-            // What was written was used. Of a mapping it is not known which of its pages were.
+            // A written page was accessed. For a mapping, the pages are not known.
             let (used, wrote) = match slot.mapped {
                 true => (used, wrote.min(used)),
                 false => (used.max(wrote.min(seen)), wrote.min(seen)),
@@ -207,14 +207,14 @@ impl Process {
     /// Takes in accesses that the processor has sampled since the last time.
     ///
     /// # Errors
-    /// The process has ended, or may not be looked at.
+    /// The process has ended, or may not be observed.
     pub fn look_at(&mut self, hits: &[Hit]) -> io::Result<()> {
         let now = self.snapshot()?;
         let mut mappings = self.seldom_read(&now.range)?;
         if mappings.is_empty() {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         }
-        // What the kernel knows of their use is not asked.
+        // Ignores the kernel's accessed bits: the processor samples accesses.
         mappings.iter_mut().for_each(|mapping| mapping.used = 0);
         // Those that were there at some time since: an address that two had is the living one's.
         let was_there = |slot: &&Slot| {
@@ -237,7 +237,7 @@ impl Process {
                     continue;
                 };
                 let site = &mut self.sites[one.site];
-                // As many objects as it stands for have as many accesses each.
+                // Each of the objects that it stands for has this many accesses.
                 let accesses = hit.period as f64 / one.chance;
                 site.used_pages += accesses;
                 site.written_pages += if hit.writes { accesses } else { 0.0 };
@@ -322,7 +322,7 @@ impl Process {
         Ok((mappings, watched.map(|page| (*page, share(page))).collect()))
     }
 
-    /// Notes the objects that came since the last look.
+    /// Records the objects that came since the last scan.
     pub fn end(&mut self) {
         if let Ok(last) = self.snapshot()
             && last.life == self.life

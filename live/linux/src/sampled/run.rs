@@ -20,18 +20,18 @@ use std::time::{Duration, Instant};
 
 /// How samples are taken.
 pub struct AccessSampling<'a> {
-    /// Looks per second. When looks take long there are fewer, so that they take at most a quarter of a processor.
+    /// Scans per second. Long scans are less frequent, so that they take at most a quarter of a processor.
     pub rate: f64,
     /// When to stop; `None` for the program's end. A command that is there still is asked to end.
     pub time: Option<Duration>,
-    /// Set when somebody wants it to stop.
+    /// Set to stop it.
     pub stop: &'a AtomicBool,
     /// Events that sample accesses: opened if they can be, see [`super::hardware`]. Without any, the kernel is asked which pages are
     /// used.
     pub events: &'a [Event],
 }
 
-/// What was seen.
+/// The observations.
 #[derive(Debug, Default)]
 pub struct SampledMemory {
     /// The program's file.
@@ -48,13 +48,13 @@ pub struct SampledMemory {
     pub source: Source,
     /// Why the events that were wanted could not be had, if so; and what they missed.
     pub notes: Vec<String>,
-    /// Whether the shim tells of objects.
+    /// Whether the shim reports objects.
     pub has_objects: bool,
-    /// Whether writes could be told from reads.
+    /// Whether writes are distinguished from reads.
     pub has_writes: bool,
     /// Looks, of all processes.
     pub looks: u64,
-    /// Seconds between the first look and the last.
+    /// Seconds between the first scan and the last.
     pub seconds: f64,
     /// How a command ended; `None` for a process that runs on.
     pub status: Option<ExitStatus>,
@@ -67,9 +67,9 @@ pub enum SampledError {
     #[error("{0}")]
     Live(#[from] LiveError),
     /// There is no such process.
-    #[error("--pid {0}: there is no such process")]
+    #[error("--pid {0}: no such process")]
     Gone(u32),
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error("--pid {0}: the process is another user's; sample it as that user, or as root")]
     Foreign(u32),
     /// It has no memory.
@@ -77,12 +77,12 @@ pub enum SampledError {
     NoMemory(u32),
     /// The kernel does not tell.
     #[error(
-        "/proc/{process}/clear_refs: {error}; the kernel has to tell which pages are used (CONFIG_PROC_PAGE_MONITOR)"
+        "/proc/{process}/clear_refs: {error}; the kernel does not report accessed pages (CONFIG_PROC_PAGE_MONITOR)"
     )]
     NotTold {
         /// The process.
         process: u32,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -102,11 +102,8 @@ pub fn can_run(words: &[OsString]) -> Result<PathBuf, SampledError> {
 /// Runs a command under the shim and samples it, and processes that it starts.
 ///
 /// # Errors
-/// [`SampledError`]: the program cannot be started, or the kernel does not tell which pages are used.
-pub fn command(
-    words: &[OsString],
-    sampling: &AccessSampling,
-) -> Result<SampledMemory, SampledError> {
+/// [`SampledError`]: the program cannot be started, or the kernel does not report accessed pages.
+pub fn command(words: &[OsString], sampling: &Sampling) -> Result<SampledMemory, SampledError> {
     let file = can_run(words)?;
     let mut command = launch::command(words)?;
     let folder = Folder::new()?;
@@ -117,7 +114,7 @@ pub fn command(
     let mut accesses = Accesses::begin(running.id(), sampling.events);
     let mut all: Vec<Process> = Vec::new();
     let mut status = None;
-    // The first look is at a program that has begun.
+    // The first scan is of a program that has begun.
     const START: Duration = Duration::from_millis(1);
     for _ in 0..1000 {
         let ended = running.ended().is_ok_and(|status| status.is_some());
@@ -141,7 +138,7 @@ pub fn command(
         }
         accesses.take();
         for process in &mut all {
-            // What has ended was looked at before.
+            // Ended processes were scanned before.
             let _ = accesses.look(process);
         }
         status = running.ended().ok().flatten();
@@ -163,7 +160,7 @@ pub fn command(
 /// Whether a process can be sampled.
 ///
 /// # Errors
-/// [`SampledError`]: there is no such process, or it may not be looked at.
+/// [`SampledError`]: there is no such process, or it may not be observed.
 pub fn can_attach(process: u32) -> Result<(), SampledError> {
     mappings_of(process).map(drop)
 }
@@ -223,7 +220,7 @@ pub fn attach(process: u32, sampling: &AccessSampling) -> Result<SampledMemory, 
 struct Accesses {
     hardware: Option<Hardware>,
     mechanism: &'static str,
-    /// By process, since the last look.
+    /// By process, since the last scan.
     hits: HashMap<u32, Vec<Hit>>,
     notes: Vec<String>,
 }
@@ -240,7 +237,7 @@ impl Accesses {
             match Hardware::begin(process, events) {
                 Ok(hardware) => accesses.hardware = Some(hardware),
                 Err(why) => accesses.notes.push(format!(
-                    "the processor's samples could not be had of this program, so its pages were looked at: {why}"
+                    "hardware sampling failed for this program, so its pages were scanned: {why}"
                 )),
             }
         }
@@ -284,7 +281,7 @@ impl Accesses {
     }
 }
 
-/// Looks again and again, until the look says that it is over, or its time is. The look is told whether it is the last.
+/// Calls `look` periodically, until it returns that it is over or the time is up. Its argument is whether it is the last call.
 fn looking(sampling: &AccessSampling, mut look: impl FnMut(bool) -> bool) {
     let begun = Instant::now();
     let period = Duration::from_secs_f64(1.0 / sampling.rate);
@@ -353,7 +350,7 @@ fn nothing_placed() -> Result<Compiled, LiveError> {
     map.compile(&mut |_| None).map_err(LiveError::SiteMap)
 }
 
-/// What was seen of several processes.
+/// Merges the observations of several processes.
 fn together(all: Vec<Process>) -> SampledMemory {
     let mut seen = SampledMemory::default();
     for process in all {

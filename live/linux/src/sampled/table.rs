@@ -12,7 +12,7 @@ pub struct SlotTable {
     file: File,
 }
 
-/// What was in it at one time.
+/// Its content at one time.
 #[derive(Default)]
 pub struct TableSnapshot {
     /// Another one after an `exec`.
@@ -71,7 +71,7 @@ impl SlotTable {
         self.words(0, 8)
     }
 
-    /// What is in it now. While the process thins its samples, this waits.
+    /// Its content now. While the process thins its samples, this waits.
     pub fn read(&self) -> io::Result<TableSnapshot> {
         for _ in 0..1000 {
             let before = self.header()?;

@@ -11,7 +11,7 @@ pub struct Mapping {
     pub start: u64,
     /// The one behind the last.
     pub end: u64,
-    /// What may be done there, as the kernel writes it: `rw-p`.
+    /// The permissions, as the kernel writes them: `rw-p`.
     pub rights: String,
     /// Where it begins in its file.
     pub offset: u64,
@@ -142,7 +142,7 @@ Referenced:            0 kB
         let mut seen = 0;
         for _ in 0..20 {
             forget(own).unwrap();
-            // What the processor still knows of a page hides its use. It forgets when so much is given back at once.
+            // A TLB entry of a page hides its use. Unmapping this much at once flushes the TLB.
             drop(std::hint::black_box(vec![1u8; 40 << 20]));
             std::hint::black_box(memory[std::hint::black_box(at(10))]);
             let all = look(own).unwrap();

@@ -10,7 +10,7 @@ pub struct Writes {
     pages: Pagemap,
 }
 
-// linux/fs.h: protect what is found, and only look where the kernel was asked to note writes.
+// linux/fs.h: protect what is found, and only scan where the kernel was asked to record writes.
 const WP_MATCHING: u64 = 1;
 const CHECK_WPASYNC: u64 = 2;
 const IS_WRITTEN: u64 = 2;

@@ -1,4 +1,4 @@
-//! Observations that a policy gets, and the decisions that it gives.
+//! Inputs and decisions of a policy.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -37,7 +37,7 @@ impl Page {
     }
 }
 
-/// Tables by page, which every look goes through: numbers of pages that follow each other need no better mixing than this.
+/// Tables by page, which every scan reads in full: numbers of pages that follow each other need no better mixing than this.
 pub type Pages<T> = HashMap<Page, T, BuildHasherDefault<PageHasher>>;
 
 /// See [`Pages`].
@@ -60,90 +60,90 @@ impl Hasher for PageHasher {
     }
 }
 
-/// A page that is to go from one frame to another.
+/// A request to migrate a page from one frame to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remap {
-    /// Where it is.
+    /// The current frame.
     pub from: u32,
-    /// Where it is to be. If another page is there, that one has to go first.
+    /// The target frame. If another page is there, that one has to go first.
     pub to: u32,
 }
 
-/// How things are where frames are chosen, in pages.
+/// The state of a policy that chooses frames, in pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrameState {
-    /// Pages that are known.
+    /// Known pages.
     pub pages: u64,
     /// Hot pages.
     pub hot: u64,
-    /// Hot pages where they should not be: in a bin with more hot pages than it holds at once, or on a DIMM for cold ones.
+    /// Misplaced hot pages: in a bin with more hot pages than it holds at once, or on a DIMM for cold ones.
     pub misplaced: u64,
-    /// How many pages would have to move to end that.
+    /// Pages that would have to migrate to end that.
     pub to_move: u64,
-    /// Hot and cold pages of each DIMM, where DIMMs are what it is about.
+    /// Hot and cold pages of each DIMM, for policies on DIMMs.
     pub dimms: Vec<(u64, u64)>,
-    /// Hot DIMMs of each node, where DIMMs are what it is about.
+    /// Hot DIMMs of each node, for policies on DIMMs.
     pub hot_dimms: usize,
-    /// What bandwidth led to: when, in ns, how many DIMMs were to be hot from then on, and whether that took back the last time.
+    /// Decisions by bandwidth: the time in ns, the number of hot DIMMs from then on, and whether that reverted the last decision.
     pub governed: Vec<(u64, usize, bool)>,
 }
 
-/// Decides in which frame a page is to be. It gets observations, and never sees a process or a node. Where nodes are
+/// Decides the frame of each page. It gets observations, and never a process or a node. Where nodes are
 /// chosen, a frame stands for room in fast or in slow memory. Where frames are, they are numbers of [`super::Spans`].
 pub trait TierPolicy {
-    /// A page was found, in this frame if frames are chosen. `hot`: its owner says so. The answer is the frame that it is to be in.
-    /// `None`: nothing is known of it from now on, and it stays where it is.
+    /// A page was found, in this frame if frames are chosen. `hot`: the name of its mapping is one of `--hot`. Returns its target frame.
+    /// `None`: the policy does not track it, and it stays where it is.
     fn found(&mut self, page: Page, frame: Option<u32>, hot: bool) -> Option<u32>;
 
-    /// The page in this frame is no more, or is another one's.
+    /// The page in this frame is gone, or belongs to another owner.
     fn gone(&mut self, frame: u32);
 
-    /// The page in this frame was seen in use. `fast`: it is in fast memory now, wherever it is to be.
+    /// The page in this frame was accessed. `fast`: it is in fast memory now, whatever its target.
     fn used(&mut self, frame: u32, writes: bool, fast: bool);
 
-    /// Appends what is to be moved, in order. What is not moved until the next time is forgotten.
+    /// Appends the requested migrations, in order. Requests that are not done by the next call are dropped.
     fn decide(&mut self, remaps: &mut Vec<Remap>);
 
-    /// One of the last [`TierPolicy::decide`] was carried out. Where frames are chosen, the one that was left is not in the reserve.
+    /// A request of the last [`TierPolicy::decide`] is done. If frames are chosen, the vacated one is not in the reserve.
     fn moved(&mut self, done: Remap);
 
     /// The page in a frame, if it is known.
     fn page_in(&self, frame: u32) -> Option<Page>;
 
-    /// Whether a frame is one of fast memory.
+    /// Whether a frame is in fast memory.
     fn is_fast(&self, frame: u32) -> bool;
 
-    /// Whether the page in this frame is thought to be hot.
+    /// Whether the policy classes the page in this frame as hot.
     fn is_hot(&self, frame: u32) -> bool;
 
-    /// Whether it wants to be told what is in use.
+    /// Whether it needs accesses.
     fn wants_uses(&self) -> bool;
 
-    /// Where a page is now, by whatever migration: in fast memory or in slow memory; `None`: it is no more. Told of those too of which
-    /// nothing is decided. Policies do not need it; reports of residency do.
+    /// A page's residency, after any migration: in fast or in slow memory; `None`: it is gone. Called also for pages of which
+    /// no decision is made. Policies do not need it; reports of residency do.
     fn is_at(&mut self, _page: Page, _fast: Option<bool>) {}
 
-    /// The page in `from` is in `to` now, without having been asked to. This and what follows is told where frames are chosen.
+    /// The page in `from` is in `to` now, without a request. This and the following methods are called only when frames are chosen.
     fn strayed(&mut self, from: u32, to: u32);
 
     /// This frame is in the reserve from now on.
     fn offered(&mut self, frame: u32);
 
-    /// It is not any more.
+    /// This frame is no longer in the reserve.
     fn withdrawn(&mut self, frame: u32);
 
-    /// The page in this frame cannot be moved, for now.
+    /// The page in this frame cannot migrate for now.
     fn fixed(&mut self, frame: u32);
 
-    /// What was forgotten is to be looked at again.
+    /// Pages that were dropped are to be considered again.
     fn review(&mut self);
 
-    /// So many bytes have gone to memory and back since the beginning, by now, in ns.
+    /// Memory traffic since the beginning, at time `now` in ns.
     fn traffic(&mut self, _now: u64, _bytes: u64) {}
 
-    /// What a frame of the reserve would be good for: 0 for nothing, 1 and more for one of several things.
+    /// The class of a frame of the reserve: 0 for none, 1 and more for a use of the policy.
     fn class(&self, frame: u32) -> u8;
 
-    /// How things are.
+    /// The current state.
     fn state(&self) -> FrameState;
 }

@@ -1,24 +1,24 @@
-//! Why nothing is tiered: a line each.
+//! Reasons for not tiering, a line each.
 
 use crate::error::LiveError;
 use std::io;
 
-/// Why nothing is tiered.
+/// The reason for not tiering.
 #[derive(Debug, thiserror::Error)]
 pub enum TierError {
     /// The command.
     #[error("{0}")]
     Live(#[from] LiveError),
     /// There is no such process.
-    #[error("--pid {0}: there is no such process")]
+    #[error("--pid {0}: no such process")]
     Gone(u32),
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error("--pid {0}: the process is another user's: tier it as that user, or as root")]
     Foreign(u32),
-    /// It has none.
+    /// It has no memory to tier.
     #[error("--pid {0}: it has no memory of its own: it is part of the kernel, or has ended")]
     NoMemory(u32),
-    /// Another one is at work.
+    /// Another `tier` runs on it.
     #[error(
         "process {0} is tiered by another `varve tier`: end that one first (Ctrl-C, or SIGTERM)"
     )]
@@ -30,10 +30,10 @@ pub enum TierError {
     Refused {
         /// The process.
         process: u32,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// It may not have memory of a node.
+    /// It may not use memory of a node.
     #[error(
         "process {process} may not have memory of node {node}: its control group has nodes {allowed} alone (cpuset.mems)"
     )]
@@ -42,13 +42,13 @@ pub enum TierError {
         process: u32,
         /// The node.
         node: u32,
-        /// Those that it may have.
+        /// The nodes that it may use.
         allowed: String,
     },
     /// An empty control group.
-    #[error("{0}: there is no process in that control group")]
+    #[error("{0}: that control group has no process")]
     Empty(String),
-    /// What it uses cannot be seen.
+    /// Its accesses cannot be observed.
     #[error("process {process} cannot be observed: {why}")]
     Unseen {
         /// The process.
@@ -59,13 +59,13 @@ pub enum TierError {
     /// Frames cannot be exchanged.
     #[error("{0}")]
     Frames(String),
-    /// The policy does not go with this machine.
+    /// The policy does not support this machine.
     #[error("{0}")]
     Policy(String),
 }
 
 impl TierError {
-    /// Why a process whose memory cannot be looked at is not taken in.
+    /// The reason why a process whose memory cannot be scanned is not tiered.
     pub(super) fn of_memory(process: u32, error: io::Error) -> TierError {
         match error.kind() {
             io::ErrorKind::NotFound => TierError::Gone(process),

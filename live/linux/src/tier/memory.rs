@@ -18,7 +18,7 @@ const BATCH: usize = 512;
 pub enum Refusal {
     /// Another process has it, too.
     Shared,
-    /// It is in use by the kernel or a device: pinned, being written, or moved by somebody else.
+    /// It is in use by the kernel or a device: pinned, being written, or being migrated by another program.
     Busy,
     /// The node has no room.
     Full,
@@ -54,7 +54,7 @@ impl Refusal {
     }
 }
 
-/// What became of a page that was to be moved.
+/// The outcome of a page's migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveOutcome {
     /// Bytes that were moved.
@@ -81,7 +81,7 @@ pub trait Memory {
     /// Its pages that may be moved and of which something is in memory, ascending.
     ///
     /// # Errors
-    /// The process has ended, or may not be looked at.
+    /// The process has ended, or may not be scanned.
     fn pages(&mut self) -> io::Result<Vec<u64>>;
 
     /// On which node each is; `None`: on none.
@@ -101,7 +101,7 @@ pub trait Memory {
         false
     }
 
-    /// Bytes of huge pages that are larger than pages of this run, and so are left alone.
+    /// Bytes of huge pages that are larger than pages of this run, and so do not migrate.
     fn huge_left(&self) -> u64 {
         0
     }
@@ -205,7 +205,7 @@ fn push(all: &mut Vec<(u64, u64)>, from: u64, to: u64) {
     }
 }
 
-/// What a process has mapped, and the map of its pages. Opened anew each time: a program that starts another in its place has others.
+/// A process's mappings, and the map of its pages. Opened anew each time: a program that starts another in its place has others.
 pub(super) fn maps(process: u32) -> io::Result<(Pagemap, Vec<Mapping>)> {
     let map = Pagemap::of(process).map_err(of_place)?;
     let mappings = used::mappings(process, &[])?;
@@ -282,7 +282,7 @@ impl Memory for ProcessMemory {
         let mut status = vec![0; BATCH];
         for batch in addresses.chunks(BATCH) {
             on_process::nodes_of(self.process, batch, &mut status)?;
-            // Negative: not in memory, or nobody's.
+            // Negative: not in memory, or unmapped.
             all.extend(status[..batch.len()].iter().map(|s| u32::try_from(*s).ok()));
         }
         Ok(all)
@@ -341,7 +341,7 @@ impl Memory for ProcessMemory {
 /// Bytes of a process's own memory without files by node, as `numa_maps` tells: another way than that by which pages are moved.
 ///
 /// # Errors
-/// The process has ended, or may not be looked at.
+/// The process has ended, or may not be scanned.
 pub fn by_node(process: u32) -> io::Result<BTreeMap<u32, u64>> {
     let text = std::fs::read_to_string(format!("/proc/{process}/numa_maps"))?;
     Ok(nodes::by_node(&text, is_own))
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(moved, ["", "[heap]", "[anon:arena]", "[stack]"]);
     }
 
-    /// This process's own memory, looked at from outside: pages that were touched are there and are on a node.
+    /// This process's own memory, scanned from outside: pages that were touched are there and are on a node.
     #[test]
     fn pages_that_were_touched_are_there() {
         let own = std::process::id();

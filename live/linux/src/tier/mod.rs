@@ -1,23 +1,23 @@
-//! Tiers programs that run already: pages that are in use go to fast memory, others to slow memory, as a policy decides.
+//! Tiers running programs: a policy promotes hot pages to fast memory and demotes cold ones to slow memory.
 //!
 //! ```text
 //! decide.rs   observations for a policy, and its decisions: the policies of `pages` are joined in `varve-tier`
-//! steer.rs    one interval after the other, within budgets; without any system call
-//! nodes.rs    what steering is of nodes of fast and slow memory
-//! frames/     what it is of chosen frames
-//! observe/    how it is seen which pages are in use
-//! memory.rs   which pages of a process are there, on which nodes; moving them
-//! room.rs     the nodes, and how much room each has
-//! who.rs      whose memory it is: processes and what they start, control groups
-//! rivals.rs   who else moves pages
-//! options.rs  what is asked for; error.rs: why nothing is tiered
-//! sizes.rs    how large pages are, and how many may be in fast memory
-//! run.rs      the loop, and what it may take
-//! report.rs   what was seen and done
-//! state.rs    the same while it is at work, for others to see
+//! steer.rs    the control loop's interval, within budgets; without any system call
+//! nodes.rs    steering on nodes of fast and slow memory
+//! frames/     steering on chosen frames
+//! observe/    ways to observe accesses
+//! memory.rs   a process's pages and their nodes; migration
+//! room.rs     the nodes, and the free memory of each
+//! who.rs      the tiered processes: given ones with their descendants, or a control group's
+//! rivals.rs   other mechanisms that migrate pages
+//! options.rs  options; error.rs: reasons for not tiering
+//! sizes.rs    the page size, and the limit of pages in fast memory
+//! run.rs      the control loop, and its CPU budget
+//! report.rs   observations and migrations
+//! state.rs    the same during the run, for `varve top`
 //! ```
 //!
-//! Nothing is set that would stay set: pages stay where they are in the end, and the kernel's monitor is turned off even if we are
+//! No setting outlives a run: pages stay where they are at the end, and the kernel's monitor is turned off even if we are
 //! killed.
 
 mod decide;

@@ -11,15 +11,15 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-/// Pages that are moved between two looks at what is left of the budgets.
+/// Pages that migrate between two checks of the budgets.
 const CHUNK: usize = 64;
-/// Refusals of the kernel after which a page is left alone for [`REST`] intervals.
+/// Refusals by the kernel after which a page backs off for [`REST`] intervals.
 const TRIES: u8 = 3;
 const REST: u64 = 64;
-/// Intervals after which the nodes of all pages are asked for again: another process may have migrated them.
+/// Intervals after which the nodes of all pages are read again: another process may have migrated them.
 const VERIFY: u64 = 10;
-/// Where uses count, pages that were found stay where they were for as many intervals, until it is known which are hot: a page
-/// counts as hot after 8 uses where a policy says nothing else.
+/// For policies that use accesses, found pages stay for this many intervals, until hot ones are known: a page
+/// counts as hot after 8 accesses by default.
 const SETTLE: u64 = 10;
 
 /// Room on nodes, and which one of a kind a page goes to.
@@ -30,10 +30,10 @@ pub trait Nodes {
     /// Looks anew how much room there is.
     fn refresh(&mut self);
 
-    /// The node of fast or slow memory nearest to `from` that has room for so many bytes; `None` if none has.
+    /// The node of fast or slow memory nearest to `from` that has room for `bytes`; `None` if none has.
     fn choose(&self, fast: bool, from: u32, bytes: u64) -> Option<u32>;
 
-    /// So many bytes went from one node to another.
+    /// `bytes` migrated from one node to another.
     fn went(&mut self, from: u32, to: u32, bytes: u64);
 }
 
@@ -46,7 +46,7 @@ struct Known {
     /// The interval in which it was moved last.
     moved: Option<u64>,
     refused: u8,
-    /// Left alone until then.
+    /// Backs off until this interval.
     rests: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ impl Places for OnNodes {
 struct Wish {
     page: Page,
     fast: bool,
-    /// Who decides has asked for it, and not since it was found.
+    /// The policy's request; `None` if a scan found the page on the wrong node.
     asked: Option<Remap>,
 }
 
@@ -285,7 +285,7 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
         }
     }
 
-    /// What is asked for, if it may be done now: the page is there, and was not moved of late; the frame that it goes to is empty.
+    /// The request, if it may be done now: the page is present, and did not migrate recently; its target frame is empty.
     fn ready(&self, one: Remap, fast: bool) -> Option<Wish> {
         let page = self.decide.page_in(one.from)?;
         let known = self.places.known.get(&page)?;
@@ -390,7 +390,7 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
             let numbers: Vec<u64> = batch.iter().map(|w| w.page.number()).collect();
             let outcomes = match process.memory.move_to(&numbers, to) {
                 Ok(outcomes) => outcomes,
-                // It has ended, which the next look sees.
+                // It has ended, which the next scan detects.
                 Err(e) if is_gone(&e) => continue,
                 Err(e) => vec![MoveOutcome::refused(&e, bytes); numbers.len()],
             };
@@ -407,7 +407,7 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
                 }
             }
         }
-        // What is there again at the next look is another page.
+        // A page at the same address at the next scan is another page.
         for page in gone {
             let mut all = self.processes.iter_mut();
             if let Some(process) = all.find(|p| p.number == page.process()) {
@@ -449,7 +449,7 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
     }
 }
 
-/// What is in `now` alone, and what is in `before` alone. Both ascend.
+/// The elements of `now` alone, and those of `before` alone. Both ascend.
 fn differences(before: &[u64], now: &[u64]) -> (Vec<u64>, Vec<u64>) {
     let only = |these: &[u64], others: &[u64]| {
         let mut others = others.iter().peekable();
@@ -501,7 +501,7 @@ pub(super) fn can_tier(process: u32, kinds: &Kinds) -> Result<(), TierError> {
         });
     }
     let refused = |error| TierError::Refused { process, error };
-    // Of a page of our own the kernel tells where it is, unless a sandbox forbids the call.
+    // The kernel reports the node of a page of our own, unless a sandbox forbids the call.
     let mut own = ProcessMemory::of(std::process::id(), BASE).map_err(refused)?;
     let pages = own.pages().map_err(refused)?;
     own.nodes(&pages[..pages.len().min(1)])

@@ -1,4 +1,4 @@
-//! What is asked for, and what is known when it begins.
+//! Options, and the state at the beginning.
 
 use super::observe::Way;
 use crate::nodes::Kinds;
@@ -7,44 +7,44 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Whose memory is tiered.
+/// The processes whose memory is tiered.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// Processes that run already, and what they start.
+    /// Running processes, and their descendants.
     Processes(Vec<u32>),
     /// The folder of a control group.
     Group(PathBuf),
-    /// A command, and what it starts.
+    /// A command, and its descendants.
     Command(Vec<OsString>),
 }
 
-/// How it is tiered.
+/// The options of a run.
 pub struct TierOptions<'a> {
-    /// What the policy is called, for those who look on.
+    /// The policy's name, for reports.
     pub policy: &'a str,
     /// Which nodes are fast and slow.
     pub kinds: Kinds,
-    /// Fast memory of all processes together; `None`: what they have there, and what is free there.
+    /// Fast memory of all processes together; `None`: what they use there, plus what is free there.
     pub fast_bytes: Option<u64>,
-    /// Bytes of a page, a power of two from 4 KiB to 2 MiB; `None`: by what there is.
+    /// Bytes of a page, a power of two from 4 KiB to 2 MiB; `None`: chosen by the footprint.
     pub page_bytes: Option<u64>,
-    /// How uses are seen; `None`: nobody asks.
+    /// How accesses are observed; `None`: the policy does not need them.
     pub way: Option<Way>,
     /// Time between two intervals.
     pub period: Duration,
-    /// Bytes that may be moved in a second.
+    /// Limit of migration, bytes per second.
     pub rate: u64,
-    /// Share of a core that all of it may take, 0 to 1.
+    /// CPU budget, as a share of one core, 0 to 1.
     pub core: f64,
-    /// How long a page that was moved stays where it is.
+    /// How long a migrated page stays where it is.
     pub hold: Duration,
     /// When to stop; `None`: when the processes have ended.
     pub time: Option<Duration>,
-    /// Set when somebody wants it to stop.
+    /// Set to stop it.
     pub stop: &'a AtomicBool,
 }
 
-/// What there is to decide about.
+/// Page size and memory that the policy decides about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Bytes of a page.
@@ -55,13 +55,13 @@ pub struct Room {
     pub slow_pages: u64,
 }
 
-/// What is known when it begins.
+/// The state at the beginning.
 #[derive(Clone, Debug)]
 pub struct Begun {
     /// Sizes.
     pub room: Room,
-    /// The processes: number, name, how they are observed.
+    /// The processes: number, name, and the way they are observed.
     pub processes: Vec<(u32, String, &'static str)>,
-    /// Things to know, a sentence each.
+    /// Notes, a sentence each.
     pub notes: Vec<String>,
 }

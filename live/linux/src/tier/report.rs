@@ -1,4 +1,4 @@
-//! What was seen and done, in numbers.
+//! Observations and migrations, in numbers.
 
 use super::frames::FrameReport;
 use super::memory::{MoveOutcome, Refusal};
@@ -9,29 +9,29 @@ use std::collections::BTreeMap;
 pub struct TierCounts {
     /// Intervals.
     pub intervals: u64,
-    /// Uses of pages that were seen.
+    /// Observed accesses to pages.
     pub uses: u64,
-    /// Moves that the policy asked for.
+    /// Migrations that the policy requested.
     pub wishes: u64,
-    /// Bytes moved to fast memory, and to slow memory.
+    /// Bytes promoted to fast memory, and demoted to slow memory.
     pub to_fast: u64,
     /// See `to_fast`.
     pub to_slow: u64,
-    /// Bytes that are in chosen frames now.
+    /// Bytes that were exchanged into chosen frames.
     pub exchanged: u64,
-    /// Bytes that were not moved, by reason.
+    /// Bytes that did not migrate, by reason.
     pub refused: BTreeMap<Refusal, u64>,
-    /// Pages that were left alone for a while because they were refused again and again.
+    /// Pages that backed off because the kernel refused them repeatedly.
     pub rested: u64,
-    /// Pages that others moved between fast and slow memory, or to other frames, in bytes.
+    /// Bytes that the kernel or other programs migrated between fast and slow memory, or to other frames.
     pub by_others: u64,
     /// Pages for which the policy had no place.
     pub without_place: u64,
-    /// Times that a page was not moved to fast memory because the budget was used up.
+    /// Times that a page was not promoted because the budget of fast memory was used up.
     pub over_budget: u64,
-    /// Times that one was not moved because no node had room.
+    /// Times that a page did not migrate because no node had room.
     pub full: u64,
-    /// Times that one was not moved because the interval's bytes were used up.
+    /// Times that a page did not migrate because the interval's bytes were used up.
     pub over_rate: u64,
 }
 
@@ -45,7 +45,7 @@ impl TierCounts {
         ]
     }
 
-    /// Adds what became of a page.
+    /// Adds a page's outcome.
     pub fn add(&mut self, fast: bool, outcome: &MoveOutcome) {
         match fast {
             true => self.to_fast += outcome.bytes,
@@ -57,29 +57,29 @@ impl TierCounts {
     }
 }
 
-/// A process that was tiered.
+/// A tiered process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TieredProcess {
     /// Its number.
     pub pid: u32,
-    /// Its name, as the kernel has it.
+    /// Its name in the kernel.
     pub name: String,
-    /// How its uses were seen.
+    /// The way its accesses were observed.
     pub observer: &'static str,
-    /// Bytes of its memory without files on nodes of fast memory, as `numa_maps` told at the end or shortly before.
+    /// Bytes of its memory without files on nodes of fast memory, by `numa_maps` at the end or shortly before.
     pub on_fast: u64,
     /// The same on nodes of slow memory.
     pub on_slow: u64,
-    /// Bytes of huge pages that are larger than the pages of this run, and were left where they are.
+    /// Bytes of huge pages that are larger than the pages of this run, and did not migrate.
     pub huge_left: u64,
 }
 
-/// What a run of `tier` came to.
+/// The report of a run of `tier`.
 #[derive(Clone, Debug, Default)]
 pub struct TierReport {
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Bytes of fast memory that the processes might have together.
+    /// Limit of fast memory for all processes together.
     pub fast_bytes: u64,
     /// Sums.
     pub counts: TierCounts,
@@ -87,15 +87,15 @@ pub struct TierReport {
     pub processes: Vec<TieredProcess>,
     /// Hot pages at the end in bytes, and how many bytes of these were in fast memory.
     pub hot: (u64, u64),
-    /// Seconds that it took.
+    /// Seconds of the run.
     pub seconds: f64,
-    /// Seconds of processor time that it took.
+    /// Seconds of processor time that the run took.
     pub cpu_seconds: f64,
     /// Seconds of processor time that the kernel's monitor took for it.
     pub monitor_seconds: f64,
-    /// Things to know, a sentence each.
+    /// Notes, a sentence each.
     pub notes: Vec<String>,
-    /// What came of frames, where the policy is about those.
+    /// The report on frames, for policies that choose frames.
     pub frames: Option<FrameReport>,
     /// How a command ended.
     pub status: Option<std::process::ExitStatus>,

@@ -1,12 +1,12 @@
-//! Who else on this machine moves pages between fast and slow memory, and what is done about it.
+//! Other mechanisms on this machine that migrate pages between fast and slow memory, and how `tier` reacts.
 
 use std::fs;
 use std::path::Path;
 
-/// Somebody who moves pages.
+/// Another mechanism that migrates pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rival {
-    /// Who it is, what it does, and what is done about it.
+    /// Its name, its effect, and the reaction.
     pub line: String,
     /// It goes after the same aim, so that pages would be moved to and fro: nothing is tiered beside it unless the user says so.
     pub fights: bool,
@@ -34,14 +34,14 @@ pub fn rivals(root: &Path) -> Vec<Rival> {
         );
     } else if balancing & 1 != 0 {
         found(
-            "NUMA balancing is on (kernel.numa_balancing = 1) and moves pages to the processors that use them, to fast memory beyond --fast, too; it stays on, and what others move is counted and moved back (sysctl kernel.numa_balancing=0 turns it off)"
+            "NUMA balancing is on (kernel.numa_balancing = 1) and moves pages to the processors that use them, to fast memory beyond --fast, too; it stays on, and its migrations are counted and reverted (sysctl kernel.numa_balancing=0 turns it off)"
                 .into(),
             false,
         );
     }
     if matches!(&*word("sys/kernel/mm/numa/demotion_enabled"), "true" | "1") {
         found(
-            "when fast memory is short, the kernel moves cold pages to slow memory (demotion_enabled); it stays on, and what others move is counted"
+            "when fast memory is short, the kernel moves cold pages to slow memory (demotion_enabled); it stays on, and its migrations are counted"
                 .into(),
             false,
         );
@@ -61,7 +61,7 @@ pub fn rivals(root: &Path) -> Vec<Rival> {
         let fights = matches!(&*action, "migrate_hot" | "migrate_cold" | "demote");
         let line = match fights {
             true => format!(
-                "a DAMON scheme moves pages between kinds of memory, too ({action}): end it with whoever began it, such as `damo stop`"
+                "a DAMON scheme migrates pages between memories, too ({action}): stop it with the tool that started it, such as `damo stop`"
             ),
             false => format!("a DAMON scheme is on ({action}); it stays on"),
         };
@@ -70,7 +70,7 @@ pub fn rivals(root: &Path) -> Vec<Rival> {
     all
 }
 
-/// What the schemes of all monitors do that are on.
+/// The actions of the active schemes of all monitors.
 fn schemes(folder: &Path) -> Vec<String> {
     let folders = |path: &Path| -> Vec<std::path::PathBuf> {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();

@@ -12,7 +12,7 @@ pub struct MachineNodes {
     kinds: Kinds,
     /// Nodes of either kind from each node, the nearest first.
     order: BTreeMap<(bool, u32), Vec<u32>>,
-    /// What is not taken of each node: with less free memory the kernel begins to make room by itself.
+    /// Memory to leave free on each node: with less, the kernel begins to reclaim by itself.
     reserve: BTreeMap<u32, u64>,
     room: BTreeMap<u32, u64>,
 }
@@ -52,7 +52,7 @@ impl MachineNodes {
 
 impl Nodes for MachineNodes {
     fn is_of(&self, fast: bool, node: u32) -> bool {
-        // What is neither is not fast, and somewhere else than it should be.
+        // A node of neither kind is not fast, and its pages are misplaced.
         match fast {
             true => self.kinds.fast.contains(&node),
             false => self.kinds.slow.contains(&node) || !self.kinds.fast.contains(&node),

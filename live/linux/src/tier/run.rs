@@ -1,4 +1,4 @@
-//! The loop: looks, decides, moves, rests.
+//! The control loop: scans, decides, migrates, sleeps.
 
 use super::decide::TierPolicy;
 use super::error::TierError;
@@ -28,13 +28,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a rest may last before it is looked whether there is a reason to end: the exit code of a command is not to come late.
+/// The longest sleep between two checks for a reason to end: the exit code of a command must not come late.
 const SLICE: Duration = Duration::from_millis(100);
 const SLICE_OF_A_COMMAND: Duration = Duration::from_millis(20);
 /// Intervals after which the nodes of a process's memory are asked for, for the report.
 const SEEN: u64 = 16;
 
-/// Tiers. `make` makes the policy, for what there is; `begun` is told once it begins.
+/// Tiers. `make` makes the policy, for what there is; `begun` is called when it begins.
 ///
 /// # Errors
 /// [`TierError`]; a command was not started, or is waited for if it was.
@@ -60,7 +60,7 @@ pub fn tier<D: TierPolicy>(
     Tiering::of(target, options, steering, &open, room).go(roots, Vec::new(), begun)
 }
 
-/// Exchanges frames: `make` makes the policy, for the frames that there are and pages of so many bytes; `begun` is told once it
+/// Exchanges frames: `make` makes the policy, for the frames that there are and the page size; `begun` is called when it
 /// begins. `traffic` is for policies that go by bandwidth.
 ///
 /// # Errors
@@ -163,7 +163,7 @@ impl<'a, D: TierPolicy, P: Places> Tiering<'a, D, P>
 where
     Steering<D, P>: Migrate<P>,
 {
-    /// Nothing is taken in yet.
+    /// Starts without processes.
     fn of(
         target: &'a Target,
         options: &'a TierOptions<'a>,
@@ -187,7 +187,7 @@ where
         }
     }
 
-    /// Takes in who is there, and steers until it is over.
+    /// Adds the processes, and steers until the end.
     fn go(
         mut self,
         mut roots: BTreeSet<u32>,
@@ -258,13 +258,13 @@ where
         let given = self.options.fast_bytes.unwrap_or(0);
         if given >= (room.fast_pages + 1) * room.page_bytes {
             notes.push(
-                "the fast nodes have less memory than --fast asks for: they have what the first line says"
+                "the fast nodes have less memory than --fast requests: the first line shows how much"
                     .into(),
             );
         }
         if !matches!(self.target, Target::Group(_)) && !who::knows_families() {
             notes.push(
-                "processes that these start are left alone: the kernel does not tell of them (CONFIG_PROC_CHILDREN); --cgroup has them"
+                "child processes are not tiered: the kernel does not list them (CONFIG_PROC_CHILDREN); --cgroup includes them"
                     .into(),
             );
         }
@@ -275,7 +275,7 @@ where
         }
     }
 
-    /// Takes in processes that came since.
+    /// Adds new processes.
     fn discover(&mut self) {
         let now = match self.target {
             Target::Group(folder) => without_us(who::members(folder)),
@@ -285,7 +285,7 @@ where
                 None => BTreeSet::new(),
             },
         };
-        // A number that is another process's by now is taken in anew.
+        // A number that belongs to another process by now is added again.
         self.known.retain(|process, _| now.contains(process));
         let in_group = matches!(self.target, Target::Group(_));
         for process in now {
@@ -313,7 +313,7 @@ where
         let mut interval = 0u64;
         loop {
             let (at, cpu) = (Instant::now(), processor_time());
-            // What was started lately is looked for less often where that takes long.
+            // New processes are discovered less often if there are many, since that takes long.
             if self.known.len() < 16 || interval.is_multiple_of(8) {
                 self.discover();
             }
@@ -323,7 +323,7 @@ where
                     let (report, _) = &self.reports[number as usize];
                     let (name, pid) = (&report.name, report.pid);
                     self.note(format!(
-                        "{name} ({pid}) was left alone before it ended: it cannot be looked at any more: {why}"
+                        "{name} ({pid}) was dropped before it ended: it can no longer be scanned: {why}"
                     ));
                 }
             }
@@ -331,7 +331,7 @@ where
             let share = self.options.period.mul_f64(self.options.core);
             let allowed = Allowance {
                 bytes: (self.options.rate as f64 * self.options.period.as_secs_f64()) as u64,
-                // Looks that take all there is do not keep pages from being moved: there are fewer of them, then.
+                // Scans that use up the budget do not stop migration: they become less frequent.
                 time: share.saturating_sub(looked).max(share / 2),
             };
             self.steering.act(&allowed, &processor_time);
@@ -347,8 +347,8 @@ where
             status = self.ended();
             let core = self.options.core.max(1e-6);
             let took = processor_time().saturating_sub(cpu);
-            // The share holds over the whole run, with what came before the first look and with what watching the clock takes. An
-            // interval begins once as much as the last one took is saved up, so that the share holds whenever it ends.
+            // The CPU budget holds over the whole run, with the start before the first scan and with watching the clock. An
+            // interval begins once the time that the last one took is saved up, so that the budget holds whenever the run ends.
             let all = (processor_time() + took).div_f64(core);
             let owed = all.saturating_sub(begun.elapsed()) + at.elapsed();
             let rest = self.options.period.max(took.div_f64(core)).max(owed);
@@ -382,7 +382,7 @@ where
             counts: self.steering.counts.clone(),
             hot: (bytes(hot), bytes(hot_fast)),
             seconds: begun.elapsed().as_secs_f64(),
-            // All that this thread did, what came before the first look too.
+            // All work of this thread, including the start before the first scan.
             cpu_seconds: processor_time().as_secs_f64(),
             monitor_seconds: self.reports.iter().map(|(_, seconds)| seconds).sum(),
             processes: self.reports.iter().map(|(one, _)| one.clone()).collect(),
@@ -395,7 +395,7 @@ where
         report
     }
 
-    /// What is told while it is at work.
+    /// The state that other processes can read during the run.
     fn state(&self, seconds: f64) -> TierState {
         let of = |(number, parts): (u32, Vec<_>)| {
             let (report, _) = &self.reports[number as usize];
@@ -465,7 +465,7 @@ where
     }
 
     fn wait_for_the_command(&mut self) -> Option<std::process::ExitStatus> {
-        // What it was watched by ends first.
+        // Its observers end first.
         self.steering.processes.clear();
         self.child.as_mut().and_then(|child| child.wait().ok())
     }

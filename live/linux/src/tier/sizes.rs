@@ -7,8 +7,8 @@ use crate::probe::Topology;
 use crate::probe::sysfs::bytes_of;
 use std::collections::BTreeSet;
 
-/// Entries of the table of pages, where no size of pages is given: they are as small as that allows. A look at so many takes about
-/// 20 ms (`bench/live-tier cost`), which is the share of a core that a look a second may take.
+/// Entries of the page table without --page: the page size is the smallest that this allows. A scan of this many takes about
+/// 20 ms (`bench/live-tier cost`), which is the CPU budget of one scan per second.
 const PAGES: u64 = 1 << 16;
 const HUGE: u64 = 2 << 20;
 

@@ -1,4 +1,4 @@
-//! What a `tier` that is at work says of itself, in a file beside those of others, for `varve top`. The file is replaced whole, at
+//! The state of a running `tier`, in a file beside those of other runs, for `varve top`. The file is replaced whole, at
 //! most once a second, and vanishes at the end. One whose writer was killed is known by its start, and removed by the next.
 
 use super::report::TierCounts;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Decisions that are kept.
 const DECISIONS: usize = 8;
-/// Parts of a process's memory whose heat is told: as many as fit a line of a screen.
+/// Parts of a process's memory whose heat is reported: the number that fits a line of a screen.
 pub(super) const PARTS: usize = 64;
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -43,7 +43,7 @@ pub struct TierState {
     /// good for hot pages.
     #[serde(default)]
     pub exchanged: Option<u64>,
-    /// What was decided last, in words, the latest last.
+    /// The last decisions, in words, the latest last.
     pub decisions: Vec<String>,
     /// The processes.
     pub processes: Vec<HeatOf>,
@@ -126,7 +126,7 @@ fn living(root: &Path, file: &Path) -> Option<TierState> {
     (began(root, state.pid) == Some(state.began)).then_some(state)
 }
 
-/// Who writes it.
+/// The writer of the file.
 pub(super) struct Teller {
     file: PathBuf,
     began: u64,
@@ -142,7 +142,8 @@ impl Teller {
     /// There is no place for it: a line for the user.
     pub fn new() -> Result<Teller, String> {
         let root = Path::new("/");
-        let folder = folder(root).ok_or("`varve top` does not see this: there is no /run/user")?;
+        let folder =
+            folder(root).ok_or("`varve top` cannot show this run: there is no /run/user")?;
         let no = |e: io::Error| format!("`varve top` does not see this: {}: {e}", folder.display());
         let made = fs::DirBuilder::new()
             .recursive(true)
@@ -214,7 +215,7 @@ impl Drop for Teller {
     }
 }
 
-/// What was done between two sums, in words; `None` if it was nothing.
+/// The actions between two sums, in words; `None` if there were none.
 fn decision(before: &TierCounts, now: &TierCounts) -> Option<String> {
     let size = |bytes: u64| match bytes {
         0..1024 => format!("{bytes} B"),
@@ -226,7 +227,7 @@ fn decision(before: &TierCounts, now: &TierCounts) -> Option<String> {
     if up + down > 0 {
         let asked = now.wishes - before.wishes;
         words.push(format!(
-            "moved {} to fast and {} to slow memory; the policy asked for {asked} moves",
+            "promoted {} and demoted {}; the policy requested {asked} migrations",
             size(up),
             size(down)
         ));
@@ -250,7 +251,7 @@ fn decision(before: &TierCounts, now: &TierCounts) -> Option<String> {
     }
     if now.by_others > before.by_others {
         let others = size(now.by_others - before.by_others);
-        words.push(format!("others moved {others}"));
+        words.push(format!("others migrated {others}"));
     }
     (!words.is_empty()).then(|| words.join("; "))
 }
@@ -272,7 +273,7 @@ mod tests {
         let words = decision(&before, &now).unwrap();
         assert_eq!(
             words,
-            "moved 4.0 MiB to fast and 0 B to slow memory; the policy asked for 9 moves; pages waited since the node was full"
+            "promoted 4.0 MiB and demoted 0 B; the policy requested 9 migrations; pages waited since the node was full"
         );
     }
 

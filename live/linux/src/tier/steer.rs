@@ -1,5 +1,5 @@
-//! One interval after the other: what is there, what was used, what is to be moved, within budgets. Where pages are is told by
-//! [`Places`]: on nodes or in frames. Whose memory it is and who decides are traits, so that all of it is tested without a machine.
+//! The control loop's interval: scans residency and accesses, and migrates pages within budgets. Pages are placed by
+//! [`Places`]: on nodes or in frames. Memory and policy are traits, so that all of it is tested without a machine.
 
 use super::decide::TierPolicy;
 use super::frames::FrameReport;
@@ -25,7 +25,7 @@ impl MoveLimits {
     }
 }
 
-/// What one interval may take.
+/// The limits of one interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
     /// Bytes that may be moved.
@@ -41,9 +41,9 @@ pub struct Tiered<P: Places> {
     pub(super) process: u32,
     /// Its memory.
     pub(super) memory: Box<P::Memory>,
-    /// Who sees its uses.
+    /// The observer of its accesses.
     observer: Box<dyn Observer>,
-    /// Its pages at the last look, ascending.
+    /// Its pages at the last scan, ascending.
     pub(super) pages: Vec<u64>,
     /// Where frames are chosen, the frame of each.
     pub(super) frames: Vec<u32>,
@@ -74,7 +74,7 @@ pub trait Places: Sized {
     /// Whether a process is no more.
     fn has_ended(memory: &Self::Memory) -> bool;
 
-    /// Bytes of huge pages that are left alone.
+    /// Bytes of huge pages that do not migrate.
     fn huge_left(_: &Self::Memory) -> u64 {
         0
     }
@@ -82,19 +82,19 @@ pub trait Places: Sized {
 
 /// How pages are scanned and migrate: what differs between nodes and frames.
 pub trait Migrate<P: Places> {
-    /// A look begins.
+    /// A scan begins.
     fn begin(&mut self);
 
     /// Where one of a process's pages is, by its place among them.
     fn residency(&self, process: &Tiered<P>, at: usize) -> Residency;
 
-    /// Looks at what a process has now.
+    /// Scans a process's pages.
     ///
     /// # Errors
-    /// It has ended, or may not be looked at.
+    /// It has ended, or may not be scanned.
     fn scan(&mut self, process: &mut Tiered<P>) -> io::Result<()>;
 
-    /// All have been looked at, and these are left out from now on.
+    /// All processes have been scanned, and `left` ones are dropped from now on.
     fn scanned(&mut self, left: &[Tiered<P>]);
 
     /// Decides and moves. `spent` tells the processor time that was taken so far.
@@ -158,8 +158,8 @@ where
         });
     }
 
-    /// What is there, and what was used since the last interval. Processes that have ended, or that cannot be looked at any more,
-    /// are left out from now on. Their numbers are the answer, with the reason for those that have not ended.
+    /// Scans residency, and accesses since the last interval. Processes that have ended, or that can no longer be scanned,
+    /// are dropped. Returns their numbers, with the reason for those that have not ended.
     pub fn look(&mut self) -> Vec<(u32, Option<io::Error>)> {
         self.interval += 1;
         self.counts.intervals += 1;
@@ -204,7 +204,7 @@ where
         self.migrate(allowed, spent);
     }
 
-    /// Of processes that have not ended: number in this run, seconds of processor time elsewhere, bytes of huge pages left alone.
+    /// Of processes that have not ended: number in this run, seconds of processor time elsewhere, bytes of huge pages that do not migrate.
     pub(super) fn watched(&self) -> Vec<(u32, f64, u64)> {
         let of = |p: &Tiered<P>| {
             let seconds = p.observer.elsewhere_seconds();

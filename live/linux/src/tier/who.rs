@@ -1,4 +1,4 @@
-//! Whose memory is tiered: processes and what they start, or those of a control group.
+//! The processes whose memory is tiered: given ones and their descendants, or those of a control group.
 
 use crate::probe::sysfs::{count_of, field, parse_list};
 use std::collections::BTreeSet;
@@ -21,8 +21,8 @@ pub fn group(name: &str) -> Result<PathBuf, String> {
         return Ok(folder);
     }
     let why = match Path::new(GROUPS).join("cgroup.controllers").is_file() {
-        true => "there is no such control group; `systemd-cgls` shows those that there are",
-        false => "no control groups of version 2 are mounted at /sys/fs/cgroup",
+        true => "no such control group; `systemd-cgls` lists those that exist",
+        false => "no cgroup v2 hierarchy is mounted at /sys/fs/cgroup",
     };
     Err(format!("--cgroup {name}: {why}"))
 }
@@ -69,7 +69,7 @@ pub fn family(process: u32) -> BTreeSet<u32> {
     all
 }
 
-/// Whether the kernel tells of what a process has started (`CONFIG_PROC_CHILDREN`).
+/// Whether the kernel lists the children of a process (`CONFIG_PROC_CHILDREN`).
 pub fn knows_families() -> bool {
     Path::new("/proc/thread-self/children").exists()
 }

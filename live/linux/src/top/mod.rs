@@ -37,7 +37,7 @@ pub const COUNTERS: [(&str, &str); 8] = [
     ("numa_pages_migrated", "moved by NUMA balancing"),
 ];
 
-/// What there is at an instant.
+/// The state at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TopSnapshot {
     /// The nodes, by number.
@@ -54,11 +54,11 @@ pub struct TopSnapshot {
     pub traffic: BTreeMap<String, u64>,
     /// `varve tier`s at work.
     pub tiers: Vec<TierState>,
-    /// What cannot be seen, and why: a line each.
+    /// Hidden parts, and why: a line each.
     pub notes: Vec<String>,
 }
 
-/// What happened between two snapshots.
+/// The changes between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Rates {
     /// Seconds between them.
@@ -74,7 +74,7 @@ pub struct Rates {
 }
 
 impl TopSnapshot {
-    /// Looks at what is below `root`: at where the memory of at most `processes` is.
+    /// Reads the machine below `root`, with the residency of at most `processes` processes.
     pub fn read(root: &Path, processes: usize) -> TopSnapshot {
         let (topology, _) = Topology::read(root);
         let kinds = Kinds::probe(&topology).ok();
@@ -87,18 +87,18 @@ impl TopSnapshot {
         let mut notes = Vec::new();
         match with_memory[..] {
             [] => notes.push("the kernel shows no memory nodes: it is built without NUMA".into()),
-            [one] => notes.push(format!("one memory node, {one}: all memory is there")),
+            [one] => notes.push(format!("there is one memory node, {one}")),
             _ => {}
         }
         if found.hidden > 0 {
             notes.push(format!(
-                "where the memory of {} processes of others is, is not told: be root to see it",
+                "the residency of {} processes of other users is hidden: run as root to see it",
                 found.hidden
             ));
         }
         if traffic.is_empty() {
             notes.push(
-                "traffic to memory is not told: it needs a processor with memory bandwidth monitoring, and resctrl mounted (mount -t resctrl resctrl /sys/fs/resctrl)"
+                "memory traffic is not available: it needs a processor with memory bandwidth monitoring, and resctrl mounted (mount -t resctrl resctrl /sys/fs/resctrl)"
                     .into(),
             );
         }

@@ -15,7 +15,7 @@ pub struct NodeNow {
     pub fast: Option<bool>,
     /// Bytes.
     pub total: u64,
-    /// Bytes that nobody has.
+    /// Free bytes.
     pub free: u64,
     /// Bytes of programs' own memory.
     pub anonymous: u64,

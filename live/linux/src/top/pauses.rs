@@ -32,7 +32,7 @@ pub fn pauses(folder: &Path, pid: u32) -> Option<Pauses> {
 
 /// The file is in /tmp as the process sees it, named by its user; in a container, by its number there.
 fn counters(folder: &Path, pid: u32) -> Option<Vec<u8>> {
-    // Most processes are none: a look at what they have mapped would cost more than at what there is.
+    // Most processes are not Java: reading their mappings would cost more than listing this folder.
     let tmp = fs::read_dir(folder.join("root/tmp")).ok()?.flatten();
     let inside = fs::read_to_string(folder.join("status")).unwrap_or_default();
     let inside = own_number(&inside);

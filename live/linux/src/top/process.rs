@@ -34,7 +34,7 @@ pub enum Where {
     Hidden,
 }
 
-/// What was found.
+/// The processes found.
 pub struct Found {
     pub processes: Vec<ProcessNow>,
     pub more: usize,

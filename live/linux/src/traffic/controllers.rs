@@ -1,6 +1,6 @@
 //! Counters of the memory controllers: each counts the lines that it read from its DRAM and wrote to it, for whomever.
 //!
-//! What a processor has is a device for each controller or channel in `/sys/bus/event_source/devices`, with its events in files:
+//! A processor's counters are a device for each controller or channel in `/sys/bus/event_source/devices`, with its events in files:
 //!
 //! ```text
 //! uncore_imc_0/type                         kind of device for perf_event_open
@@ -21,7 +21,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What a counter counts.
+/// The traffic that a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferDirection {
     /// Lines read from memory.
@@ -35,7 +35,7 @@ pub enum TransferDirection {
 pub struct Counter {
     /// As perf writes it.
     pub name: String,
-    /// What it counts.
+    /// The traffic that it counts.
     pub counts: TransferDirection,
     /// `type` of `struct perf_event_attr`.
     pub kind: u32,
@@ -47,7 +47,7 @@ pub struct Counter {
     pub bytes: f64,
 }
 
-/// How a family of devices tells its events.
+/// How a family of devices describes its events.
 enum Events {
     /// In files of these names, the reads and the writes.
     Listed(&'static [&'static str], &'static [&'static str]),
@@ -61,7 +61,7 @@ struct Family {
     events: Events,
 }
 
-/// Devices that are known, in the order in which they are looked for: the first family that is there has counted all.
+/// Devices that are known, in the order in which they are tried: the first family that is present counts all traffic.
 ///
 /// Names are those of Linux's drivers (arch/x86/events/intel/uncore_snbep.c, uncore_snb.c; arch/x86/events/amd/uncore.c). AMD's event is
 /// `UmcCasCmd` of the Processor Programming Reference for family 19h model 11h: a command moves 64 bytes.
@@ -102,7 +102,7 @@ pub fn offered(devices: &Path) -> Vec<Counter> {
         if folders.is_empty() && devices.join(family.name).is_dir() {
             folders.push((0, devices.join(family.name)));
         }
-        // A controller that tells nothing would be missing from the sum, so that the family is of no use then.
+        // A controller without counts would be missing from the sum, so the family is useless then.
         let each: Option<Vec<Vec<Counter>>> = folders
             .iter()
             .map(|(_, folder)| of_device(folder, &family.events))
@@ -163,7 +163,7 @@ fn bytes_of_one(folder: &Path, name: &str) -> Option<f64> {
 /// A counter at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// What it counted while it ran.
+    /// Its count while it ran.
     pub count: u64,
     /// How long it was to count, ns.
     pub enabled: u64,
@@ -244,7 +244,7 @@ impl Controllers {
         ControllerReadings(self.open.iter().map(|(_, read)| read().ok()).collect())
     }
 
-    /// What went to memory and back between two looks; `None` if a counter was not read, or did not run between them: a sum without
+    /// The traffic to and from memory between two readings; `None` if a counter was not read, or did not run between them: a sum without
     /// it would be too little.
     pub fn between(
         &self,
@@ -469,7 +469,7 @@ mod tests {
         }
     }
 
-    /// Counters that are told what to count, in the place of the kernel's.
+    /// Counters with given values, in place of the kernel's.
     fn pretended(root: &Path, step: [u64; 3]) -> (Controllers, Arc<Mutex<Vec<String>>>) {
         put(root, "uncore_imc_0", &SERVER);
         let opened = Arc::new(Mutex::new(Vec::new()));
@@ -506,7 +506,7 @@ mod tests {
             traffic.words()
         );
         let (meter, tasks) = traffic.begin().unwrap();
-        assert!(tasks.is_none(), "nobody is to join");
+        assert!(tasks.is_none(), "no task is to join");
         let Some(TrafficBytes::Apart { read, written }) = meter.moved() else {
             panic!("{meter:?}")
         };
@@ -523,7 +523,7 @@ mod tests {
         let moved = controllers.between(&before, &now).unwrap();
         assert!((moved.sum() - 2.0 * 4000.0 * 64.0 * 4.0).abs() < 1e-6);
         assert_eq!(controllers.between(&now, &before), None, "backwards");
-        // What was missed by one look is in the next sum.
+        // Counts that one reading missed are in the next sum.
         let (controllers, _) = pretended(root.path(), [1000, 80, 80]);
         let mut machine = MachineTraffic::of(controllers);
         assert_eq!(machine.so_far(), Some(2 * 4000 * 64));
@@ -578,7 +578,7 @@ mod tests {
         assert!(!why.contains('\n'), "{why}");
     }
 
-    /// The real ones, where there are any: two looks that do not go backwards.
+    /// The real ones, where there are any: two readings that do not go backwards.
     #[test]
     fn the_counters_of_this_machine_count_if_it_has_them() {
         match Controllers::at(Path::new("/")) {

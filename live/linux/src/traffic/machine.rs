@@ -1,4 +1,4 @@
-//! Bytes between memory and the whole machine, added up from look to look.
+//! Bytes between memory and the whole machine, added up over readings.
 
 use super::controllers::{ControllerReadings, Controllers};
 use super::resctrl::{MOUNT, totals};
@@ -13,7 +13,7 @@ pub struct MachineTraffic {
 
 #[derive(Debug)]
 enum Source {
-    /// Counters, and their last look.
+    /// Counters, and their last reading.
     Controllers(Controllers, ControllerReadings),
     /// The folder of resctrl, and its last sum.
     Resctrl(PathBuf, u64),
@@ -23,7 +23,7 @@ impl MachineTraffic {
     /// On the machine below `root`, `/` for this one: by the memory controllers, else by resctrl.
     ///
     /// # Errors
-    /// A line: why nobody counts, and what it takes.
+    /// A line: why there are no counters, and how to get them.
     pub fn at(root: &Path) -> Result<MachineTraffic, String> {
         match Controllers::at(root) {
             Ok(controllers) => Ok(MachineTraffic::of(controllers)),
@@ -78,7 +78,7 @@ impl MachineTraffic {
                 if parts.is_empty() {
                     return None;
                 }
-                // A part that tells nothing for once lowers the sum.
+                // A part that once reports nothing lowers the sum.
                 self.bytes += now.saturating_sub(*last) as f64;
                 *last = now.max(*last);
             }

@@ -1,4 +1,4 @@
-//! Bytes to and from memory, by whoever counts them here.
+//! Bytes to and from memory, by the counters that this machine has.
 //!
 //! ```text
 //! resctrl.rs       of a group of tasks: memory bandwidth monitoring. Reads and writes are one sum
@@ -21,7 +21,7 @@ use resctrl::{MonitoringGroup, Resctrl};
 use std::fs::File;
 use std::path::Path;
 
-/// Who counts.
+/// The counters in use.
 #[derive(Debug)]
 pub enum TrafficMeter {
     /// The processor, for groups of tasks.
@@ -31,7 +31,7 @@ pub enum TrafficMeter {
 }
 
 impl TrafficMeter {
-    /// Whoever counts on the machine below `root`, `/` for this one: for groups of tasks if there is a choice.
+    /// The counters of the machine below `root`, `/` for this one: those for groups of tasks if there is a choice.
     ///
     /// # Errors
     /// A line: why neither does, and what it takes.
@@ -88,7 +88,7 @@ pub enum Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// Bytes since the beginning; `None` while nobody tells.
+    /// Bytes since the beginning; `None` while the counters give no value.
     pub fn moved(&self) -> Option<TrafficBytes> {
         match self {
             Meter::Group(group, before) => {

@@ -1,6 +1,6 @@
-//! What was counted.
+//! Counted traffic.
 
-/// Bytes that went between memory and whoever is counted.
+/// Bytes between memory and the counted programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TrafficBytes {
     /// Read and written together.

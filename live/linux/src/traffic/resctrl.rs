@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Where it is mounted.
 pub const MOUNT: &str = "sys/fs/resctrl";
 
-/// What names of our groups begin with; the number of the process that made them follows.
+/// The prefix of our groups' names; the number of the process that made them follows.
 const PREFIX: &str = "varve-";
 
 /// resctrl of a machine that counts.
@@ -97,7 +97,7 @@ impl Drop for MonitoringGroup {
     }
 }
 
-/// Joins a group between fork and exec: the kernel takes 0 for whoever writes. Allocates nothing.
+/// Joins a group between fork and exec: the kernel takes 0 for the writing process. Allocates nothing.
 ///
 /// # Errors
 /// That of the write.

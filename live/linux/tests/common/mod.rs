@@ -1,4 +1,4 @@
-//! What the live tests share: compiling a C program, and saying why a test is skipped.
+//! Common parts of the live tests: compiling a C program, and saying why a test is skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

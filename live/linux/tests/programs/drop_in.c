@@ -118,7 +118,7 @@ static void mappings(void) {
     /* A reservation far beyond the memory of any machine must cost nothing. */
     size_t huge = (size_t)1 << 42;
     unsigned char *r = mmap(NULL, huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    expect(r != MAP_FAILED, "a sparse reservation is left alone");
+    expect(r != MAP_FAILED, "a sparse reservation is not placed");
     r[huge / 2] = 1;
     munmap(r, huge);
 }

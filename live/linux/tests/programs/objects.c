@@ -95,7 +95,7 @@ typedef void *(*maker)(size_t);
 static maker const makers[] = {hot, cold, wrapped_hot, wrapped_cold, aligned_hot, nobody};
 enum { MAKERS = sizeof makers / sizeof *makers };
 
-// Blocks that threads hand to one another: whoever takes one frees it.
+// Blocks that threads hand to one another: the thread that takes one frees it.
 #define SHELF 512
 static struct block { size_t size; unsigned char mark; } *shelf[SHELF];
 static pthread_mutex_t shelf_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -149,7 +149,7 @@ static int stress(int threads) {
         pid_t child = fork(); // while they run
         if (child == 0) {
             shelf_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-            // A block may be half filled here, so those that threads hold are left alone.
+            // A block may be half filled here, so those that threads hold are not checked.
             memset(shelf, 0, sizeof shelf);
             work((void *)999);
             exit(7);

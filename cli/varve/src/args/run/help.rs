@@ -3,14 +3,14 @@
 use super::{MAIN, Request, What};
 use clap::{Args, Command, ValueEnum};
 
-/// How a run is written.
+/// Usage of `varve run`.
 const USAGE: &str =
     "varve run [OPTIONS] WORK [-- ARGUMENTS]\n       varve run [OPTIONS] -- COMMAND";
 
-/// Who asks for help.
+/// The help option.
 #[derive(Args, Debug)]
 pub struct Help {
-    /// Show the options of the run that the other words ask for; without any, the main options; with =all, all options
+    /// Show the options that this run takes; with no other words, the main options; with =all, all options
     #[arg(
         short, long, value_name = "all", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "here",
         hide_possible_values = true, help_heading = MAIN
@@ -18,7 +18,7 @@ pub struct Help {
     pub help: Option<HelpOn>,
 }
 
-/// What help is about.
+/// The scope of help.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HelpOn {
     /// The run that the other words ask for.
@@ -78,7 +78,7 @@ impl Request {
     }
 }
 
-/// What help of all runs has, whichever options it shows.
+/// Sets usage, width and examples, for every scope of help.
 pub fn usual(command: Command) -> Command {
     command
         .disable_help_flag(true)

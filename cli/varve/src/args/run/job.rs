@@ -160,7 +160,7 @@ pub struct Plain {
     pub sandbox: Sandbox,
 }
 
-/// What is run on a model: a workload, a trace or a command.
+/// The subject of a run on a model: a workload, a trace or a command.
 #[derive(Debug)]
 pub enum RunSubject {
     /// A workload or a trace.
@@ -176,7 +176,7 @@ pub struct WasmProgram {
     pub arguments: Vec<OsString>,
 }
 
-/// What of the command line names what is run.
+/// The part of the command line that names the subject of a run.
 trait Subject: Sized {
     /// Whether it is a WebAssembly program.
     const WASM: bool = false;
@@ -207,7 +207,7 @@ impl Subject for WasmProgram {
     }
 }
 
-/// The kinds of runs, each in one place: what is run, whether on a model, who takes an option in a few words, how one of them runs.
+/// The kinds of runs, each in one place: its subject, whether it is on a model, its name in messages about options, and how it runs.
 /// The options of a kind are the structure of its name.
 macro_rules! kinds {
     ($($kind:ident($subject:ty, modelled: $modelled:literal), $who:literal, $how:literal;)*) => {
@@ -227,7 +227,7 @@ macro_rules! kinds {
             /// All of them.
             pub const ALL: &[RunKind] = &[$(RunKind::$kind,)*];
 
-            /// Who takes an option, in a few words.
+            /// The runs that take an option, in a few words.
             pub fn who(self) -> &'static str {
                 match self { $(RunKind::$kind => $who,)* }
             }
@@ -319,7 +319,7 @@ impl Job {
 }
 
 impl What {
-    /// What is run, as a message names it.
+    /// The subject of the run, as a message names it.
     fn shown(&self) -> String {
         match (self.work.first(), self.command.first()) {
             (Some(work), _) => work.clone(),
@@ -376,7 +376,7 @@ fn takers(id: &Id) -> String {
             )
         }),
         ("WebAssembly programs", |kind| kind.is_wasm()),
-        // What runs with a plan here runs here: it is said once.
+        // Runs with a plan on this machine are among these: they are named once.
         ("WebAssembly programs on this machine", |kind| {
             kind.is_wasm() && !kind.is_modelled()
         }),
@@ -406,7 +406,7 @@ impl Request {
     /// Where what is printed goes, whatever the run is.
     ///
     /// # Errors
-    /// What stands there cannot be read.
+    /// The option cannot be parsed.
     pub fn json(&self) -> Result<Json, String> {
         self.options()
     }
@@ -442,7 +442,7 @@ impl Request {
         self.options().map(Box::new)
     }
 
-    /// What kind of run is asked for.
+    /// The requested kind of run.
     ///
     /// # Errors
     /// Nothing to run, or too much.
@@ -459,7 +459,7 @@ impl Request {
                     what.work.join(" ")
                 ),
                 false => format!(
-                    "`{first}` and `{last}`: one thing is run at a time; arguments stand after `--`, as in `varve run {first} -- {last}`"
+                    "`{first}` and `{last}`: only one can run at a time; arguments follow `--`, as in `varve run {first} -- {last}`"
                 ),
             });
         }
@@ -477,7 +477,7 @@ impl Request {
             },
             (Some(work), _) if is_program(work) => {
                 return Err(format!(
-                    "{work} is a program, and what is run stands after `--`: write `varve run -- {work}`"
+                    "{work} is a program; a command follows `--`: write `varve run -- {work}`"
                 ));
             }
             (Some(work), _) if live.live => {
@@ -487,7 +487,7 @@ impl Request {
             }
             (Some(work), [word, ..]) => {
                 return Err(format!(
-                    "{work} is no WebAssembly program, and takes no arguments: leave `-- {}` out; for a command leave `{work}` out",
+                    "{work} is not a WebAssembly program, and takes no arguments: leave `-- {}` out; for a command leave `{work}` out",
                     word.to_string_lossy()
                 ));
             }
@@ -587,7 +587,7 @@ mod tests {
         (RunKind::Plain, &["x.wasm"], &[]),
     ];
 
-    /// What comes of words and an option with a value that it can have.
+    /// The result of words and an option with a valid value.
     fn job_with(before: &[&str], arg: &clap::Arg, after: &[&str]) -> Result<Job, String> {
         let flag = format!("--{}", arg.get_long().unwrap());
         let names = arg.get_possible_values();
@@ -631,7 +631,7 @@ mod tests {
         };
         for arg in options {
             let taken = |kind: &RunKind| kind.takes().contains(arg.get_id());
-            assert!(RunKind::ALL.iter().any(taken), "nobody takes {arg}");
+            assert!(RunKind::ALL.iter().any(taken), "no kind of run takes {arg}");
             for (kind, before, after) in ASKS {
                 if decides(arg) {
                     continue;
@@ -699,7 +699,7 @@ mod tests {
             ),
             (
                 &["gups", "--", "ls"],
-                "gups is no WebAssembly program, and takes no arguments: leave `-- ls` out",
+                "gups is not a WebAssembly program, and takes no arguments: leave `-- ls` out",
             ),
             (
                 &["gups", "--plan", "hotset"],
@@ -707,9 +707,9 @@ mod tests {
             ),
             (
                 &["/bin/sh"],
-                "/bin/sh is a program, and what is run stands after `--`: write `varve run -- /bin/sh`",
+                "/bin/sh is a program; a command follows `--`: write `varve run -- /bin/sh`",
             ),
-            (&["a.wasm", "b.wasm"], "one thing is run at a time"),
+            (&["a.wasm", "b.wasm"], "only one can run at a time"),
             (&["sh", "-c"], "unexpected argument"),
             (
                 &["sh", "script"],

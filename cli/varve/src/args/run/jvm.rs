@@ -13,24 +13,22 @@ pub use varve_run::jvm::is_java;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Generations")]
 pub struct GenerationsHere {
-    /// The plan for generations: dram, slow, slow-scan, kg-n, interleave or pima (see `varve plan`)
+    /// Heap plan for generations: dram, slow, slow-scan, kg-n, interleave or pima (see `varve plan`)
     #[arg(long, value_name = "PLAN", help_heading = MAIN)]
     pub plan: Option<String>,
 }
 
-/// Whether the virtual machine runs anyway.
+/// Whether placement is required.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Generations")]
 pub struct Must {
-    /// Do not run a Java program whose memory cannot be placed; without it, it runs as it would without Varve, and a note says why
+    /// Fail if a Java program's memory cannot be placed; without this, the program runs as it would without Varve, and a note
+    /// says why
     #[arg(long)]
     pub must: bool,
 }
 
-/// Is it a trace in which a Java virtual machine runs, or was about to when it was cut off?
-///
-/// # Errors
-/// A line: it cannot be read.
+/// Whether a Java virtual machine runs in the trace, or was about to start when the trace was cut off.
 pub fn is_of_java(trace: &str) -> Result<bool, String> {
     let reader = match files::open_trace(Path::new(trace)) {
         Ok(reader) => reader,

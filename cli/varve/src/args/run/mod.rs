@@ -1,4 +1,4 @@
-//! What `varve run` takes: options by concern, each in a file of its own; those that a request has are with the requests. Which runs take which options is in [`job`].
+//! Options of `varve run` by concern, one file each; options that a request has are with the requests. [`job`] maps kinds of run to options.
 
 pub mod engine;
 pub mod help;
@@ -18,7 +18,7 @@ use varve_run::request::options;
 /// The heading of the options that most runs want. `varve run --help` shows these alone.
 pub use varve_run::request::options::MAIN;
 
-/// What is run.
+/// The subject of a run.
 #[derive(Args, Debug)]
 pub struct What {
     /// A workload such as `gups:bytes=96GiB` (see `varve workload`), a trace file, or a WebAssembly program
@@ -28,7 +28,7 @@ pub struct What {
     pub command: Vec<OsString>,
 }
 
-/// The command line of `varve run`. What kind of run it asks for decides which options it takes: see [`Request::job`].
+/// The command line of `varve run`. The kind of run decides which options it takes: see [`Request::job`].
 #[derive(Debug)]
 pub struct Request {
     matches: ArgMatches,

@@ -8,39 +8,39 @@ use varve_trace::host::{Amount, Extent};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The model")]
 pub struct Model {
-    /// The modelled machine: a name from `varve machine list`, or a file [default: optane-6230-memory-mode; a WebAssembly
-    /// program runs on this machine by default]
+    /// Machine model: a name from `varve machine list`, or a file [default: optane-6230-memory-mode; a WebAssembly program runs
+    /// on this machine by default]
     #[arg(short, long, help_heading = MAIN)]
     pub machine: Option<String>,
-    /// Other values for keys of the machine, such as cxl.link_ns=300 (`varve machine show NAME --toml` lists the keys)
+    /// Override keys of the machine, such as cxl.link_ns=300 (`varve machine show NAME --toml` lists the keys)
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     pub set: Vec<String>,
-    /// Seed of everything that is drawn by chance
+    /// Random seed
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Run with so many seeds, from --seed on, and print medians and their spread. A command is recorded anew for each: `varve
-    /// trace` records it once
+    /// Run with N seeds, starting at --seed, and print medians and their spread. A command is recorded again for each seed:
+    /// `varve trace` records it once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
-    /// Runs at a time; 0: one per core of this host
+    /// Concurrent runs; 0: one per core of this host
     #[arg(long, default_value_t = 0)]
     pub jobs: usize,
 }
 
 impl Model {
-    /// The machine's name, with what is changed of it.
+    /// The machine's name, with the overridden keys.
     pub fn machine_or(&self, default: &str) -> String {
         let name = self.machine.as_deref().unwrap_or(default);
         varve_machine::load::changed(name, &self.set)
     }
 }
 
-/// What of a command is recorded.
+/// Marks that limit the recording of a command.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The model")]
 pub struct Marked {
-    /// Replay only what the command does between its own marks: from where it looks for the file `/varve/record/begin` to where it
-    /// looks for `/varve/record/end`, which need not be there
+    /// Replay only accesses between the command's own marks: from its lookup of the file `/varve/record/begin` to its lookup of
+    /// `/varve/record/end`. Neither file needs to exist
     #[arg(long)]
     pub marked: bool,
 }
@@ -49,21 +49,20 @@ pub struct Marked {
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "The model")]
 pub struct Windows {
-    /// Record windows all over the run, which are this share of it, such as 1%, and say what the whole run comes to, with how far off
-    /// that may be
+    /// Record windows spread over the run, this share of it in total, such as 1%, and print estimates for the whole run with
+    /// their error bounds
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["marked", "skip", "length"])]
     pub sample: Option<f64>,
-    /// Record from there on: after so many instructions, such as 500M or 2G, or after a time, such as 10s, while it runs
-    /// under emulation
+    /// Start recording after this many instructions, such as 500M or 2G, or after this time, such as 10s, under emulation
     #[arg(long, value_name = "WORK", value_parser = amount, conflicts_with = "marked")]
     pub skip: Option<Amount>,
-    /// Record no more than that, counted as for --skip; the program itself runs to its end
+    /// Record at most this much, counted as for --skip; the program itself runs to its end
     #[arg(long = "for", value_name = "WORK", value_parser = amount, conflicts_with = "marked")]
     pub length: Option<Amount>,
 }
 
 impl Windows {
-    /// What a recorder is told.
+    /// The extent of the recording.
     pub fn extent(&self) -> Extent {
         match (self.sample, self.skip, self.length) {
             (Some(share), ..) => Extent::Sample(share),
@@ -83,7 +82,7 @@ pub fn share(text: &str) -> Result<f64, String> {
         Some(percent) => percent.parse::<f64>().map(|p| p / 100.0),
         None => text.trim().parse::<f64>(),
     };
-    let share = number.map_err(|_| format!("`{text}` is no share such as 1%"))?;
+    let share = number.map_err(|_| format!("`{text}` is not a share such as 1%"))?;
     match (1e-5..=0.9).contains(&share) {
         true => Ok(share),
         false => Err("a sample is 0.001% to 90% of a run".into()),

@@ -1,4 +1,4 @@
-//! Options for what comes out.
+//! Options for output.
 
 use super::MAIN;
 use clap::Args;
@@ -11,7 +11,7 @@ pub struct Json {
     /// Print one JSON document, and nothing else
     #[arg(long, help_heading = MAIN)]
     pub json: bool,
-    /// Write what the program prints on its standard output into FILE. With --json it goes to standard error otherwise
+    /// Write the program's standard output to FILE [default with --json: to standard error]
     #[arg(long, value_name = "FILE")]
     pub program_output: Option<PathBuf>,
 }

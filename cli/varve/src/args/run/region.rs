@@ -1,4 +1,4 @@
-//! Options for objects that survive.
+//! Options for durable objects.
 
 use crate::args::medium::{Domain, Sync, sync};
 use clap::Args;
@@ -9,36 +9,37 @@ use varve_spec::Bytes;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Objects that survive")]
 pub struct Region {
-    /// Keep the program's durable roots, and all that they reach, in this region file. It is made if it is not there. With
-    /// --machine, each run gets a copy of it in the machine's persistent memory, and the file stays as it is (docs/durable.md)
+    /// Keep the program's durable roots, and all objects reachable from them, in this region file, which is created if it does
+    /// not exist. With --machine, each run gets a copy of it in the machine's persistent memory, and the file is not changed
+    /// (docs/durable.md)
     #[arg(long, value_name = "FILE")]
     pub durable: Option<PathBuf>,
-    /// The most bytes that the region file may get, up to 256GiB [default: what it was made with, or 8GiB]. Each doubling aligns
-    /// the program's objects to twice as many bytes
+    /// Maximum size of the region file, up to 256GiB [default: the limit it was made with, or 8GiB]. Each doubling doubles the
+    /// alignment of the program's objects
     #[arg(long, requires = "durable", value_name = "SIZE")]
     pub region_max: Option<Bytes>,
-    /// Check the whole region file before the program begins. Without this, only the pages of a file of more than 32MiB are
-    /// checked, while the program runs. Use it for a file that somebody else made
+    /// Check the whole region file before the program starts. Without this, only the pages of a file of more than 32MiB are
+    /// checked, while the program runs. Use it for files from an untrusted source
     #[arg(long, requires = "durable")]
     pub verify: bool,
-    /// How optimized code checks for durable objects: none, likely, unbiased, unlikely, deopt, profiled or quick [default: quick
+    /// Checks for durable objects in optimized code: none, likely, unbiased, unlikely, deopt, profiled or quick [default: quick
     /// with --durable, else none]
     #[arg(long, value_name = "KIND")]
     pub checks: Option<varve_runtime::Checks>,
 }
 
-/// What the region file is on, and what became of it.
+/// The medium of the region file, and a report of its activity.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Objects that survive")]
 pub struct Medium {
-    /// What the region file is on [default: dax if it can be mapped so, else file]
+    /// Medium of the region file [default: dax if the file can be mapped so, else file]
     #[arg(long, requires = "durable", value_enum)]
     pub domain: Option<Domain>,
-    /// With --domain file, when stores reach the medium: at each commit, or at an interval such as 100ms. A crash of the machine
-    /// may lose or damage what is younger than the interval
+    /// With --domain file, when stores reach the medium: at each commit, or at an interval such as 100ms. A crash of the
+    /// machine may lose or damage stores younger than the interval
     #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
     pub sync: Option<Sync>,
-    /// Print a table at the end, on standard error: the checks that were made, and what the region did
+    /// Print a table on standard error at the end: durability checks, and the region's activity
     #[arg(long)]
     pub check_stats: bool,
 }

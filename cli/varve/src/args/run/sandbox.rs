@@ -1,4 +1,4 @@
-//! What the command line takes for what a WebAssembly program may see, and for how long it may run.
+//! Options for the access of a WebAssembly program to the host, and for its run time.
 
 use clap::Args;
 use std::ffi::OsString;
@@ -9,32 +9,34 @@ use varve_observed::Folder;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "What the program may see")]
 pub struct Sandbox {
-    /// Give a WebAssembly program this folder and all below it, under another name if one is given, with :ro only to be read; once for
-    /// each folder. Without any it gets the folder where varve was started, as `.`
+    /// Give a WebAssembly program this folder and all below it, as GUEST if given; :ro makes it read-only. May be repeated
+    /// [default: the current folder, as `.`]
     #[arg(long, value_name = "HOST[::GUEST][:ro]")]
     pub dir: Vec<Folder>,
-    /// Give a WebAssembly program no folder at all
+    /// Give a WebAssembly program no folder
     #[arg(long, conflicts_with = "dir")]
     pub no_dir: bool,
-    /// Give a WebAssembly program this variable of the environment, with this value or the one that it has here. It sees no others
+    /// Give a WebAssembly program this environment variable, with VALUE or its current value. The program sees no others
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
-    /// Give a WebAssembly program all variables of the environment
+    /// Give a WebAssembly program all environment variables
     #[arg(long)]
     pub inherit_env: bool,
-    /// End a WebAssembly program with exit code 124 once it has run for this long, such as 500ms, 5s or 2m
+    /// End a WebAssembly program with exit code 124 after this time, such as 500ms, 5s or 2m
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub timeout: Option<Duration>,
 }
 
-/// The longest time that may be asked for: a year.
+/// The longest time that is accepted: a year.
 const LONGEST: f64 = 365.0 * 86_400.0;
 
 pub fn time(text: &str) -> Result<Duration, String> {
     match varve_spec::written::seconds(text) {
         Some(s) if (1e-3..=LONGEST).contains(&s) => Ok(Duration::from_secs_f64(s)),
         Some(_) => Err("a time is 1ms to a year".into()),
-        None => Err(format!("`{text}` is no time such as 500ms, 5s, 2m or 1h")),
+        None => Err(format!(
+            "`{text}` is not a time such as 500ms, 5s, 2m or 1h"
+        )),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is built: sources, a jar with those that it needs, or a project of Maven.
+//! The input of a build: sources, a jar with its dependencies, or a Maven project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// What the words of the command line name. Folders stand for the sources in them.
+    /// The input that the command line names. Folders stand for the sources in them.
     ///
     /// # Errors
     /// A line on what is missing or does not go together.

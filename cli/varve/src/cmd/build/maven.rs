@@ -39,7 +39,7 @@ fn tool(jdk: Option<&Path>, name: &str) -> Command {
 
 impl Maven {
     /// # Errors
-    /// What is missing, and how to get it.
+    /// The missing tool, and how to get it.
     pub fn find(log: Option<&Path>) -> Result<Maven, String> {
         const REMEDY: &str = "install a JDK of 17 or later and Maven, on Debian `apt install openjdk-17-jdk-headless maven`";
         let jdk = std::env::var_os("JAVA_HOME").map(PathBuf::from);
@@ -49,7 +49,7 @@ impl Maven {
             .map_err(|_| format!("no JDK (javac) here; {REMEDY}"))?;
         let release = version(&String::from_utf8_lossy(&said.stdout))
             .or_else(|| version(&String::from_utf8_lossy(&said.stderr)))
-            .ok_or_else(|| format!("javac does not say its version; {REMEDY}"))?;
+            .ok_or_else(|| format!("javac does not print its version; {REMEDY}"))?;
         if release < OLDEST {
             return Err(format!("the JDK is of version {release}; {REMEDY}"));
         }
@@ -130,7 +130,7 @@ impl Maven {
             .map_err(|e| format!("cannot run jar of the JDK: {e}"))?;
         match out.status.success() {
             true => Ok(String::from_utf8_lossy(&out.stdout).into()),
-            false => Err(format!("{}: is no jar, or a damaged one", jar.display())),
+            false => Err(format!("{}: is not a jar, or is damaged", jar.display())),
         }
     }
 }

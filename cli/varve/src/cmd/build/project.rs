@@ -75,7 +75,7 @@ pub struct SourceProgram {
 }
 
 impl SourceProgram {
-    /// What `input` is to the compiler. `main` is the main class, if the user names it.
+    /// The compiler's view of `input`. `main` is the main class, if the user names it.
     pub fn of(
         input: &Input,
         main: Option<&str>,
@@ -205,7 +205,7 @@ impl SourceProgram {
         })
     }
 
-    /// What the user calls the project's sources.
+    /// The user's names for the project's sources.
     pub fn shown(&self, scratch: &Path) -> Shown {
         let app = scratch.join("app");
         let names = self.sources.iter().map(|(user, own)| {

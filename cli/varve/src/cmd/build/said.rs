@@ -1,4 +1,4 @@
-//! What Maven and the compilers say, in a line for each problem.
+//! The output of Maven and the compilers, as a line for each problem.
 
 use crate::ui::{Failure, failed, wrong};
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ impl Shown {
     }
 }
 
-/// What a line says that Maven does next.
+/// Maven's next step, if a line names one.
 pub fn step(line: &str) -> Option<String> {
     let line = line.strip_prefix("[INFO] ")?;
     if let Some(rest) = line
@@ -41,7 +41,7 @@ pub fn step(line: &str) -> Option<String> {
     }
 }
 
-/// What went wrong in a run of Maven. All but the last line is printed.
+/// The failure of a run of Maven. All but the last line is printed.
 pub fn tell(lines: &[String], shown: &Shown) -> Failure {
     let mut problems = problems(lines, shown);
     let Some(last) = problems.pop() else {
@@ -50,7 +50,7 @@ pub fn tell(lines: &[String], shown: &Shown) -> Failure {
                 "Maven could not fetch what it needs: {reason}; check the network, and the mirrors in ~/.m2/settings.xml"
             )),
             Some(reason) => wrong(reason),
-            None => failed("Maven failed and did not say why; --log FILE keeps what it says"),
+            None => failed("Maven failed and printed no reason; --log FILE keeps its output"),
         };
     };
     for problem in problems {

@@ -1,4 +1,4 @@
-//! Points that a scheduler runs, whoever they are of: a sweep, or a study.
+//! Points of a sweep or a study that a scheduler runs.
 
 pub mod status;
 pub mod submit;
@@ -15,13 +15,13 @@ pub const NAMED: usize = 10;
 
 /// Points with results in a folder that all nodes see.
 pub trait ClusterWork {
-    /// What its jobs are called.
+    /// The name of its jobs.
     fn name(&self) -> &str;
 
     /// Where its submissions are.
     fn out(&self) -> &Path;
 
-    /// Who keeps its results.
+    /// The store of its results.
     fn keep(&self) -> &Keep;
 
     /// All points that are known now.
@@ -37,7 +37,7 @@ pub trait ClusterWork {
 /// A point as it stands, and as people know it.
 pub struct Point {
     pub known: Known,
-    /// What it is.
+    /// Its description.
     pub shown: String,
     /// The command that makes it alone, if there is one.
     pub command: Option<String>,
@@ -53,7 +53,7 @@ fn split(points: Vec<Point>) -> (Vec<Known>, Vec<(String, Option<String>)>) {
 pub fn no_slurm(silent: Silent) -> Failure {
     match silent {
         Silent::Absent(program) => failed(format!(
-            "no scheduler was found: there is no `{program}` here; run this where Slurm's commands are, or print a script with --emit"
+            "no scheduler was found: `{program}` is not installed here; run this on a host with Slurm's commands, or print a script with --emit"
         )),
         Silent::Said(line) => failed(line),
     }

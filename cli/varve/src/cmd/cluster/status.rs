@@ -20,7 +20,7 @@ pub fn status(work: &dyn ClusterWork, as_json: bool) -> Done {
         Err(Silent::Absent(program)) => (
             Tasks::new(),
             Some(format!(
-                "no scheduler was found: there is no `{program}` here; run this where Slurm's commands are to know what waits and runs"
+                "no scheduler was found: `{program}` is not installed here; run this on a host with Slurm's commands to see waiting and running tasks"
             )),
         ),
         Err(Silent::Said(line)) => (
@@ -48,7 +48,7 @@ pub fn status(work: &dyn ClusterWork, as_json: bool) -> Done {
             _ => None,
         })
         .collect();
-    // Studies may share a folder, and each tells of its own.
+    // Studies may share a folder; each reports only its own.
     let own: BTreeSet<&String> = points.iter().map(|point| &point.name).collect();
     submitted.retain(|_, s| s.points.iter().any(|name| own.contains(name)));
     let jobs: Vec<Json> = submitted.values().filter_map(|s| job(s, &tasks)).collect();

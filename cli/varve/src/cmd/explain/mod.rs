@@ -30,7 +30,7 @@ pub fn explain(a: &ExplainArgs) -> Done {
     }
 }
 
-/// Whatever has this name.
+/// Explains the thing of this name, of any kind.
 fn anything(name: &str) -> Done {
     let (bare, _) = varve_spec::split(name);
     let plan = registry::plans().iter().any(|plan| plan.name == bare);
@@ -58,7 +58,7 @@ fn anything(name: &str) -> Done {
     }
 }
 
-/// One of them explained if it is named and nobody wants JSON; else the list.
+/// Explains the named entry, or prints the list; with --json always the list.
 pub fn or_list(what: Explained, a: &ListArgs) -> Done {
     match (&a.name, what) {
         (Some(name), _) if !a.json => page(what, name),
@@ -95,14 +95,14 @@ fn plans(spec: &str) -> Result<String, Failure> {
     Ok(pages.join(&format!("\n{}\n\n", "─".repeat(78))))
 }
 
-/// What is explained, in parts.
+/// The parts of an explanation.
 struct Page {
     /// A sentence about it.
     about: String,
-    /// What the picture shows.
+    /// The caption of the picture.
     shows: String,
     picture: String,
-    /// What the picture does not show.
+    /// Notes beside the picture.
     notes: Vec<String>,
     /// Parameters: how they are written, and what they mean.
     params: Vec<(String, String)>,

@@ -28,7 +28,7 @@ pub fn explain(listed: &Listed, spec: &str) -> Result<String, Failure> {
             vec![
                 Memory::new(
                     "hot DIMMs",
-                    &["hot sites, in turn on each", "sites that nobody knows"],
+                    &["hot sites, in turn on each", "sites without a profile"],
                 ),
                 Memory::new("the other DIMMs", &["cold sites, one DIMM after the other"]),
             ],

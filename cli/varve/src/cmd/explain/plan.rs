@@ -59,7 +59,7 @@ pub fn explain(spec: &str) -> Result<String, Failure> {
     .to_string())
 }
 
-/// Who says which objects are hot.
+/// The source of objects' heat.
 fn heat(profile: bool, hints: bool) -> &'static str {
     match (profile, hints) {
         (true, _) => {
@@ -75,7 +75,7 @@ fn heat(profile: bool, hints: bool) -> &'static str {
 /// The memories with what the plan puts there.
 struct Pictured {
     memories: Vec<Memory>,
-    /// Who moves from one memory to another later.
+    /// Later migrations between memories.
     moves: Vec<String>,
     /// Whether anything depends on how hot an object is.
     by_heat: bool,
@@ -150,7 +150,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What is known of objects that the answer depends on, with the answer; words that are not needed are left out.
+    /// The properties of objects that the answer depends on, with the answer; unneeded words are left out.
     fn answers(&self, from: Where, large: bool) -> (Vec<(&'static str, Tier)>, bool) {
         let of = |hot, written| self.answer(from, large, hot, written);
         let watched = self.plan.monitors();

@@ -11,13 +11,13 @@ use varve_run::catalogue::usual_policies;
 
 /// Bytes of a page on the small machine that is asked.
 const PAGE: u64 = 2 << 20;
-/// What the machine is divided by.
+/// The factor by which the machine is scaled down.
 const SCALE: u32 = 64;
 /// Cells of a strip of pages.
 const CELLS: usize = 64;
 
 pub fn explain(spec: &str) -> Result<String, Failure> {
-    // One that has to be told something cannot be made from its name alone, but is known.
+    // A policy with required parameters cannot be made from its name alone, but its entry is known.
     let asking = |entry: &&Entry| entry.params.iter().any(|p| p.default.is_empty());
     let named = varve_pages::policies()
         .iter()
@@ -34,8 +34,7 @@ pub fn explain(spec: &str) -> Result<String, Failure> {
     let mut notes = Vec::new();
     let (shows, picture) = match asks {
         true => (
-            "It has to be told something of the program, so that there is no picture of it alone."
-                .into(),
+            "It needs information about the program, so there is no picture of it alone.".into(),
             String::new(),
         ),
         false => pictured(spec, entry, machine, &mut notes)?,
@@ -69,7 +68,7 @@ pub fn explain(spec: &str) -> Result<String, Failure> {
     .to_string())
 }
 
-/// What the picture shows, and the picture.
+/// The caption and the picture.
 fn pictured(
     spec: &str,
     entry: &Entry,
@@ -82,7 +81,7 @@ fn pictured(
     let mut placement = Placement::on(spec, topology.clone()).map_err(wrong)?;
     let fast = topology.frames_of(true);
     let bins = topology.nodes[0].bins;
-    // As many pages as fill the cache; or half as many again as fill fast memory, where there is slow memory, too.
+    // The pages that fill the cache; or, with slow memory, 1.5 times the pages that fill fast memory.
     let pages = match bins {
         Some(bins) => u64::from(bins),
         None => u64::from(fast) * 3 / 2,
@@ -104,7 +103,7 @@ fn pictured(
     let daemons = placement.daemons();
     if daemons.period > 0 {
         notes.push(format!(
-            "Later it moves pages: it looks every {} ms, and samples one access in {}.",
+            "Later it migrates pages: it runs every {} ms, and samples one access in {}.",
             daemons.period as f64 / 1e6,
             daemons.sample_period.max(1)
         ));
@@ -216,7 +215,7 @@ mod tests {
             line.starts_with("FFFF") && line.ends_with("ssss"),
             "{linux}"
         );
-        assert!(text("hotset").contains("Later it moves pages"));
+        assert!(text("hotset").contains("Later it migrates pages"));
         // Each page has a bin of its own.
         let own = text("static");
         assert!(own.contains("one page") && own.contains("100 %"), "{own}");

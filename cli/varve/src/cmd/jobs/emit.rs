@@ -1,4 +1,4 @@
-//! `varve jobs plan --emit`: a plan as a file for somebody else.
+//! `varve jobs plan --emit`: a schedule as a file for another scheduler.
 
 use super::of_jobs;
 use crate::args::Scheduler;

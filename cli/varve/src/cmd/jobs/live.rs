@@ -67,7 +67,7 @@ fn here(a: &GroupArgs) -> Result<Here, Failure> {
 ///
 /// A program whose file says all that placement and order go by is only run beforehand if its threads are to be counted.
 ///
-/// What is kept is taken, unless all is to be measured `anew`.
+/// Takes demands from the file, unless all are to be measured `anew`.
 fn demands(h: &Here, threads: bool, anew: bool) -> Result<Vec<Demand>, Failure> {
     let bar = ui::bar(h.group.programs.len() as u64, "profiles");
     let stop = ui::stop_flag();
@@ -83,7 +83,11 @@ fn demands(h: &Here, threads: bool, anew: bool) -> Result<Vec<Demand>, Failure> 
             continue;
         }
         if !threads && says_enough(p) {
-            all.push(unmeasured(&h.group, i, "its file says enough".into()));
+            all.push(unmeasured(
+                &h.group,
+                i,
+                "its file has all that is needed".into(),
+            ));
             bar.inc(1);
             continue;
         }
@@ -186,7 +190,7 @@ pub fn run(a: &GroupArgs) -> Done {
     let demands = match chosen.iter().any(|s| *s != Strategy::LINUX) {
         true => demands(&h, chosen.iter().any(|s| s.threads), false)?,
         false => (0..h.group.programs.len())
-            .map(|i| unmeasured(&h.group, i, "not looked at".into()))
+            .map(|i| unmeasured(&h.group, i, "not measured".into()))
             .collect(),
     };
     let plans = plans(&h, &demands, &chosen)?;

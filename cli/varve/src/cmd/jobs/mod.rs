@@ -28,7 +28,7 @@ fn load(a: &GroupArgs) -> Result<varve_jobs::Group, Failure> {
     group::load(&a.group).map_err(wrong)
 }
 
-/// What is to be compared.
+/// The strategies to compare.
 fn strategies(a: &GroupArgs) -> Vec<Strategy> {
     match a.strategy.is_empty() {
         true => Strategy::COMPARED.to_vec(),
@@ -36,7 +36,7 @@ fn strategies(a: &GroupArgs) -> Vec<Strategy> {
     }
 }
 
-/// What is to be planned: one strategy, if a file is to be written.
+/// The strategies to plan: only one, if a file is written.
 fn planned(a: &PlanArgs) -> Result<Vec<Strategy>, Failure> {
     let chosen = match a.group.strategy.is_empty() {
         true => vec![Strategy::ALL],
@@ -44,7 +44,7 @@ fn planned(a: &PlanArgs) -> Result<Vec<Strategy>, Failure> {
     };
     match (a.emit, &chosen[..]) {
         (Some(_), [_, _, ..]) => Err(wrong(format!(
-            "--emit writes one plan, and there are {} strategies: leave all but one out of --strategy",
+            "--emit writes one schedule, and there are {} strategies: name one with --strategy",
             chosen.len()
         ))),
         _ => Ok(chosen),

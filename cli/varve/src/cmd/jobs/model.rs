@@ -52,7 +52,7 @@ fn measured(a: &GroupArgs, group: &Group) -> Result<(ModelSpec, Host, Vec<Demand
     Ok((spec, host, demands))
 }
 
-/// What of the group there is not on a model, before anything runs.
+/// Prints the parts of the group that a model does not support, before anything runs.
 fn say_what_is_missing(group: &Group) {
     for line in varve_jobs::model::cannot(group) {
         eprintln!("varve: note: {line}");

@@ -240,7 +240,7 @@ pub fn compared(
     }
     for r in results {
         for note in &r.notes {
-            // What is true of all is said once, what is true of a program for each strategy.
+            // A common note is printed once, a note on a program for each strategy.
             let general = results.iter().all(|other| other.notes.contains(note));
             let note = match general
                 || results.len() == 1
@@ -307,7 +307,7 @@ pub fn compared(
     Ok(())
 }
 
-/// What each program did under a strategy.
+/// The results of each program under a strategy.
 fn programs(r: &GroupResult) -> RunTable {
     let mut out = RunTable::new(format!("Programs under {}", r.strategy.name()), "program");
     out.columns = vec![

@@ -147,7 +147,7 @@ fn merged(charts: &[&Chart]) -> Option<Chart> {
                 }
             }
         }
-        // What happened when is another story with each seed.
+        // Timelines differ with each seed.
         Data::HeatMap { .. } | Data::Gantt { .. } => return None,
     }
     let said = format!(

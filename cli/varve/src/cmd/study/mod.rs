@@ -21,7 +21,7 @@ use varve_studies::{Certainty, Effort, Study, StudyOptions};
 
 /// The word for all studies.
 const ALL: &str = "all";
-/// What is said where there is no folder for what shares make.
+/// The error for a missing folder for the results of shares.
 const NO_FOLDER: &str =
     "shares of a study need a place for what they make; name a folder that all see with --keep";
 
@@ -174,7 +174,7 @@ fn list(studies: &[Study], json: bool) -> Result<(), Failure> {
 fn no_claim(chosen: &[&Study], id: &str) -> Failure {
     let [study] = chosen else {
         return wrong(format!(
-            "no study has a claim `{id}`; `varve study list` says which there are"
+            "no study has a claim `{id}`; `varve study list` lists them"
         ));
     };
     let (letter, first, last) = study.claims;
@@ -207,7 +207,7 @@ fn kept(a: &StudyArgs) -> Result<Keep, Failure> {
     })
 }
 
-/// What a study is run with.
+/// The options of a study.
 fn options(name: &str, of: &StudyOf, keep: &Keep, jobs: usize) -> StudyOptions {
     StudyOptions {
         effort: if of.quick {
@@ -270,7 +270,7 @@ fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>,
         !stop.load(Ordering::Relaxed) && keep.lost().is_none()
     });
     bar.finish_and_clear();
-    // What others would miss is no run that failed.
+    // A result that was not stored is no failed run, but other processes would miss it.
     if let Some(why) = keep.lost() {
         return Err(failed(why));
     }
@@ -283,7 +283,7 @@ fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>,
     let elsewhere = matches!(&result, Err(e) if e.is_elsewhere());
     if a.shares.shard.is_some() && (elsewhere || result.is_ok()) {
         eprintln!(
-            "{}: this share is done; {} of {} runs are there",
+            "{}: this share is done; {} of {} runs exist",
             study.name,
             asked.len() - missing.len(),
             asked.len()
@@ -320,7 +320,7 @@ fn incomplete(study: &Study, missing: &[&str], of: usize, partial: bool) -> Stri
     let more = if missing.len() > 3 { "; and more" } else { "" };
     let remedy = match partial {
         true => "other runs depend on them, so there is no answer without them",
-        false => "make all shares once more, or answer from what is there with --partial",
+        false => "run all shares once more, or print the existing results with --partial",
     };
     format!(
         "study {}: {} of {of} runs that are known are missing: {named}{more}; {remedy}",

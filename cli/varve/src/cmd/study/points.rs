@@ -33,7 +33,7 @@ impl cluster::ClusterWork for StudyRuns<'_> {
         &self.keep
     }
 
-    /// What studies ask for that may make nothing. Runs that depend on others are known when these are there.
+    /// The runs that studies ask for, without making any. Dependent runs are known once their inputs exist.
     fn points(&self) -> Result<Vec<Point>, Failure> {
         let keep = self.keep.only_kept();
         let stop = ui::stop_flag();

@@ -19,7 +19,7 @@ pub fn merge(a: &SweepArgs, opened: &Opened, mut standing: Standing) -> Done {
         keys,
         ..
     } = opened;
-    // What cannot be read counts as missing, so that nothing is merged of which a part is lost.
+    // Unreadable results count as missing, so that no incomplete results are merged.
     let done = standing.read(sweep, keep, keys);
     let missing = standing.missing();
     if !missing.is_empty() && !a.shares.partial {
@@ -81,10 +81,10 @@ fn incomplete(sweep: &Sweep, standing: &Standing, missing: &[usize]) -> String {
     let named: Vec<String> = missing.iter().take(3).map(|&n| shown(sweep, n)).collect();
     let others = match standing.others() {
         0 => String::new(),
-        n => format!("; {n} of them are there from another build of Varve"),
+        n => format!("; {n} of them exist, from another build of Varve"),
     };
     format!(
-        "{} of {} points are missing{others}: {}{}; run the sweep again without --merge, or merge what is there with --partial",
+        "{} of {} points are missing{others}: {}{}; run the sweep again without --merge, or merge the existing results with --partial",
         missing.len(),
         sweep.points(),
         named.join("; "),

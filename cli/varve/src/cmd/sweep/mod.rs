@@ -153,7 +153,7 @@ fn of_share(shard: Share, mut missing: Vec<usize>) -> Vec<usize> {
     missing
 }
 
-/// Runs these points, and merges all if it is no share.
+/// Runs these points, and merges all if it is not a share.
 fn run(a: &SweepArgs, opened: &Opened, missing: &[usize], shared: bool) -> Done {
     let Opened {
         sweep, keep, keys, ..

@@ -28,7 +28,7 @@ impl Num {
         Num::Double,
     ];
 
-    /// What it may become without a loss.
+    /// The types that it converts to without loss.
     fn wider(self) -> &'static [Num] {
         use Num::*;
         match self {
@@ -86,7 +86,7 @@ pub struct Field {
     pub name: String,
     pub old_name: Option<String>,
     pub ty: Type,
-    /// What new objects begin with, of numbers.
+    /// The initial value in new objects, as a number.
     pub initial: i64,
     /// A superclass has a field of that name too.
     pub hides: bool,
@@ -751,7 +751,7 @@ impl Model {
         }
     }
 
-    /// What the program must print.
+    /// The expected output of the program.
     pub fn print(&self) -> String {
         let mut out = String::new();
         for (number, object) in self.objects.iter().enumerate() {
@@ -822,7 +822,7 @@ impl Model {
     }
 }
 
-/// What a field of a new object is.
+/// The initial value of a field.
 fn initial(field: &Field) -> Value {
     match field.ty {
         Type::Bool => Value::Bool(false),

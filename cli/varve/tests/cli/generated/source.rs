@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// What all classes of a program share.
+/// The common base of all classes of a program.
 const ENTITY: &str = "\
 import java.util.*;
 

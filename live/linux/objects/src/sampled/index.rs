@@ -5,7 +5,7 @@ use crate::layout::SLOTS;
 use std::sync::atomic::AtomicU16;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// So many that nearly all are empty: each free looks at one.
+/// Enough that nearly all are empty: each free reads one.
 const HEADS: usize = 1 << 16;
 
 /// First slot of each chain plus 1.

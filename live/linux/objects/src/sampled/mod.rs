@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Whether there is a file for samples.
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// What a thread counts down to its next sample. All zeros in the beginning.
+/// A thread's countdown to its next sample. Starts with all zeros.
 #[derive(Default)]
 pub struct Countdown {
     /// Bytes until the next sample.

@@ -1,4 +1,4 @@
-//! The file of samples. One thread at a time changes it; whoever reads it sees by serial numbers whether a slot stayed the
+//! The file of samples. One thread at a time changes it; a reader sees by serial numbers whether a slot stayed the
 //! same.
 
 use super::{chance, index, watch};
@@ -35,7 +35,7 @@ static MAPPINGS: AtomicUsize = AtomicUsize::new(0);
 static CURSOR: AtomicUsize = AtomicUsize::new(0);
 /// Bytes between points at which there was room for all samples.
 static FLOOR: AtomicUsize = AtomicUsize::new(LEAST);
-/// When the pace was looked at, and samples since.
+/// Time of the last check of the pace, and samples since.
 static PACE_BEGAN: AtomicU64 = AtomicU64::new(0);
 static PACE: AtomicU64 = AtomicU64::new(0);
 

@@ -1,6 +1,6 @@
-//! Pages that are watched. The kernel tells how much of a mapping was used, so a page becomes a mapping of its own: by an
+//! Pages that are watched. The kernel reports how much of a mapping was used, so a page becomes a mapping of its own: by an
 //! advice that its neighbours do not have, which leaves it out of core dumps. Where it can
-//! (Linux 6.7), the kernel is asked to note writes to it too, for whoever asks from outside (`PAGEMAP_SCAN`).
+//! (Linux 6.7), the kernel records writes to it too, for a process that asks from outside (`PAGEMAP_SCAN`).
 
 use crate::sys::PAGE;
 use std::ffi::{c_int, c_long, c_void};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Files of a kernel, by paths relative to its root.
 pub trait Files {
-    /// What a file says, or where a link leads: the last part of its target.
+    /// The content of a file, or the last part of a link's target.
     ///
     /// # Errors
     /// It cannot be read.
@@ -48,18 +48,18 @@ impl Files for Root {
     }
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
     /// It was done, or reverted.
     Done,
     /// It showed already what it was to show.
     Already,
-    /// Somebody else has changed it since, to this: it stays.
+    /// Another program has changed it since, to this: it stays.
     Others(String),
 }
 
-/// What to do about an error.
+/// The remedy for an error.
 pub(super) fn remedy(e: &io::Error) -> &'static str {
     match e.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => ": be root",
@@ -76,7 +76,7 @@ fn refused(path: &str, e: &io::Error) -> String {
     format!("/{path}: {e}{}", remedy(e))
 }
 
-/// What shows; no link where there is none.
+/// The value that shows; [`NOTHING`] if there is no link.
 fn shown(files: &dyn Files, path: &str) -> Result<String, String> {
     match files.read(path) {
         Ok(text) => Ok(text),
@@ -116,7 +116,7 @@ pub fn change(files: &dyn Files, record: &mut Record, step: &Step) -> Result<Cha
             };
             record.take_out(record.steps().len() - 1)?;
             Err(format!(
-                "/{}: the kernel took `{}`, and /{} says `{then}`: {left}",
+                "/{}: the kernel took `{}`, and /{} reads `{then}`: {left}",
                 step.file, step.value, step.shows
             ))
         }
@@ -178,7 +178,7 @@ fn take_back(files: &dyn Files, step: &Step) -> Result<Changed, String> {
     match now == step.was {
         true => Ok(Changed::Done),
         false => Err(format!(
-            "/{}: it says `{now}` after `{}` was written",
+            "/{}: it reads `{now}` after `{}` was written",
             step.shows,
             step.back.last().map_or("", |back| &back.value)
         )),

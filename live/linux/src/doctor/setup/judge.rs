@@ -48,7 +48,7 @@ fn echo(value: &str, file: &str) -> String {
     format!("echo {value} > /{file}")
 }
 
-/// CXL memory that nobody has mapped.
+/// CXL memory that is not mapped.
 fn unmapped_cxl(s: &Setup) -> Option<Finding> {
     let device = s.topology.cxl.iter().find(|d| d.ram_bytes > 0)?;
     let slow = s
@@ -64,12 +64,12 @@ fn unmapped_cxl(s: &Setup) -> Option<Finding> {
     let mut finding = by_hand(
         "CXL memory is not mapped",
         format!(
-            "{name} has {} MiB of memory, and there is no region of it: no node and no device-dax device",
+            "{name} has {} MiB of memory, but no region: neither a node nor a device-dax device has it",
             device.ram_bytes >> 20
         ),
         "no program can use this memory before the firmware or an operator maps it",
         &[],
-        "which decoder maps it is for whoever knows the host bridges; look again when it is mapped",
+        "the right decoder depends on the host bridges; run --doctor again once it is mapped",
     );
     finding.commands = vec![
         "cxl list -DM".into(),
@@ -78,7 +78,7 @@ fn unmapped_cxl(s: &Setup) -> Option<Finding> {
     Some(finding)
 }
 
-/// What becomes of memory that is plugged in.
+/// The state of hot-plugged memory.
 fn auto_online(s: &Setup) -> Option<Finding> {
     let now = s.auto_online.as_deref()?;
     let pluggable = !s.dax.is_empty()
@@ -89,7 +89,7 @@ fn auto_online(s: &Setup) -> Option<Finding> {
     }
     let why = match now {
         "offline" => {
-            "memory that is plugged in stays unused until somebody brings each of its blocks online"
+            "hot-plugged memory stays unused until an operator brings each of its blocks online"
         }
         _ => {
             "slow memory that is plugged in may hold the kernel's own data, which is then slow for good, and the memory cannot be taken out again"
@@ -128,7 +128,7 @@ fn unused_device(s: &Setup, device: &super::Dax) -> Option<Finding> {
             what,
             why,
             &[&command],
-            "it is persistent memory, and what is on it would be lost: this is for you to decide",
+            "it is persistent memory, and its contents would be lost: decide for yourself",
         ));
     }
     if !s.kmem {
@@ -137,7 +137,7 @@ fn unused_device(s: &Setup, device: &super::Dax) -> Option<Finding> {
             what,
             why,
             &["modprobe kmem", &command],
-            "the driver that does it is not loaded (kmem): load it, and look again",
+            "the driver for it (kmem) is not loaded: load it, and run --doctor again",
         ));
     }
     let shows = format!("{DAX}/devices/{name}/driver");
@@ -263,7 +263,7 @@ fn offline(s: &Setup) -> Option<Finding> {
             nodes_of(&blocks),
             mib(s, &blocks)
         ),
-        why: "the memory is there, and nobody gets any of it".into(),
+        why: "the memory is present, but no program can use it".into(),
         steps: blocks.iter().map(step).collect(),
         commands,
         by_hand: String::new(),
@@ -272,7 +272,7 @@ fn offline(s: &Setup) -> Option<Finding> {
 
 /// Hot-plugged slow memory in zones from which the kernel takes memory for itself.
 fn in_kernel_zones(s: &Setup) -> Option<Finding> {
-    // What was there at the start is in the kernel's zones by right: hot-plugged is what a driver gave to the kernel.
+    // Boot-time memory belongs in the kernel's zones: only memory that a driver gave to the kernel is hot-plugged.
     let plugged: Vec<i64> = s
         .dax
         .iter()
@@ -417,7 +417,7 @@ fn balancing(s: &Setup, kinds: &Kinds) -> Option<Finding> {
     let (what, why) = match s.tier_runs {
         true => (
             format!("numa_balancing is {now} while `varve tier` is at work"),
-            "both move hot pages to fast memory, and fight over what is hot".to_string(),
+            "both promote hot pages, and undo each other's decisions".to_string(),
         ),
         false => (
             format!("numa_balancing is {now}: the kernel does not promote by heat"),
@@ -486,7 +486,7 @@ fn interleaving(s: &Setup, measured: Option<&Measured>) -> Option<Finding> {
     Some(Finding {
         name: "interleaving",
         what: format!(
-            "weights of nodes {} are {}; bandwidths of {} GB/s ({source}) ask for {}",
+            "weights of nodes {} are {}; bandwidths of {} GB/s ({source}) require {}",
             Kinds::list(&wanted.keys().copied().collect::<Vec<_>>()),
             list(&s.weights),
             rates.join(" and "),

@@ -27,11 +27,11 @@ use serde::{Deserialize, Serialize};
 pub struct Finding {
     /// A short name.
     pub name: &'static str,
-    /// What is wrong, with what was found.
+    /// The problem, with the value found.
     pub what: String,
     /// Why it matters.
     pub why: String,
-    /// What one would type to change it.
+    /// Commands that change it.
     pub commands: Vec<String>,
     /// The same as writes into files; none if it is not for us to change.
     pub steps: Vec<Step>,
@@ -44,15 +44,15 @@ pub struct Finding {
 pub struct Step {
     /// The file.
     pub file: String,
-    /// What is written.
+    /// The value to write.
     pub value: String,
     /// Where it shows: a file, or a link, of which the last part of its target counts.
     pub shows: String,
-    /// What shows before it.
+    /// The value before it.
     pub was: String,
-    /// What shows after it.
+    /// The value after it.
     pub then: String,
-    /// What takes it back, in this order.
+    /// Steps that revert it, in this order.
     pub back: Vec<Back>,
 }
 
@@ -61,13 +61,13 @@ pub struct Step {
 pub struct Back {
     /// The file.
     pub file: String,
-    /// What is written.
+    /// The value to write.
     pub value: String,
     /// The file need not be there.
     pub may_be_missing: bool,
 }
 
-/// What shows when there is no link.
+/// The value that stands for a missing link.
 pub const NOTHING: &str = "-";
 
 impl Step {

@@ -1,4 +1,4 @@
-//! What was changed, in a file that outlives us. It is written anew before each change, by a name of its own that then takes its
+//! The record of changes, in a file that outlives us. It is written anew before each change, by a name of its own that then takes its
 //! place: whenever we are killed, the file is whole.
 
 use super::Step;
@@ -19,7 +19,7 @@ impl Record {
     /// Reads what is there below a root. Others wait until we let go of it.
     ///
     /// # Errors
-    /// The file cannot be read, or has something else in it; somebody else has it.
+    /// The file cannot be read, or is not a record; another process has it locked.
     pub fn open(root: &Path) -> Result<Record, String> {
         let lock = Lock::named(&format!("varve-doctor-{}", root.display()));
         let lock = lock.map_err(|e| format!("no lock: {e}"))?;
@@ -81,7 +81,7 @@ impl Record {
 
     fn why(&self, e: &io::Error) -> String {
         format!(
-            "{}: what is changed cannot be kept there: {e}{}",
+            "{}: changes cannot be recorded there: {e}{}",
             self.file.display(),
             super::change::remedy(e)
         )

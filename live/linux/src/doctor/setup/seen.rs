@@ -1,4 +1,4 @@
-//! What the files of /sys and /proc say about the set-up.
+//! The set-up, from the files of /sys and /proc.
 
 use crate::probe::Topology;
 use crate::probe::sysfs::{names, number, numbered, parse_list, text};
@@ -14,9 +14,9 @@ pub struct Setup {
     pub tiers: Option<Vec<Vec<u32>>>,
     /// Does the kernel demote, as it says?
     pub demotion: Option<String>,
-    /// What NUMA balancing does: 1, by the processors that use pages; 2, between tiers.
+    /// The mode of NUMA balancing: 1, by the processors that use pages; 2, between tiers.
     pub balancing: Option<u32>,
-    /// What becomes of memory that is plugged in.
+    /// The state of hot-plugged memory.
     pub auto_online: Option<String>,
     /// Blocks of memory that can be plugged.
     pub blocks: Vec<Block>,
@@ -58,9 +58,9 @@ pub struct Dax {
     pub node: i64,
     /// Bytes.
     pub bytes: u64,
-    /// Persistent memory: what is on it would be lost.
+    /// Persistent memory: its contents would be lost.
     pub persistent: bool,
-    /// Its blocks of memory, if its addresses are told.
+    /// Its blocks of memory, if its addresses are known.
     pub blocks: Vec<u64>,
 }
 

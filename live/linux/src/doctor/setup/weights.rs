@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// mm/mempolicy.c).
 const SUM: f64 = 32.0;
 
-/// What `varve machine calibrate here --json` has measured.
+/// Measurements of `varve machine calibrate here --json`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Measured {
     /// Which nodes the curves are of.

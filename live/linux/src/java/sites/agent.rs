@@ -1,4 +1,4 @@
-//! What the agent inside Java virtual machines computes: how many objects a sample stands for, and what becomes of samples.
+//! Computations of the agent inside Java virtual machines: the number of objects that a sample stands for, and the fate of samples.
 
 #[allow(dead_code, reason = "the agent uses all of it")]
 #[path = "../../../sites/follow.rs"]
@@ -66,7 +66,7 @@ fn born(handle: u32, now: Now) -> Sample<u32> {
     }
 }
 
-/// After so many collections, 1 MiB of allocation apart.
+/// The time after a number of collections, 1 MiB of allocation apart.
 fn after(young: u64, full: u64) -> Now {
     Now {
         young,
@@ -117,7 +117,7 @@ fn an_object_survives_as_many_collections_as_it_meets() {
     assert_eq!((followed.kept, followed.undecided), (0.0, 1000.0));
 }
 
-/// What collections of the young generation do not look at, they say nothing of.
+/// Collections of the young generation yield nothing about objects that they do not trace.
 #[test]
 fn an_old_object_grows_no_older_in_collections_of_the_young_generation() {
     let mut followed = Followed::new(100, true);
@@ -159,7 +159,7 @@ fn without_addresses_an_object_is_old_by_its_age_or_after_a_full_collection() {
     assert!(!old(&[never], after(0, 0)), "a threshold that is not known");
 }
 
-/// Who looks late sees neither who died when, nor counts those who lived: they would be too many.
+/// A late check cannot tell when an object died, and does not count the survivors: they would be too many.
 #[test]
 fn what_several_collections_did_counts_for_none_of_them() {
     let mut followed = Followed::new(100, true);
@@ -204,7 +204,7 @@ fn a_collector_without_known_collections_tells_who_is_alive_and_nothing_of_ages(
     assert!(counts.died.iter().all(|sum| sum.objects == 0.0));
 }
 
-/// Half of the samples are given up when there are too many, and the others stand for them: how many stay is told as well.
+/// Half of the samples are given up when there are too many, and the others stand for them: the factor is reported as well.
 #[test]
 fn memory_is_bounded_and_what_is_said_stays_without_bias() {
     const SAMPLES: u32 = 100_000;

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// How long a machine may take to open its door, or to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The option of a machine that lets nobody attach.
+/// The option of a machine that does not allow attaching.
 const CLOSED: &[u8] = b"-XX:+DisableAttachMechanism";
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -97,11 +97,11 @@ fn catches_quit(status: &str) -> bool {
     caught.is_some_and(|set| set & 1 << (libc::SIGQUIT - 1) != 0)
 }
 
-/// Samples the allocations of a virtual machine that runs, until the time is over, somebody wants it to stop, or it ends. It runs on
+/// Samples the allocations of a virtual machine that runs, until the time is over, it is asked to stop, or it ends. It runs on
 /// afterwards.
 ///
 /// # Errors
-/// [`JavaError`]: there is no such machine, it is somebody else's, or it does not take the agent.
+/// [`JavaError`]: there is no such machine, it belongs to another user, or it does not take the agent.
 pub fn attach(process: u32, sampling: &AllocationSampling) -> Result<SeenMachines, JavaError> {
     let target = target(process)?;
     let folder = Folder::below(&target.tmp)?;
@@ -183,7 +183,7 @@ impl Target {
     fn knock(&self, door: &Path) -> Result<(), JavaError> {
         let asks = self.tmp.join(format!(".attach_pid{}", self.own_number));
         fs::write(&asks, "").map_err(LiveError::file("cannot write", &asks))?;
-        // The machine takes it from nobody but its user and root.
+        // The machine accepts it only from its own user and from root.
         let _ = std::os::unix::fs::chown(&asks, Some(self.user), None);
         // SAFETY: takes no memory; the process handles the signal.
         let sent = unsafe { libc::kill(self.process as i32, libc::SIGQUIT) };
@@ -222,7 +222,7 @@ fn refusal(answer: &str) -> Option<String> {
     match (well && loaded, said.first()) {
         (true, _) => None,
         (_, Some(said)) => Some(said.to_string()),
-        (_, None) => Some("it does not say why".into()),
+        (_, None) => Some("it gives no reason".into()),
     }
 }
 

@@ -30,7 +30,7 @@ pub struct AllocationSampling<'a> {
     pub interval_bytes: u64,
     /// When to stop; `None` for the program's end. A command that is there still is asked to end.
     pub time: Option<Duration>,
-    /// Set when somebody wants it to stop.
+    /// Set to stop it.
     pub stop: &'a AtomicBool,
 }
 
@@ -44,17 +44,17 @@ pub enum JavaError {
     #[error("allocations of Java virtual machines are sampled on x86-64 alone")]
     Processor,
     /// There is no such process.
-    #[error("--pid {0}: there is no such process")]
+    #[error("--pid {0}: no such process")]
     Gone(u32),
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error("--pid {0}: the process is another user's; attach to it as that user, or as root")]
     Foreign(u32),
     /// It is no virtual machine.
-    #[error("--pid {0}: the process is no Java virtual machine (it has not loaded libjvm.so)")]
+    #[error("--pid {0}: the process is not a Java virtual machine (it has not loaded libjvm.so)")]
     NotJava(u32),
     /// It takes no agents.
     #[error(
-        "--pid {0}: this Java virtual machine lets nobody attach (-XX:+DisableAttachMechanism or -Xrs): start its program with `varve profile -o FILE.sites -- COMMAND`"
+        "--pid {0}: this Java virtual machine does not allow attaching (-XX:+DisableAttachMechanism or -Xrs): start its program with `varve profile -o FILE.sites -- COMMAND`"
     )]
     Closed(u32),
     /// It does not answer.
@@ -62,7 +62,7 @@ pub enum JavaError {
     Silent {
         /// The process.
         process: u32,
-        /// What happened.
+        /// The error.
         error: io::Error,
     },
     /// It refuses the agent.
@@ -70,16 +70,14 @@ pub enum JavaError {
     Refused {
         /// The process.
         process: u32,
-        /// What it said, in one line.
+        /// Its output, in one line.
         said: String,
     },
     /// It has no samples.
     #[error("this Java virtual machine's allocations are not known: {0}")]
     Nothing(String),
     /// It did not report.
-    #[error(
-        "no Java virtual machine has told of its allocations: none has started, or it was killed"
-    )]
+    #[error("no Java virtual machine reported its allocations: none has started, or it was killed")]
     NoReport,
 }
 
@@ -91,7 +89,7 @@ fn agent(folder: &Folder) -> Result<PathBuf, JavaError> {
     Ok(folder.library(&library::SITES)?)
 }
 
-/// What the agent is told.
+/// The agent's options.
 fn options(report: &Path, sampling: &AllocationSampling) -> String {
     format!(
         "report={};interval={}",

@@ -1,18 +1,18 @@
-//! What the agent says when its machine ends, or when it is asked.
+//! The agent's report at its machine's end, or on request.
 
 use super::JavaError;
 use crate::report::read_lines;
 use serde::Deserialize;
 use std::process::ExitStatus;
 
-/// What was seen.
+/// The observations.
 #[derive(Debug, Default)]
 pub struct SeenMachines {
-    /// Machines that told of their allocations, that which allocated most first.
+    /// Machines that reported their allocations, largest first.
     pub machines: Vec<JavaSites>,
     /// How a command ended; `None` for a process that runs on.
     pub status: Option<ExitStatus>,
-    /// What could not be read, one line each.
+    /// Unreadable reports, one line each.
     pub notes: Vec<String>,
 }
 

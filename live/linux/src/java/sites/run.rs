@@ -8,16 +8,13 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::ExitStatus;
 
-/// Runs a command, waits for it, and tells of the allocations of each Java virtual machine that it starts. The program's input and
+/// Runs a command, waits for it, and returns the allocations of each Java virtual machine that it starts. The program's input and
 /// output are the caller's.
 ///
 /// # Errors
-/// [`JavaError`]: the program is not found or cannot be started, no virtual machine has told of its allocations. A program that
+/// [`JavaError`]: the program is not found or cannot be started, no virtual machine reported its allocations. A program that
 /// fails is no error; see [`SeenMachines::status`].
-pub fn command(
-    words: &[OsString],
-    sampling: &AllocationSampling,
-) -> Result<SeenMachines, JavaError> {
+pub fn command(words: &[OsString], sampling: &Sampling) -> Result<SeenMachines, JavaError> {
     let mut command = launch::command(words)?;
     program::find(command.get_program())?;
     let folder = Folder::new()?;

@@ -24,7 +24,7 @@ pub struct Event {
     pub(super) user_only: bool,
     /// Processors that have it, as the kernel lists them; empty for all.
     pub(super) processors: String,
-    /// Each so-manieth is a sample; `None`: so many a second are, as the kernel sees to.
+    /// One in this many events is a sample; `None`: the kernel adjusts the period to a rate per second.
     pub(super) period: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ impl Event {
     }
 }
 
-/// What is offered, in the order in which it is to be opened: the first is what all depends on.
+/// The offered events, in the order in which they are opened: all others depend on the first.
 pub fn offered(devices: &Path) -> Vec<Event> {
     let mut events = Vec::new();
     for name in ["cpu", "cpu_core"] {
@@ -92,7 +92,7 @@ fn event(folder: &Path, device: &str, name: &str, terms: &[(&str, u64)]) -> Opti
     })
 }
 
-/// Every so many operations one is followed, whatever it is; of these, the ones that miss the last cache, where it can tell.
+/// IBS: one operation per period is followed, of any kind; of these, those that miss the last cache, if the processor can filter them.
 fn ibs(folder: &Path) -> Option<Event> {
     let kind = word(&folder.join("type"))?.parse().ok()?;
     let mut config = [0; 3];
@@ -152,7 +152,7 @@ mod tests {
             &[("cpu/events/mem-loads-aux", "event=0x03,umask=0x82")],
         );
         assert_eq!(offered(devices.path())[0].leader, Some([0x8203, 0, 0]));
-        // A term whose bits nobody tells of.
+        // A term without a format.
         put(
             devices.path(),
             &[("cpu/events/mem-loads", "event=0xcd,other=7")],

@@ -18,7 +18,7 @@ use crate::perf::DEVICES;
 use event::offered;
 use std::path::Path;
 
-/// What this machine offers.
+/// The events that this machine offers.
 pub fn here() -> Vec<Event> {
     offered(&Path::new("/").join(DEVICES))
 }

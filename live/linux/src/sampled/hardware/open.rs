@@ -105,7 +105,7 @@ impl Hardware {
         Ok(whole)
     }
 
-    /// What was sampled since the last time.
+    /// The samples since the last call.
     pub fn take(&mut self) -> Vec<Hit> {
         let mut records = Records::default();
         for ring in &self.rings {
@@ -204,7 +204,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: our mapping, which nobody uses any more.
+        // SAFETY: our mapping, which is no longer used.
         unsafe { libc::munmap(self.at.cast_mut().cast(), (1 + PAGES) * PAGE) };
     }
 }
@@ -238,7 +238,7 @@ mod tests {
 
     const BYTES: usize = 1024 * PAGE;
 
-    /// Pages that are given back after each touch, so that the next one is a fault again.
+    /// Pages that are released after each touch, so that the next one is a fault again.
     struct Fresh(Mapped);
 
     impl Fresh {
@@ -259,7 +259,7 @@ mod tests {
                 // SAFETY: within the mapping, which is written only, a byte at a time.
                 unsafe { self.0.as_ptr::<u8>().add(at).write_volatile(1) };
             }
-            // SAFETY: the mapping, whose content nobody needs.
+            // SAFETY: the mapping, whose content is not needed.
             unsafe { libc::madvise(self.0.as_ptr(), BYTES, libc::MADV_DONTNEED) };
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What is asked of each sample: process and thread, address, period, data source. In this order they are in a record.
+/// The fields of each sample: process and thread, address, period, data source. In this order they are in a record.
 pub const WANTED: u64 = 1 << 1 | 1 << 3 | 1 << 8 | 1 << 15;
 
 const LOST: u32 = 2;
@@ -20,7 +20,7 @@ pub struct Hit {
     pub writes: bool,
 }
 
-/// What was in a ring.
+/// The records of a ring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
     /// Accesses that no cache served, or of which that is not said.
@@ -29,11 +29,11 @@ pub struct Records {
     pub others: u64,
     /// Samples that the kernel had no room for.
     pub lost: u64,
-    /// What was no record: from there to the end nothing is known.
+    /// Damaged records; the rest of the ring after one is unknown.
     pub broken: u64,
 }
 
-/// Where in a ring of so many bytes the bytes between two positions are, which count on and on: up to its end, and from its
+/// The parts of a ring of `size` bytes between two positions, which never wrap: up to its end, and from its
 /// beginning. Nothing if more was written than there is room for.
 pub fn parts(size: usize, tail: u64, head: u64) -> [Range<usize>; 2] {
     let bytes = head.wrapping_sub(tail);

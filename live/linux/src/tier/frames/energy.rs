@@ -83,7 +83,7 @@ impl Power {
         }
     }
 
-    /// So much has been exchanged by now.
+    /// `exchanged` bytes have been exchanged by now.
     pub fn note(&mut self, exchanged: u64) {
         let Some(energy) = &mut self.energy else {
             return;

@@ -34,7 +34,7 @@ pub struct FrameExchange {
     pub to: u64,
 }
 
-/// What became of a page.
+/// The outcome for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Landed {
     /// It is in this frame.
@@ -117,7 +117,7 @@ impl LiveExchanger {
         self.everybodys
     }
 
-    /// The node with most free memory to go over, for so many bytes.
+    /// The node with most free memory to migrate through, with room for `bytes`.
     fn over(&self, home: u32, bytes: u64) -> Option<u32> {
         let nodes = self.spans.nodes();
         let others = nodes
@@ -211,7 +211,7 @@ impl Exchanger for LiveExchanger {
     fn exchange(&mut self, process: u32, orders: &[FrameExchange]) -> io::Result<Vec<Landed>> {
         let stays = OneProcessor::stay();
         let landed = self.run(process, orders);
-        // What was given up and not replaced ahead.
+        // Replaces frames that were freed without a replacement ahead.
         let filled = self.held.replace();
         drop(stays);
         filled?;

@@ -1,5 +1,5 @@
-//! The reserve: memory of ours whose frames are known. A frame is given up right before the kernel is to give it to somebody
-//! else, and another one has taken its place by then.
+//! The reserve: memory of ours whose frames are known. A frame is freed right before the kernel is to allocate it to a program;
+//! another frame has replaced it in the reserve by then.
 
 use crate::mapped::Mapped;
 use crate::nodes::policy::{MisplacedPages, prefer};
@@ -33,7 +33,7 @@ pub struct Held {
     places: HashMap<u64, (usize, usize)>,
     /// Units whose frames were given up.
     empty: Vec<(usize, usize)>,
-    /// Frames that were taken ahead, in place of as many that are given up from now on.
+    /// Frames that were allocated ahead, in place of the same number of frames that are freed later.
     ahead: usize,
     map: Pagemap,
 }
@@ -79,18 +79,13 @@ impl Held {
             active: (0..units + SPARE).map(|at| at < units).collect(),
             idle: (units..units + SPARE).collect(),
         });
-        prefer(
-            start,
-            (units + SPARE) * size,
-            &[node],
-            MisplacedPages::Ignore,
-        )?;
-        // SAFETY: mapped just now, private and anonymous, and nobody else's.
+        prefer(start, (units + SPARE) * size, &[node], MisplacedPages::Away)?;
+        // SAFETY: mapped just now, private and anonymous, and ours alone.
         unsafe { populate(start, units * size, self.unit) }.map_err(of_place)?;
         self.read(self.blocks.len() - 1, 0, units)
     }
 
-    /// Looks for better frames of each node: takes more, keeps as many as before, and gives back the others. `class` says of a frame
+    /// Searches better frames of each node: allocates more, keeps the same number as before, and frees the others. `class` says of a frame
     /// what it is good for; frames of each class but 0 are kept in equal parts, and those of class 0 if there are no others. `room`
     /// says how much of a node may be taken for that.
     ///
@@ -137,7 +132,7 @@ impl Held {
         all
     }
 
-    /// Keeps so many frames of a node, and gives back the others.
+    /// Keeps `wanted` frames of a node, and frees the others.
     fn keep(&mut self, node: u32, wanted: usize, class: &dyn Fn(u64) -> u8) {
         let mut of_class: BTreeMap<u8, Vec<Place>> = BTreeMap::new();
         for one in self.of(node) {
@@ -179,7 +174,7 @@ impl Held {
         self.replace()
     }
 
-    /// Takes so many frames of a node, at most, that are free now. As many of those that are given up after that are not replaced.
+    /// Allocates at most this many free frames of a node. The same number of frames that are freed after that are not replaced.
     ///
     /// # Errors
     /// As [`Held::take`].
@@ -194,7 +189,7 @@ impl Held {
                 block.active[index] = true;
                 let at = block.start + index * size;
                 self.ahead += 1;
-                // SAFETY: mapped by `take`, private and anonymous, and nobody else's.
+                // SAFETY: mapped by `take`, private and anonymous, and ours alone.
                 unsafe { populate(at, size, self.unit) }.map_err(of_place)?;
                 self.read(number, index, 1)?;
             }
@@ -216,7 +211,7 @@ impl Held {
         }
         for (number, index) in std::mem::take(&mut self.empty) {
             let at = self.blocks[number].start + index * size;
-            // SAFETY: mapped by `take`, private and anonymous, and nobody else's.
+            // SAFETY: mapped by `take`, private and anonymous, and ours alone.
             unsafe { populate(at, size, self.unit) }.map_err(of_place)?;
             self.read(number, index, 1)?;
         }

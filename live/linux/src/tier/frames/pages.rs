@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 
 const HUGE: u64 = 2 << 20;
 
-/// What a page is of.
+/// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Memory of processes without a file, such as a heap.
@@ -75,7 +75,7 @@ pub struct PageFrame {
     pub page: u64,
     /// The frame.
     pub frame: u64,
-    /// What it is of.
+    /// Its kind.
     pub kind: Kind,
     /// Its mapping is one of those that were called hot.
     pub hot: bool,
@@ -86,10 +86,10 @@ pub trait FrameMemory {
     /// Its pages that are there, ascending.
     ///
     /// # Errors
-    /// The process has ended, or may not be looked at.
+    /// The process has ended, or may not be scanned.
     fn look(&mut self) -> io::Result<Vec<PageFrame>>;
 
-    /// Bytes that the last look left out, by reason.
+    /// Bytes that the last scan left out, by reason.
     fn unplaced(&self) -> BTreeMap<Unplaced, u64>;
 
     /// Whether the process is no more.
@@ -108,7 +108,7 @@ pub struct LiveFrames {
     /// Names of mappings whose pages are hot.
     hot: Vec<String>,
     flags: Option<Flags>,
-    /// Pages of the last look, and what the kernel's flags say of them.
+    /// Pages of the last scan, and their classes by the kernel's flags.
     last: Vec<(PageFrame, Class)>,
     unplaced: BTreeMap<Unplaced, u64>,
 }
@@ -289,7 +289,7 @@ const FLAG_NOPAGE: u64 = 1 << 20;
 const FLAG_ZERO: u64 = 1 << 24;
 const FLAG_RESERVED: u64 = 1 << 32;
 
-/// What the kernel's flags say of a page of `page_bytes`.
+/// The class of a page of `page_bytes`, from the kernel's flags.
 fn class(flags: u64, page_bytes: u64) -> Class {
     let is = |flag: u64| flags & flag != 0;
     if is(FLAG_HUGE) {

@@ -1,4 +1,4 @@
-//! What there is to be before frames can be exchanged: more than one node, frame numbers, a reserve.
+//! Preconditions of exchanging frames: more than one node, frame numbers, a reserve.
 
 use super::super::sizes::rollup;
 use super::exchange::LiveExchanger;
@@ -8,7 +8,7 @@ use crate::tier::options::TierOptions;
 use crate::tier::room::{reserves, room_of};
 use std::collections::BTreeSet;
 
-/// What is asked for, of frames.
+/// The options for frames.
 #[derive(Clone, Debug, Default)]
 pub struct FrameOptions {
     /// Bytes of the reserve of each node.
@@ -44,7 +44,7 @@ pub fn frame_bytes(roots: &BTreeSet<u32>, options: &TierOptions) -> u64 {
     })
 }
 
-/// Looks at the machine, and takes the reserve.
+/// Probes the machine, and allocates the reserve.
 ///
 /// # Errors
 /// One line that says what is missing, and what helps.
@@ -70,7 +70,7 @@ pub fn ready(options: &FrameOptions, page_bytes: u64) -> Result<Ready, String> {
         let least = options.reserve.min(free / 4) / page_bytes * page_bytes;
         if options.reserve_given && least < options.reserve / page_bytes * page_bytes {
             notes.push(format!(
-                "node {} has {} MiB for the reserve: a quarter of what is free there, and no more, is taken",
+                "node {} has {} MiB for the reserve: at most a quarter of the free memory there is taken",
                 span.node,
                 least >> 20
             ));

@@ -1,4 +1,4 @@
-//! What was seen and done about frames, beside what [`crate::tier::TierCounts`] has.
+//! Observations and exchanges of frames, beside [`crate::tier::TierCounts`].
 
 use super::pages::{Kind, Unplaced};
 use crate::tier::decide::FrameState;

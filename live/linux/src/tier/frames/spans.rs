@@ -24,7 +24,7 @@ pub struct Spans {
 /// Physical addresses of a DIMM: first, and the one behind the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DimmRange {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it is.
     pub ranges: Vec<(u64, u64)>,
@@ -33,7 +33,7 @@ pub struct DimmRange {
 /// Frames of a DIMM, which follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DimmFrames {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The node's place among the nodes.
     pub node: u32,
@@ -78,7 +78,7 @@ impl Spans {
         nodes.sort_by_key(|(_, start, _)| *start);
         if let Some(pair) = nodes.windows(2).find(|pair| pair[1].1 < pair[0].2) {
             return Err(format!(
-                "the frames of nodes {} and {} lie among each other (/proc/zoneinfo), so that a frame does not say its node",
+                "the frames of nodes {} and {} are interleaved (/proc/zoneinfo), so a frame does not identify its node",
                 pair[0].0, pair[1].0
             ));
         }
@@ -87,11 +87,11 @@ impl Spans {
             .map(|(_, start, end)| end / within - start / within + 1)
             .sum();
         if all == 0 {
-            return Err("/proc/zoneinfo tells of no frames".into());
+            return Err("/proc/zoneinfo reports no frames".into());
         }
         if all > u64::from(u32::MAX / 2) {
             return Err(format!(
-                "{all} frames are more than can be told apart: use larger pages (--page 2MiB)"
+                "{all} frames are too many: use larger pages (--page 2MiB)"
             ));
         }
         let mut end_before = 0;
@@ -137,7 +137,7 @@ impl Spans {
             for &(from, to) in &dimm.ranges {
                 if from >= to || from % page != 0 || to % page != 0 {
                     return Err(format!(
-                        "DIMM {}: {from:#x} to {to:#x} is no whole number of pages of {page} bytes",
+                        "DIMM {}: {from:#x} to {to:#x} is not a whole number of pages of {page} bytes",
                         dimm.name
                     ));
                 }
@@ -308,8 +308,8 @@ Node 2, zone   Normal
             overlap.starts_with("DIMMs A1 and A2 overlap at 0x400000"),
             "{overlap}"
         );
-        assert!(says(&[dimm("A1", 0, 5000)]).contains("no whole number of pages"));
-        assert!(says(&[dimm("A1", 1 << 20, 1 << 20)]).contains("no whole number"));
+        assert!(says(&[dimm("A1", 0, 5000)]).contains("not a whole number of pages"));
+        assert!(says(&[dimm("A1", 1 << 20, 1 << 20)]).contains("not a whole number"));
         assert!(says(&[dimm("A9", 1 << 40, 2 << 40)]).contains("DIMM A9: no memory"));
     }
 

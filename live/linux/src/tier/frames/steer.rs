@@ -24,7 +24,7 @@ const STATE: u64 = 4;
 /// No frame of ours.
 const NOWHERE: u32 = u32::MAX;
 
-/// Whose a frame is.
+/// The owner of a frame.
 #[derive(Clone, Copy, Debug)]
 struct Owner {
     page: Page,
@@ -43,12 +43,12 @@ pub struct InFrames {
     bandwidth: Option<(MachineTraffic, Instant)>,
     owners: HashMap<u32, Owner>,
     offered: HashSet<u32>,
-    /// Frames that shared pages have left since the last look: other processes' lists still have them there.
+    /// Frames that shared pages have left since the last scan: other processes' lists still have them there.
     vacated: HashSet<u32>,
-    /// What this look has found so far.
+    /// The changes that this scan has found so far.
     change: Change,
     report: FrameReport,
-    /// The interval in which it was looked how things are.
+    /// The interval of the last scan.
     seen: Option<u64>,
     /// The next interval in which the reserve may be renewed, how long to wait then, and what was exchanged by the last time.
     renewal: (u64, u64, u64),
@@ -138,7 +138,7 @@ impl<D: TierPolicy> Migrate<InFrames> for Steering<D, InFrames> {
     fn scanned(&mut self, left: &[Tiered<InFrames>]) {
         let mut change = std::mem::take(&mut self.places.change);
         for process in left {
-            // What it had until this look was dropped by it or is now, and what this look found does not count.
+            // Its pages from before this scan were dropped by the scan or are dropped now, and this scan's findings do not count.
             let is_its = |page: Page| page.process() == process.number;
             let found = change.added.iter().filter(|(page, ..)| is_its(*page));
             let found: HashSet<(Page, u32)> =
@@ -199,7 +199,7 @@ impl<D: TierPolicy> Steering<D, InFrames> {
                 }
             }
         }
-        // What several may have is the same page if a process has it now.
+        // A page that several processes may share is still the same if one of them has it now.
         for (_, frame, kind, _) in &change.added {
             if *kind != Kind::Own
                 && self
@@ -219,7 +219,7 @@ impl<D: TierPolicy> Steering<D, InFrames> {
                 moves.insert(*from, *to);
             }
         }
-        // Where pages have followed each other, their frames are told of as if new ones had come.
+        // Where pages have followed each other, their frames are reported as if new ones had come.
         let targets: BTreeSet<u32> = moves.values().copied().collect();
         let mut taken = HashSet::new();
         moves
@@ -292,7 +292,7 @@ impl<D: TierPolicy> Steering<D, InFrames> {
         // In order, so that the same reserve leads to the same decisions.
         new.sort_unstable();
         for frame in new {
-            // It may have been a page's at the last look.
+            // It may have been a page's at the last scan.
             if self.places.owners.remove(&frame).is_some() {
                 self.decide.gone(frame);
             }
@@ -403,7 +403,7 @@ impl<D: TierPolicy> Steering<D, InFrames> {
             .exchange(self.processes[at].process, &orders)
         {
             Ok(landed) => landed,
-            // It has ended, which the next look sees.
+            // It has ended, which the next scan detects.
             Err(e) if is_gone(&e) => return,
             Err(e) => {
                 let why = Refusal::of(e.raw_os_error().unwrap_or(0));
@@ -434,7 +434,7 @@ impl<D: TierPolicy> Steering<D, InFrames> {
         }
     }
 
-    /// A page is where another one was, or in none of our frames: the next look finds it as if it were new.
+    /// A page is where another one was, or in none of our frames: the next scan finds it as if it were new.
     fn followed(&mut self, at: usize, from: u32, page: u64) {
         self.places.report.elsewhere += self.limits.page_bytes;
         let Some(owner) = self.places.owners.remove(&from) else {
@@ -452,7 +452,7 @@ impl<D: TierPolicy> Steering<D, InFrames> {
 
     /// A page is in another frame now, as a rule the one that was asked for.
     fn landed(&mut self, at: usize, remap: Remap, page: u64, to: u32) {
-        // Somebody else's page was there at the last look: it is gone since.
+        // Another process's page was there at the last scan: it is gone since.
         if self.places.owners.remove(&to).is_some() {
             self.decide.gone(to);
         }
@@ -472,7 +472,7 @@ impl<D: TierPolicy> Steering<D, InFrames> {
             self.forget_vacated();
         }
         if let Some(owner) = self.places.owners.remove(&remap.from) {
-            // Others who have it are found in its new frame at the next look.
+            // Other processes that share it are found in its new frame at the next scan.
             if owner.maps > 1 {
                 self.places.vacated.insert(remap.from);
             }
@@ -489,7 +489,7 @@ impl<D: TierPolicy> Steering<D, InFrames> {
         }
     }
 
-    /// Whose lists have shared pages in frames that these have left finds them anew, wherever they are by then: it may be the old
+    /// Drops shared pages in vacated frames from all lists. The next scan finds them, wherever they are by then: it may be the old
     /// frame again.
     fn forget_vacated(&mut self) {
         if self.places.vacated.is_empty() {
@@ -527,7 +527,7 @@ impl<D: TierPolicy> Steering<D, InFrames> {
     }
 }
 
-/// What a look found, of all processes.
+/// The changes that a scan found, of all processes.
 #[derive(Default)]
 struct Change {
     /// Pages that were in a frame and are not any more.

@@ -1,5 +1,5 @@
-//! The steering on a made-up machine: whatever programs, others and the exchanger do, whoever decides knows each frame with a page
-//! once, and is told of nothing that cannot be.
+//! The steering on a made-up machine: whatever programs, other mechanisms and the exchanger do, the policy knows each frame with a page
+//! once, and gets no impossible event.
 
 use super::*;
 use crate::tier::decide::FrameState;
@@ -18,7 +18,7 @@ struct World {
     pages: BTreeMap<(u32, u64), u64>,
     reserve: Vec<u64>,
     ended: HashSet<u32>,
-    /// What becomes of the next exchanges.
+    /// The outcomes of the next exchanges.
     fates: Vec<u8>,
 }
 
@@ -132,7 +132,7 @@ impl Exchanger for Hands {
     }
 }
 
-/// Knows what it was told, and complains of what cannot be.
+/// Records all calls, and panics at an impossible one.
 #[derive(Default)]
 struct Mirror {
     pages: BTreeMap<u32, Page>,
@@ -262,7 +262,7 @@ proptest! {
                     now.pages.entry(key).or_insert(frame);
                 }
                 (4, _) => drop(now.pages.remove(&key)),
-                // Somebody else moves it.
+                // Another program migrates it.
                 (5, Some(frame)) => if let Some(&old) = now.pages.get(&key) {
                     now.pages.values_mut().filter(|f| **f == old).for_each(|f| *f = frame);
                 },

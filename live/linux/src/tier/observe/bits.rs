@@ -1,4 +1,4 @@
-//! Accessed bits of whole mappings: how much of each was used since the last look (`clear_refs`, `smaps`).
+//! Accessed bits of whole mappings: how much of each was accessed since the last scan (`clear_refs`, `smaps`).
 
 use super::{Observer, Scope, Use, is_due, within};
 use crate::sampled::used;
@@ -28,7 +28,7 @@ impl Observer for Bits {
         let mappings = used::look(self.process)?;
         used::forget(self.process)?;
         self.looks += 1;
-        // What was used before the first look is from all its life.
+        // Accesses before the first scan are from all its life.
         if self.looks == 1 {
             return Ok(());
         }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use crate::mapped::Mapped;
 
-    /// Memory between two pages that nobody may touch, so that it is a mapping of its own whatever other tests map.
+    /// Memory between two inaccessible pages, so that it is a mapping of its own whatever other tests map.
     struct Alone(Mapped);
 
     const BYTES: usize = 64 << 12;
@@ -59,7 +59,7 @@ mod tests {
         fn new() -> Alone {
             let mapped = Mapped::new(BYTES + 8192).unwrap();
             for edge in [0, 4096 + BYTES] {
-                // SAFETY: a page of new memory, which nobody touches.
+                // SAFETY: a page of new memory, which is never touched.
                 let closed = unsafe {
                     let edge = mapped.as_ptr::<u8>().add(edge);
                     libc::mprotect(edge.cast(), 4096, libc::PROT_NONE)
@@ -89,6 +89,6 @@ mod tests {
                 return;
             }
         }
-        panic!("255 looks have not seen it");
+        panic!("255 scans have not seen it");
     }
 }

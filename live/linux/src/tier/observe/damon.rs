@@ -1,4 +1,4 @@
-//! The kernel's monitor of accesses. What it was told ends with us, even if we are killed: a guard outlives us for as long as that
+//! The kernel's monitor of accesses. Its settings are reset when we end, even if we are killed: a guard outlives us for as long as that
 //! takes.
 
 use super::{Observer, Scope, Use, is_due, within};

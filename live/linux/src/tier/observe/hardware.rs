@@ -24,7 +24,7 @@ impl Accesses {
         Ok(())
     }
 
-    /// What was sampled of a process since it was last asked about.
+    /// A process's samples since the last call for it.
     fn take(&mut self, process: u32) -> Vec<Hit> {
         for hit in self.rings.iter_mut().flat_map(Hardware::take) {
             self.hits.entry(hit.process).or_default().push(hit);
@@ -32,7 +32,7 @@ impl Accesses {
         self.hits.remove(&process).unwrap_or_default()
     }
 
-    /// Nobody will ask about these processes any more, or never did.
+    /// Drops the samples of all other processes if there are too many.
     fn only(&mut self, process: u32) {
         const KEPT: usize = 1 << 20;
         let all: usize = self.hits.values().map(Vec::len).sum();

@@ -1,5 +1,5 @@
 //! Idle page tracking (Documentation/admin-guide/mm/idle_page_tracking.rst): frames are marked as idle, and those that are not
-//! idle any more at the next look were used.
+//! idle any more at the next scan were accessed.
 
 use super::{Observer, Use};
 use crate::place::pagemap::Pagemap;

@@ -1,4 +1,4 @@
-//! How it is seen which pages of a process are in use.
+//! Observes which pages of a process are accessed.
 //!
 //! ```text
 //! hardware.rs  accesses that the processor samples by itself (PEBS, IBS)
@@ -8,7 +8,7 @@
 //! bits.rs      accessed bits by mapping
 //! ```
 //!
-//! That is the order in which they are tried: each sees less than the one before.
+//! They are tried in this order: each observes less than the one before.
 
 mod bits;
 mod damon;
@@ -44,19 +44,19 @@ impl Use {
     }
 }
 
-/// Those of ascending pages, of so many bytes each, that a range has a part of.
+/// Of these ascending pages of `bytes` each, the ones that overlap a range.
 fn within<'p>(pages: &'p [u64], bytes: u64, range: &Range<u64>) -> &'p [u64] {
     let first = pages.partition_point(|page| (page + 1) * bytes <= range.start);
     let behind = pages.partition_point(|page| page * bytes < range.end);
     &pages[first..behind.max(first)]
 }
 
-/// Sees which pages of one process are in use.
+/// Observes which pages of one process are accessed.
 pub trait Observer {
-    /// Appends what was used since the last look, of pages that are known: ascending.
+    /// Appends the accesses since the last scan to known pages, ascending.
     ///
     /// # Errors
-    /// The process has ended, or may not be looked at.
+    /// The process has ended, or may not be observed.
     fn look(&mut self, pages: &[u64], uses: &mut Vec<Use>) -> io::Result<()>;
 
     /// Processor time that the kernel took for it elsewhere so far, in seconds.
@@ -65,7 +65,7 @@ pub trait Observer {
     }
 }
 
-/// Nothing is seen: for policies that do not ask.
+/// Observes nothing: for policies that do not need accesses.
 pub struct Blind;
 
 impl Observer for Blind {
@@ -74,7 +74,7 @@ impl Observer for Blind {
     }
 }
 
-/// A way of seeing.
+/// A way to observe accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The processor's samples.
@@ -96,10 +96,10 @@ impl fmt::Display for Way {
 }
 
 impl Way {
-    /// In the order in which they are tried.
+    /// All ways, in the order in which they are tried.
     pub const ALL: [Way; 5] = [Way::Hardware, Way::Damon, Way::Idle, Way::Writes, Way::Bits];
 
-    /// As `--observe` has it.
+    /// Its name in `--observe`.
     pub fn name(self) -> &'static str {
         match self {
             Way::Hardware => "hardware",
@@ -110,38 +110,38 @@ impl Way {
         }
     }
 
-    /// What it is, what it costs, and what it does not see; a line each.
+    /// Its description, its cost, and its blind spots; a line each.
     pub fn words(self) -> [&'static str; 3] {
         match self {
             Way::Hardware => [
                 "accesses that no cache served, sampled by the processor (PEBS or IBS)",
-                "4000 interrupts a second and processor at most, taken from the program",
-                "what the processor fetches ahead of its use, and what its caches serve",
+                "at most 4000 interrupts per second and processor, at the program's expense",
+                "prefetches, and accesses that its caches serve",
             ],
             Way::Damon => [
-                "the kernel's monitor (DAMON): in how many of ten checks, 100 ms apart, a part of memory was in use",
-                "a thread of the kernel, up to 10,000 checks a second, named at the end",
-                "more than 1000 parts of memory: pages within a part count alike; uses of pages that the processor's TLB knows; writes apart from reads",
+                "the kernel's monitor (DAMON): in how many of ten checks, 100 ms apart, a region of memory was accessed",
+                "a kernel thread, up to 10,000 checks a second; its CPU time is printed at the end",
+                "more than 1000 regions: pages within a region count alike; accesses that hit the TLB; writes apart from reads",
             ],
             Way::Idle => [
-                "the kernel's idle page tracking: whether a page was used since the last look",
-                "two looks at the kernel's record of each page in each interval, in the share of a core below",
-                "how often a page is used between two looks; of pages larger than 4 KiB all but one of the kernel's; writes apart from reads",
+                "the kernel's idle page tracking: whether a page was accessed since the last scan",
+                "two scans of the kernel's record of each page in each interval, within the CPU budget below",
+                "how often a page is accessed between two scans; of pages larger than 4 KiB all but one of the kernel's; writes apart from reads",
             ],
             Way::Writes => [
-                "soft-dirty bits: whether a page was written since the last look",
-                "the program's first write to each page after a look is a fault of about a microsecond; looks are in the share of a core below",
-                "reads: memory that is read alone counts as cold",
+                "soft-dirty bits: whether a page was written since the last scan",
+                "the program's first write to each page after a scan is a fault of about a microsecond; scans are within the CPU budget below",
+                "reads: memory that is only read counts as cold",
             ],
             Way::Bits => [
-                "accessed bits by mapping: how much of each mapping was used since the last look",
-                "looks are in the share of a core below",
-                "which pages of a mapping are used: all of them count alike; writes apart from reads",
+                "accessed bits by mapping: how much of each mapping was accessed since the last scan",
+                "scans are within the CPU budget below",
+                "which pages of a mapping are accessed: all of them count alike; writes apart from reads",
             ],
         }
     }
 
-    /// Why it is not to be had here, if it is not. Each is tried.
+    /// The reason why it does not work here, if it does not. Each is tried.
     pub fn why_not(self) -> Option<String> {
         let of = |result: io::Result<()>, what: &str| result.err().map(|e| format!("{what}: {e}"));
         match self {
@@ -149,7 +149,7 @@ impl Way {
             Way::Damon => match sampled::damon::is_free(std::path::Path::new(sampled::damon::FOLDER)) {
                 true => None,
                 false => Some(
-                    "DAMON: the kernel has none for processes (CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR), somebody else uses it, or this user may not (be root)"
+                    "DAMON: the kernel has none for processes (CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR), another program uses it, or this user may not (run as root)"
                         .into(),
                 ),
             },
@@ -169,10 +169,10 @@ impl Way {
     }
 }
 
-/// The first way that there is here.
+/// The first way that works here.
 ///
 /// # Errors
-/// Why there is none: of each way a reason.
+/// No way works: a reason for each.
 pub fn first() -> Result<Way, String> {
     let mut why = Vec::new();
     for way in Way::ALL {
@@ -184,7 +184,7 @@ pub fn first() -> Result<Way, String> {
     Err(why.join("; "))
 }
 
-/// Of which memory uses are seen.
+/// The memory whose accesses are observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Of processes' own, without a file.
@@ -270,8 +270,8 @@ impl Observers {
     fn lesser(&mut self, process: u32) -> Result<(Box<dyn Observer>, &'static str), String> {
         let ways = [Way::Idle, Way::Writes, Way::Bits];
         let way = ways.into_iter().find(|way| way.why_not().is_none());
-        let way =
-            way.ok_or("the kernel's monitor is taken, and there is no other way to see its pages")?;
+        let way = way
+            .ok_or("the kernel's monitor is in use, and no other way to observe its pages works")?;
         let mut others = Observers::new(Some(way), self.scope, self.page_bytes);
         others.of(process, false)
     }

@@ -34,7 +34,7 @@ fn forget(process: u32) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write_all(b"4")
 }
 
-/// Of our own bits, one asks at a time: whoever forgets what was written takes it from others.
+/// Of our own bits, one asks at a time: clearing the bits hides the writes from other threads.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -52,7 +52,7 @@ pub fn works() -> bool {
         }
         if touch {
             let at = (page * BASE) as usize - held.as_ptr() as usize;
-            // SAFETY: within the vector, of which nobody else has a reference.
+            // SAFETY: within the vector, to which there is no other reference.
             unsafe { held.as_mut_ptr().add(at).write_volatile(2) };
         }
         let mut found = Vec::new();
