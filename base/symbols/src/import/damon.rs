@@ -19,6 +19,8 @@
 
 mod json;
 mod profile;
+#[cfg(test)]
+mod properties;
 mod raw;
 mod records;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::records::{Look, Records, Uses};
+use super::records::{Look, Records, Region, Uses};
 use super::text;
 use crate::import::ImportError;
 
@@ -30,7 +30,7 @@ struct Snapshot {
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct Fields {
     start: Address,
     end: Address,
     nr_accesses: Option<Accesses>,
@@ -40,6 +40,32 @@ struct Part {
 struct Accesses {
     samples: Option<Number>,
     percent: Option<Percent>,
+}
+
+/// A part, if it is one, and whether it says how often it was in use.
+#[derive(Deserialize)]
+#[serde(try_from = "Fields")]
+struct Part {
+    region: Option<Region>,
+    is_known: bool,
+}
+
+impl TryFrom<Fields> for Part {
+    type Error = String;
+
+    fn try_from(fields: Fields) -> Result<Part, String> {
+        let uses = fields.nr_accesses.and_then(|accesses| {
+            let samples = accesses.samples.map(|samples| Uses::Checks(samples.0));
+            samples.or(accesses.percent.map(|percent| Uses::Share(percent.0)))
+        });
+        Ok(Part {
+            region: Region::new(
+                fields.start.0..fields.end.0,
+                uses.unwrap_or(Uses::Checks(0.0)),
+            )?,
+            is_known: uses.is_some(),
+        })
+    }
 }
 
 /// Values are numbers or text. What cannot be read is an error of the parser, which knows its line.
@@ -81,46 +107,32 @@ read_by!(Microseconds, f64, "time", Value::as_f64, |text: &str| Some(
 ));
 
 pub(super) fn read(file: &str, text: &str) -> Result<Records, ImportError> {
-    let wrong = |line, what| ImportError::Line {
+    let all: Vec<Record> = serde_json::from_str(text).map_err(|e| ImportError::Line {
         file: file.into(),
-        line,
-        what,
-    };
-    let all: Vec<Record> = serde_json::from_str(text).map_err(|e| {
-        wrong(
-            e.line() as u64,
-            format!("no record as `damo record` writes it: {e}"),
-        )
+        line: e.line() as u64,
+        what: format!("no record as `damo record` writes it: {e}"),
     })?;
     let mut records = Records::default();
-    for record in &all {
-        for snapshot in &record.snapshots {
-            for time in [snapshot.start_time, snapshot.end_time] {
-                if let Some(Nanoseconds(ns)) = time {
-                    records.at(ns);
-                }
+    for record in all {
+        for snapshot in record.snapshots {
+            let times = [snapshot.start_time, snapshot.end_time];
+            for Nanoseconds(ns) in times.into_iter().flatten() {
+                records.at(ns);
             }
-            let mut look = Look {
-                checks: checks(record, snapshot),
-                regions: Vec::new(),
-            };
-            for part in &snapshot.regions {
-                let uses = uses(part).unwrap_or_else(|| {
-                    records.unknown += 1;
-                    Uses::Checks(0.0)
-                });
-                look.add(part.start.0..part.end.0, uses)
-                    .map_err(|what| wrong(1, what))?;
-            }
-            records.keep(look);
+            let parts = snapshot.regions.iter();
+            records.unknown += parts.filter(|part| !part.is_known).count() as u64;
+            let checks = checks(record.intervals.as_ref(), &snapshot);
+            let parts = snapshot.regions.into_iter();
+            let regions = parts.filter_map(|part| part.region).collect();
+            records.keep(Look { checks, regions });
         }
     }
     Ok(records)
 }
 
 /// Checks of a page in a record: of the record's intervals, or else of its times and how often a page is checked.
-fn checks(record: &Record, snapshot: &Snapshot) -> Option<f64> {
-    let (all, each) = match &record.intervals {
+fn checks(intervals: Option<&Intervals>, snapshot: &Snapshot) -> Option<f64> {
+    let (all, each) = match intervals {
         Some(intervals) => (intervals.aggr_us.0, intervals.sample_us.0),
         None => {
             let (start, end) = (snapshot.start_time?.0, snapshot.end_time?.0);
@@ -129,10 +141,4 @@ fn checks(record: &Record, snapshot: &Snapshot) -> Option<f64> {
     };
     let checks = all / each;
     (each > 0.0 && checks > 0.0 && checks.is_finite()).then(|| checks.round().max(1.0))
-}
-
-fn uses(part: &Part) -> Option<Uses> {
-    let accesses = part.nr_accesses.as_ref()?;
-    let samples = accesses.samples.map(|samples| Uses::Checks(samples.0));
-    samples.or(accesses.percent.map(|percent| Uses::Share(percent.0)))
 }

@@ -1,15 +1,15 @@
 //! What `damo report access --raw_form` prints; `damo report raw` in versions before 2.7.2.
 //!
 //! ```text
-//! 563ebaa00000-563ebadf3000(   3.949 MiB):	0                until 1.2.7
-//! 563ebaa00000-563ebadf3000(   3.949 MiB):	0 (age: -1)      1.2.8
+//! 563ebaa00000-563ebadf3000(   3.949 MiB):    0                until 1.2.7
+//! 563ebaa00000-563ebadf3000(   3.949 MiB):    0 (age: -1)      1.2.8
 //! 563ebaa00000-563ebadf3000 (   3.949 MiB)           0    -1    since 1.2.9
 //! 94827419009024-94827423150080 (4141056): 0 5000               raw_form.py, of its examples: percent or checks
 //! ```
 //!
 //! A size is of 12 columns, so that one of 1000 MiB has no blank before it. `--raw_number` has bytes without a unit.
 
-use super::records::{Look, Records, Uses};
+use super::records::{Look, Records, Region, Uses};
 use super::text;
 
 #[derive(Default)]
@@ -170,7 +170,9 @@ impl Raw {
                 open.found - 1
             ));
         }
-        open.look.add(start..end, uses.unwrap_or(Uses::Checks(0.0)))
+        let region = Region::new(start..end, uses.unwrap_or(Uses::Checks(0.0)))?;
+        open.look.regions.extend(region);
+        Ok(())
     }
 }
 

@@ -42,9 +42,9 @@ pub(super) struct Records {
     pub notes: Vec<String>,
 }
 
-impl Look {
-    /// Adds a part, if it is one. With no bytes, it is what damo adds to files with a single record.
-    pub fn add(&mut self, range: Range<u64>, uses: Uses) -> Result<(), String> {
+impl Region {
+    /// A part, if it is one. With no bytes, it is what damo adds to files with a single record.
+    pub fn new(range: Range<u64>, uses: Uses) -> Result<Option<Region>, String> {
         if range.start > range.end {
             return Err(format!(
                 "a region ends at {:x}, before its start at {:x}",
@@ -52,7 +52,7 @@ impl Look {
             ));
         }
         if range.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let (Uses::Checks(number) | Uses::Share(number)) = uses;
         // What is no number is not at least 0 either.
@@ -62,8 +62,15 @@ impl Look {
                 range.start
             ));
         }
-        self.regions.push(Region { range, uses });
-        Ok(())
+        Ok(Some(Region { range, uses }))
+    }
+
+    /// How many of these checks found it in use.
+    pub fn uses(&self, checks: f64) -> f64 {
+        match self.uses {
+            Uses::Checks(uses) => uses,
+            Uses::Share(share) => share * checks,
+        }
     }
 }
 
@@ -125,15 +132,5 @@ impl Records {
             ));
         }
         notes
-    }
-}
-
-impl Region {
-    /// How many of these checks found it in use.
-    pub fn uses(&self, checks: f64) -> f64 {
-        match self.uses {
-            Uses::Checks(uses) => uses,
-            Uses::Share(share) => share * checks,
-        }
     }
 }

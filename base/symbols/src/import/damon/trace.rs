@@ -9,7 +9,7 @@
 //! The last number is not in old kernels. New ones have `damon_region_aggregated` with more numbers behind. `damos_before_apply` has
 //! the parts that a scheme is for; it is read where there is nothing better.
 
-use super::records::{Look, Records, Uses};
+use super::records::{Look, Records, Region, Uses};
 use super::text;
 
 /// The events that are read, the better first.
@@ -91,11 +91,12 @@ impl Trace {
                 continue;
             }
             is_read = Some(name);
+            let short = series.short + u64::from(series.left > 0);
             // A scheme is for some parts alone.
-            if series.short > 0 && name != "damos_before_apply" {
+            if short > 0 && name != "damos_before_apply" {
                 records.notes.push(format!(
                     "{} of {} records lack some of the regions that they tell of: the tracer lost them, or the text is cut",
-                    series.short,
+                    short,
                     series.looks.len()
                 ));
             }
@@ -116,10 +117,11 @@ impl Series {
         }
         self.left -= 1;
         self.end = traced.end;
-        match self.looks.last_mut() {
-            Some(look) => look.add(traced.start..traced.end, Uses::Checks(traced.uses)),
-            None => Ok(()),
+        let region = Region::new(traced.start..traced.end, Uses::Checks(traced.uses))?;
+        if let Some(look) = self.looks.last_mut() {
+            look.regions.extend(region);
         }
+        Ok(())
     }
 }
 
