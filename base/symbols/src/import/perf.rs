@@ -11,6 +11,8 @@
 
 mod event;
 mod line;
+#[cfg(test)]
+mod properties;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -59,6 +59,10 @@ fn is_of_stack(line: &str) -> bool {
     if event(&all).is_some_and(|(at, name)| is_memory(&all, at, name)) || time(&all).is_some() {
         return false;
     }
+    // A process or a processor is no part of a function's name. perf itself begins these lines with a tab.
+    if !line.starts_with('\t') && all.iter().skip(1).any(|(_, word)| is_of_process(word)) {
+        return false;
+    }
     match all[..] {
         [] => false,
         [(_, word)] => is_hex(word) || is_source_line(word),
@@ -70,6 +74,16 @@ fn is_of_stack(line: &str) -> bool {
 
 fn is_hex(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// `812`, `812/815` or `[003]`.
+fn is_of_process(word: &str) -> bool {
+    let word = word
+        .strip_prefix('[')
+        .and_then(|word| word.strip_suffix(']'))
+        .unwrap_or(word);
+    let mut parts = word.split('/');
+    parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn is_source_line(word: &str) -> bool {
@@ -88,7 +102,8 @@ fn time(all: &[Word]) -> Option<usize> {
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         is_number(seconds) && is_number(part)
     };
-    let end = all.iter().position(|(_, word)| word.contains('|'));
+    let is_source = |word: &str| word == "|OP" || word.contains("|SNP");
+    let end = all.iter().position(|(_, word)| is_source(word));
     let end = end.unwrap_or(all.len());
     all[..end].iter().rposition(|(_, word)| is_time(word))
 }
@@ -183,7 +198,9 @@ fn data_src<'a>(
         (None, None) => return Ok(None),
     };
     let number = number.filter(|(_, word)| is_address(word));
-    let (at, number) = number.ok_or("no number of data_src before what it says")?;
+    let (at, number) = number.ok_or(
+        "no address, or no number of data_src behind it; ask perf script for the fields addr and data_src",
+    )?;
     Ok(Some(DataSrc {
         number,
         decoded: line[at + number.len()..].trim_start(),

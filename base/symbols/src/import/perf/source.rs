@@ -1,7 +1,7 @@
 //! What `data_src` of a sample says, as perf prints it.
 //!
 //! ```text
-//! 68100142 |OP LOAD|LVL L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK  N/A     since Linux 5.16
+//! 68100142 |OP LOAD|LVL L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK  N/A     since Linux 5.19
 //! 68100142 L1 hit|SNP None|TLB L1 or L2 hit|LCK No                           before
 //! ```
 //!
