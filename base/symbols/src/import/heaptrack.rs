@@ -19,6 +19,8 @@
 mod line;
 mod profile;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;

@@ -16,7 +16,7 @@ pub(super) fn read(
         return Ok(false);
     }
     if lengths && let Some(bytes) = string_end(line) {
-        while line.len() < bytes && input.read_until(b'\n', line)? > 0 {
+        while line.len() <= bytes && input.read_until(b'\n', line)? > 0 {
             *number += 1;
         }
     }

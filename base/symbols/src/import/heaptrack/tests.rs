@@ -1,4 +1,3 @@
-
 use super::*;
 use varve_sites::native::names::name;
 
@@ -125,4 +124,72 @@ fn what_is_wrong_is_named_with_its_line() {
     );
     assert!(says(b"v 1 9\n").contains("file version 9"));
     assert!(says(b"v 1 3\nq 1\n").contains("unknown kind, `q`"));
+}
+
+/// Lengths are of bytes. This is what heaptrack 1.4 writes of a program whose name is no UTF-8.
+#[test]
+fn names_of_any_bytes_shift_nothing() {
+    let raw = b"v 10400 3
+x 15 /tmp/h-import-ht/a b\xff
+X ./a b\xff
+I 1000 5e298f
+m 1 -
+m 1 x 562e67ffa000 0 688 1000 1c5
+m 5 /l/\xff\n 7f3ca3f11000 0 1522
+t 562e67ffb010 0
+t 7f3ca3f11010 0
++ 100 1 aa0
++ 100 2 bb0
+";
+    let profile = heaptrack("raw", &raw[..]).unwrap().profile;
+    assert_eq!(profile.program, "a b\u{fffd}");
+    let frames: Vec<(&str, u64)> = profile
+        .sites
+        .iter()
+        .map(|site| (&site.key.stack()[0].module[..], site.key.stack()[0].offset))
+        .collect();
+    assert_eq!(frames, [("a b\u{fffd}", 0x1011), ("\u{fffd}\n", 0x11)]);
+}
+
+/// As they were before 1.0, in 1.0, and in 1.1: without lengths, and without inlined functions before 1.1.
+#[test]
+fn old_versions_are_read() {
+    let names = "X ./p -x\ns a/p\ns operator new(unsigned long)\ns f g\ni 7f01 1 2\ni 7f02 1 3 0 0\nt 1 0\nt 2 0\n";
+    let objects = "+ 20 2 aa0\n- 5\n- aa0\n+ 10 2 aa0\n";
+    let kinds = "a 20 2\n+ 0\n- 0\na 10 2\n+ 1\n";
+    for text in [
+        format!("v 9999\n{names}- 1\n{objects}"),
+        format!("v 10200\n{names}{kinds}"),
+        format!("v 10000 1\n{names}{kinds}"),
+        format!("v 10100 2\n{names}{kinds}"),
+    ] {
+        let imported = heaptrack("f", text.as_bytes()).unwrap();
+        let site = &imported.profile.sites[0];
+        assert_eq!(site.key.stack()[0].function.as_deref(), Some("f g"));
+        let c = &site.counts;
+        assert_eq!((c.objects, c.bytes, c.freed), (2, 0x30, 1), "{text}");
+    }
+    let said = heaptrack("f", &b"v 10500 4\n"[..]).unwrap_err().to_string();
+    assert_eq!(said, "f:1: heaptrack's file version 4; 0 to 3 can be read");
+}
+
+#[test]
+fn lengths_that_are_wrong_are_refused() {
+    let says = |text: &[u8]| heaptrack("f", text).unwrap_err().to_string();
+    assert_eq!(
+        says(b"v 1 3\ns 2 abc\n"),
+        "f:2: the string is longer than 2 bytes"
+    );
+    assert_eq!(says(b"v 1 3\ns 3 abc d\n"), "f:2: `d` is behind the string");
+    assert_eq!(
+        says(b"v 1 3\nc 1\ns ff abc\nt 1 0\n"),
+        "f:3: the string is shorter than ff bytes"
+    );
+    assert_eq!(says(b"v 1 3\nm abc\n"), "f:2: a string is missing");
+    assert_eq!(says(b"v 1 3\nx zz abc\n"), "f:2: `zz` is no length");
+    // a name with a newline is two lines
+    assert_eq!(
+        says(b"v 1 3\ns 3 a\nb\nt x 0\n"),
+        "f:4: `x` is no hexadecimal number"
+    );
 }
