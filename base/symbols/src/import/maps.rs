@@ -4,6 +4,8 @@
 mod damo;
 mod kernel;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;

@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn read(text: &str) -> AddressMap {
@@ -72,4 +71,37 @@ fn what_is_no_map_is_named_with_its_line() {
     );
     assert!(says("2000-1000 r-xp 0 fe:00 12").starts_with("p.maps:1: no mapping"));
     assert!(says("[\n{\"procvmas\": 3}]").starts_with("p.maps:2: no record of mappings"));
+}
+
+#[test]
+fn names_are_of_any_bytes() {
+    let mut text = b"00001000-00002000 rw-p 00000000 fe:00 12                                 /no such/\xff \\012x (deleted)\n".to_vec();
+    text.extend(b"00002000-00003000 rw-p 00000000 00:00 0 \r\n\n");
+    text.extend(b"00003000-00004000 rw-p 00000000 00:00 0                                  [anon:libc_malloc]\n");
+    text.extend(
+        b"00004000-00005000 rw-p 00000000 00:00 0                                  [stack:812]\n",
+    );
+    text.extend(b"00005000-00006000 rw-p 00000000 00:00 0                                  [anon: glibc: pthread stack: 813]\n");
+    let names: Vec<Vec<u8>> = kernel::read("m", &text)
+        .unwrap()
+        .into_iter()
+        .map(|one| one.name)
+        .collect();
+    assert_eq!(names[0], b"/no such/\xff \nx (deleted)");
+    assert_eq!(
+        (names[1].len(), &names[2][..]),
+        (0, &b"[anon:libc_malloc]"[..])
+    );
+    let map = AddressMap::read("m", &text[..]).unwrap();
+    let bytes = shown(&map, 0..0x10000);
+    let sum = |name: &str| {
+        bytes
+            .iter()
+            .filter(|(key, _)| key == name)
+            .map(|(_, bytes)| bytes)
+            .sum::<u64>()
+    };
+    assert_eq!((sum("Rest"), sum("Stacks")), (0x3000, 0x2000));
+    // the last address of all
+    assert!(map.at(u64::MAX).is_none());
 }
