@@ -50,7 +50,8 @@ fn words(text: &str) -> Vec<Word<'_>> {
         .collect()
 }
 
-/// `  401136 main+0x16 (/bin/p)`, `  401136 [unknown]`, `  7f00 f (inlined)`, or a line of source code, `  p.c:12`.
+/// `  401136 main+0x16 (/bin/p)`, `  401136 f(int)`, `  7f00 f (inlined)`, or a line of source code, `  p.c:12`. perf begins the first
+/// ones with a tab, and a sample never.
 fn is_of_stack(line: &str) -> bool {
     if !line.starts_with([' ', '\t']) {
         return false;
@@ -59,16 +60,15 @@ fn is_of_stack(line: &str) -> bool {
     if event(&all).is_some_and(|(at, name)| is_memory(&all, at, name)) || time(&all).is_some() {
         return false;
     }
-    // A process or a processor is no part of a function's name. perf itself begins these lines with a tab.
-    if !line.starts_with('\t') && all.iter().skip(1).any(|(_, word)| is_of_process(word)) {
+    let has_tab = line.starts_with('\t');
+    // A process or a processor is no part of a function's name.
+    if !has_tab && all.iter().skip(1).any(|(_, word)| is_of_process(word)) {
         return false;
     }
     match all[..] {
         [] => false,
         [(_, word)] => is_hex(word) || is_source_line(word),
-        [(_, first), .., (_, last)] => {
-            is_hex(first) && (last.ends_with(')') || last == "[unknown]")
-        }
+        [(_, first), .., (_, last)] => is_hex(first) || has_tab && last.ends_with(')'),
     }
 }
 

@@ -98,7 +98,7 @@ fn written() -> impl Strategy<Value = Written> {
         any::<bool>(),
         any::<bool>(),
         0usize..4,
-        0usize..4,
+        0usize..5,
         any::<bool>(),
     );
     (
@@ -171,7 +171,8 @@ fn text(all: &[Written]) -> String {
             text += match call {
                 0 => "\t          401136 operator new: x+0x16 (/bin/p)\n",
                 1 => "\t    7f8a2c0010e1 [unknown] ([unknown])\n\t          401140 g (inlined)\n",
-                _ => "\t          401150\n  memory.c:12\n",
+                2 => "\t          401150\n  memory.c:12\n",
+                _ => "\t          401160 operator new\n            401170 std::mem::swap<int, 3>\n",
             };
         }
         text += "\n";

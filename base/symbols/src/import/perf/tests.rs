@@ -108,6 +108,8 @@ fn names_of_commands_are_no_events_and_stacks_no_samples() {
     const STACKS: &str = "my app:x   812/815   [003]     7.510000:          1 cpu_core/mem-loads,ldlat=30/P:   7f8a2c0010   68100142 |OP LOAD|LVL L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK  N/A   33    5
 \t          401136 main+0x16 (/bin/p)
 \t          401140 mem::x:y: (inlined)
+\t          401150 main
+\tmain (/bin/p)
 \t    7ffff7df0000 [unknown] (/lib/a b.so)
 
 my mem-loads: (x)   812/815   [003]     7.520000:          1 cycles:   401136 main+0x16 (/bin/p)
@@ -163,7 +165,7 @@ fn files_without_samples_are_refused() {
     assert!(says("PERFILE2\0\0").contains("perf script -i"));
     // no stack before the first sample, and no lines of other kinds
     assert!(says("\t  401136 main+0x16 (/bin/p)\n").starts_with("m.txt:1: no sample"));
-    assert!(says("memory: 404010\n  404010 more\n").starts_with("m.txt:2: no sample"));
+    assert!(says("memory: 404010\n  more 404010\n").starts_with("m.txt:2: no sample"));
     assert!(says("memory: 5080184 |OP LOAD|LVL N/A|SNP N/A\n").starts_with("m.txt:1: no address"));
     assert!(says("memory: 5080184 L1 hit|SNP N/A\n").starts_with("m.txt:1: no address"));
 }
