@@ -1,20 +1,38 @@
-//! The files of heaptrack, version 2 and 3.
+//! What heaptrack writes, of file versions 0 to 3.
 //!
 //! A line is a letter and hexadecimal numbers. Both forms have `+` and `-` for allocations and frees, and `t` for
 //! traces, each a call and the trace that led there. In the raw form, calls are addresses, and `m` says where modules
 //! are. In the interpreted form, `s` lists strings, `i` calls with their names, `a` sizes with their traces.
+//!
+//! | version | of heaptrack | what was new |
+//! |---|---|---|
+//! | 0 | before 1.0 | none is told; interpreted files have `+` and `-` with addresses, as raw ones |
+//! | 1 | 1.0 | `a`; called 10200, without a version of files, in a few files |
+//! | 2 | 1.1, 1.2 | inlined functions |
+//! | 3 | since 1.3 | strings have lengths, and so blanks |
+//!
+//! | module | job |
+//! |---|---|
+//! | `line` | lines and words, of bytes |
+//! | `profile` | a profile of what was read |
+
+mod line;
+mod profile;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io::BufRead;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
-use super::{ImportError, Imported, lines};
-use crate::Binary;
+use self::line::{Words, first_word, shown, string};
+use super::{ImportError, Imported, unpacked};
 use varve_sites::Counts;
-use varve_sites::native::{Frame, Inlined, Key, Module, Profile, Site};
-
-/// Calls of a stack that are kept, at most; recursion goes deeper.
-const MOST_CALLS: usize = 64;
+use varve_sites::native::{Frame, Inlined};
 
 /// An object that lives, in the raw form.
 struct Object {
@@ -29,14 +47,14 @@ struct Piece {
     start: u64,
     end: u64,
     base: u64,
-    path: String,
+    path: PathBuf,
 }
 
 #[derive(Default)]
 struct State {
     version: Option<u64>,
     command: String,
-    program: String,
+    program: PathBuf,
     /// From 1 on in the file, from 0 here, as are calls and traces.
     strings: Vec<String>,
     calls: Vec<Frame>,
@@ -46,7 +64,10 @@ struct State {
     kinds: Vec<(u64, usize)>,
     pieces: Vec<Piece>,
     objects: HashMap<u64, Object>,
+    /// Calls are addresses.
     is_raw: bool,
+    /// `+` and `-` have the addresses of objects.
+    has_objects: bool,
     /// Counts by trace, and bytes alive.
     counts: HashMap<usize, (Counts, u64)>,
     allocated: u64,
@@ -58,8 +79,24 @@ struct State {
 /// # Errors
 /// It cannot be read or unpacked, is something else, or a line is damaged.
 pub fn heaptrack(file: &str, input: impl BufRead) -> Result<Imported, ImportError> {
+    let io = |source| ImportError::Io {
+        file: file.into(),
+        source,
+    };
+    let mut input = unpacked(input).map_err(io)?;
     let mut state = State::default();
-    lines(file, input, |line| state.line(line))?;
+    let (mut line, mut number) = (Vec::new(), 0);
+    loop {
+        let (first, has_lengths) = (number + 1, state.has_lengths());
+        if !line::read(&mut input, has_lengths, &mut line, &mut number).map_err(io)? {
+            break;
+        }
+        state.line(&line).map_err(|what| ImportError::Line {
+            file: file.into(),
+            line: first,
+            what,
+        })?;
+    }
     if state.version.is_none() {
         return Err(ImportError::NotOne {
             file: file.into(),
@@ -69,107 +106,60 @@ pub fn heaptrack(file: &str, input: impl BufRead) -> Result<Imported, ImportErro
     Ok(state.finish())
 }
 
-/// The words of a line.
-struct Words<'a>(std::str::SplitAsciiWhitespace<'a>);
-
-impl Words<'_> {
-    fn maybe(&mut self) -> Result<Option<u64>, String> {
-        let Some(word) = self.0.next() else {
-            return Ok(None);
-        };
-        let number = u64::from_str_radix(word, 16);
-        number
-            .map(Some)
-            .map_err(|_| format!("`{word}` is not a hexadecimal number"))
-    }
-
-    fn number(&mut self) -> Result<u64, String> {
-        self.maybe()?.ok_or_else(|| "a number is missing".into())
-    }
-}
-
-/// Splits a string off that may have its length before it.
-fn string(rest: &str, has_length: bool) -> Result<(&str, &str), String> {
-    if !has_length {
-        return Ok(rest.split_once(' ').unwrap_or((rest, "")));
-    }
-    let (length, rest) = rest.split_once(' ').ok_or("a string is missing")?;
-    let length =
-        usize::from_str_radix(length, 16).map_err(|_| format!("`{length}` is no length"))?;
-    let short = || format!("the string is shorter than {length} bytes");
-    let (text, rest) = rest.split_at_checked(length).ok_or_else(short)?;
-    Ok((text, rest.trim_start()))
-}
-
 impl State {
-    fn line(&mut self, line: &str) -> Result<(), String> {
-        let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
-        if self.version.is_none() && !matches!(what, "v" | "#" | "") {
+    fn has_lengths(&self) -> bool {
+        self.version.is_some_and(|version| version >= 3)
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), String> {
+        let (what, rest) = first_word(line.strip_suffix(b"\r").unwrap_or(line));
+        // names end as they end
+        let names = first_word(line).1;
+        if self.version.is_none() && !matches!(what, b"v" | b"#" | b"") {
             return Err("no heaptrack file: it begins with a line `v`".into());
         }
-        let has_length = self.version.is_some_and(|version| version >= 3);
-        let mut words = Words(rest.split_ascii_whitespace());
+        let has_length = self.has_lengths();
+        let mut words = Words(rest);
         match what {
-            "v" => {
-                words.number()?;
-                let version = words.number()?;
-                if !(2..=3).contains(&version) {
-                    return Err(format!(
-                        "heaptrack's file version {version}; 2 and 3 can be read"
-                    ));
-                }
-                self.version = Some(version);
-            }
-            "X" => self.command = rest.into(),
-            "x" => {
-                self.program = match has_length {
-                    true => string(rest, true)?.0.into(),
-                    false => rest.into(),
-                }
-            }
-            "s" => {
-                let text = match has_length {
-                    true => string(rest, true)?.0,
-                    false => rest,
-                };
-                self.strings.push(text.into());
-            }
-            "m" => self.module(string(rest, has_length)?)?,
-            "i" => self.call(words)?,
-            "t" => {
+            b"v" => self.version = Some(version(words)?),
+            b"X" => self.command = shown(rest),
+            b"x" => self.program = path(whole_string(names, has_length)?),
+            b"s" => self.strings.push(shown(whole_string(names, has_length)?)),
+            b"m" => self.module(string(names, has_length)?)?,
+            b"i" => self.call(words)?,
+            b"t" => {
                 let (call, parent) = (words.number()?, words.number()? as usize);
-                // a trace follows its parent in the file
+                // a trace is told after the one that led there
                 if parent > self.traces.len() {
                     return Err(format!("there is no trace {parent:x} yet"));
                 }
                 self.traces.push((call, parent));
             }
-            "a" => {
+            b"a" => {
                 let (bytes, trace) = (words.number()?, words.number()? as usize);
                 self.kinds.push((bytes, trace));
             }
-            "+" => self.allocate(words)?,
-            "-" => self.free(words)?,
+            b"+" => self.allocate(words)?,
+            b"-" => self.free(words)?,
             // time, memory in use, pages, comments, attached, suppressed, the command's own
-            "c" | "R" | "I" | "#" | "A" | "S" | "" => {}
-            _ => return Err(format!("a line of an unknown kind, `{what}`")),
+            b"c" | b"R" | b"I" | b"#" | b"A" | b"S" | b"" => {}
+            _ => return Err(format!("a line of an unknown kind, `{}`", shown(what))),
         }
         Ok(())
     }
 
     /// Where a module is: what is to be added to its addresses, and its pieces.
-    fn module(&mut self, (name, rest): (&str, &str)) -> Result<(), String> {
+    fn module(&mut self, (name, rest): (&[u8], &[u8])) -> Result<(), String> {
         self.is_raw = true;
-        if name == "-" {
+        if name == b"-" {
             self.pieces.clear();
             return Ok(());
         }
-        let path = if name == "x" {
-            self.program.clone()
-        } else {
-            name.into()
+        let path = match name {
+            b"x" => self.program.clone(),
+            name => path(name),
         };
-        let mut words = Words(rest.split_ascii_whitespace());
+        let mut words = Words(rest);
         let base = words.number()?;
         while let Some(address) = words.maybe()? {
             let start = base.wrapping_add(address);
@@ -235,6 +225,7 @@ impl State {
         let first = words.number()?;
         let (bytes, trace) = match words.maybe()? {
             Some(trace) => {
+                self.has_objects = true;
                 let (object, trace) = (words.number()?, trace as usize);
                 let born = self.allocated;
                 let object = self.objects.insert(
@@ -270,7 +261,7 @@ impl State {
 
     fn free(&mut self, mut words: Words) -> Result<(), String> {
         let number = words.number()?;
-        if self.is_raw {
+        if self.is_raw || self.has_objects {
             // objects from before the recording are not known
             if let Some(object) = self.objects.remove(&number) {
                 let lived = self
@@ -278,6 +269,10 @@ impl State {
                     .saturating_sub(object.born.saturating_add(object.bytes));
                 self.dies(object.trace, object.bytes, Some(lived));
             }
+            return Ok(());
+        }
+        // the same, in files of before there were kinds
+        if self.kinds.is_empty() && self.version < Some(2) {
             return Ok(());
         }
         let kind = self.kinds.get(number as usize);
@@ -295,231 +290,32 @@ impl State {
             }
         }
     }
+}
 
-    /// The calls of a trace, the innermost first.
-    fn stack(&self, mut trace: usize, mut frame: impl FnMut(u64) -> Frame) -> Vec<Frame> {
-        let mut stack = Vec::new();
-        while let Some(&(call, parent)) = trace.checked_sub(1).and_then(|at| self.traces.get(at)) {
-            if stack.len() == MOST_CALLS {
-                break;
-            }
-            stack.push(frame(call));
-            trace = parent;
-        }
-        stack
-    }
-
-    fn finish(self) -> Imported {
-        let mut binaries: HashMap<String, Option<Binary>> = HashMap::new();
-        let mut known: HashMap<u64, Frame> = HashMap::new();
-        let mut frame = |call: u64| {
-            if !self.is_raw {
-                let at = (call as usize).checked_sub(1);
-                return at
-                    .and_then(|at| self.calls.get(at))
-                    .cloned()
-                    .unwrap_or_default();
-            }
-            let frame = known
-                .entry(call)
-                .or_insert_with(|| self.raw_frame(call, &mut binaries));
-            frame.clone()
-        };
-        let mut traces: Vec<(&usize, &(Counts, u64))> = self.counts.iter().collect();
-        traces.sort_unstable_by_key(|(trace, _)| **trace);
-        let site = |(&trace, (counts, _)): (&usize, &(Counts, u64))| Site {
-            key: Key::Heap(self.stack(trace, &mut frame)),
-            counts: counts.clone(),
-        };
-        let sites = traces.into_iter().map(site).collect();
-        let command: Vec<String> = self
-            .command
-            .split_ascii_whitespace()
-            .map(str::to_string)
-            .collect();
-        let program = match self.program.is_empty() {
-            true => command.first().cloned().unwrap_or_default(),
-            false => self.program.clone(),
-        };
-        let mut paths: Vec<&String> = self.pieces.iter().map(|piece| &piece.path).collect();
-        paths.dedup();
-        let module = |path: &String| Module {
-            name: crate::elf::name(Path::new(path)),
-            path: path.clone(),
-            build_id: binaries
-                .get(path)
-                .and_then(Option::as_ref)
-                .map_or(String::new(), |b| b.build_id().into()),
-        };
-        let mut missing = vec!["heaptrack counts no reads, writes or misses".to_string()];
-        if !self.is_raw {
-            missing.push("this file has no lifetimes, and its addresses are of one run, so its sites are not found again in other profiles; `heaptrack --raw` has both".into());
-        }
-        let profile = Profile {
-            program: crate::elf::name(Path::new(&program)),
-            command,
-            machine: String::new(),
-            sampled: None,
-            modules: paths.into_iter().map(module).collect(),
-            sites,
-        };
-        // traces that differ only beyond what is kept are one site
-        Imported {
-            profile: profile.cut(MOST_CALLS),
-            missing,
-        }
-    }
-
-    fn raw_frame(&self, address: u64, binaries: &mut HashMap<String, Option<Binary>>) -> Frame {
-        let holds = |piece: &&Piece| (piece.start..piece.end).contains(&address);
-        let Some(piece) = self.pieces.iter().rev().find(holds) else {
-            return Frame {
-                offset: address,
-                ..Frame::default()
-            };
-        };
-        let read = || Binary::read(Path::new(&piece.path)).ok();
-        let binary = binaries.entry(piece.path.clone()).or_insert_with(read);
-        let offset = address - piece.base;
-        // heaptrack tells the call itself, a byte before where it returns to
-        let unnamed = || Frame {
-            module: crate::elf::name(Path::new(&piece.path)),
-            offset: offset + 1,
-            ..Frame::default()
-        };
-        binary
-            .as_ref()
-            .map_or_else(unnamed, |binary| binary.frame(offset + 1))
+/// The version of the file, after that of heaptrack.
+fn version(mut words: Words) -> Result<u64, String> {
+    let heaptrack = words.number()?;
+    match words.maybe()? {
+        Some(version @ 0..=3) => Ok(version),
+        Some(version) => Err(format!(
+            "heaptrack's file version {version:x}; 0 to 3 can be read"
+        )),
+        // before there was one
+        None => Ok(u64::from(heaptrack >= 0x1_0000)),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use varve_sites::native::names::name;
-
-    const RAW: &str = "v 10400 3
-x 7 /none/p
-X ./p -x
-I 1000 5e298f
-m 1 -
-m 1 x 1000 0 9b0 1000 5c1
-t 2133 0
-t 2294 1
-t 2299 1
-+ 100 2 aa0
-+ 40 3 bb0
-- aa0
-+ 100 2 aa0
-- ccc
-R 10
-c 5
-";
-
-    #[test]
-    fn raw_files_have_lifetimes_and_addresses_of_the_file() {
-        let imported = heaptrack("raw", RAW.as_bytes()).unwrap();
-        let profile = imported.profile;
-        assert_eq!(
-            (
-                &profile.program[..],
-                profile.command.len(),
-                profile.sites.len()
-            ),
-            ("p", 2, 2)
-        );
-        let first = &profile.sites[0];
-        let offsets: Vec<u64> = first.key.stack().iter().map(|frame| frame.offset).collect();
-        assert_eq!(
-            offsets,
-            [0x1295, 0x1134],
-            "return addresses, the innermost first"
-        );
-        let c = &first.counts;
-        assert_eq!(
-            (c.objects, c.bytes, c.peak_bytes, c.freed, c.lifetime_bytes),
-            (2, 0x200, 0x100, 1, 0x40)
-        );
-        assert_eq!(profile.sites[1].counts.freed, 0);
-        assert_eq!(imported.missing.len(), 1);
-        assert_eq!(profile.modules.len(), 1);
+/// The one string of a line.
+fn whole_string(rest: &[u8], has_length: bool) -> Result<&[u8], String> {
+    if !has_length {
+        return Ok(rest);
     }
-
-    #[test]
-    fn packed_files_are_the_same_and_cut_ones_are_refused() {
-        use flate2::{Compression, write::GzEncoder};
-        use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-        use std::io::Write;
-
-        let plain = heaptrack("raw", RAW.as_bytes()).unwrap();
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(RAW.as_bytes()).unwrap();
-        let zstd = compress_to_vec(RAW.as_bytes(), CompressionLevel::Fastest);
-        for packed in [gzip.finish().unwrap(), zstd] {
-            assert_eq!(heaptrack("raw", &packed[..]).unwrap(), plain);
-            let cut = heaptrack("cut.gz", &packed[..packed.len() / 2]);
-            let said = cut.unwrap_err().to_string();
-            assert!(said.starts_with("cut.gz: "), "{said}");
-        }
+    match string(rest, true)? {
+        (text, []) => Ok(text),
+        (_, more) => Err(format!("`{}` is behind the string", shown(more))),
     }
+}
 
-    const INTERPRETED: &str = "v 10400 3
-X ./p
-s 3 a/p
-s 4 main
-s 8 src/a.cc
-i 7f01 1 2 3 c
-s 9 grow(int)
-i 7f02 1 4 3 5 2 3 d
-t 1 0
-t 2 1
-a 20 2
-+ 0
-+ 0
-- 0
-";
-
-    #[test]
-    fn interpreted_files_have_names_lines_and_inlined_functions() {
-        let imported = heaptrack("file", INTERPRETED.as_bytes()).unwrap();
-        let site = &imported.profile.sites[0];
-        assert_eq!(name(&site.key), "grow (a.cc:5)");
-        let frame = &site.key.stack()[0];
-        assert_eq!(
-            (frame.function.as_deref(), frame.line.as_deref()),
-            (Some("main"), Some("a.cc:13"))
-        );
-        let c = &site.counts;
-        assert_eq!(
-            (c.objects, c.bytes, c.peak_bytes, c.freed),
-            (2, 0x40, 0x40, 1)
-        );
-        assert_eq!(imported.missing.len(), 2);
-        // version 2 has strings without lengths
-        let older: Vec<&str> = vec!["v 10100 2", "s main", "i 7f01 0 1", "t 1 0", "a 8 1", "+ 0"];
-        let imported = heaptrack("file", older.join("\n").as_bytes()).unwrap();
-        assert_eq!(name(&imported.profile.sites[0].key), "main");
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_with_its_line() {
-        let says = |text: &[u8]| heaptrack("f.ht", text).unwrap_err().to_string();
-        assert_eq!(says(b""), "f.ht: no heaptrack file: it has no line `v`");
-        assert!(says(b"hello\n").starts_with("f.ht:1: no heaptrack file"));
-        assert_eq!(
-            says(b"v 1 3\n+ 0\n"),
-            "f.ht:2: there is no allocation 0 yet"
-        );
-        assert_eq!(says(b"v 1 3\nt 1 5\n"), "f.ht:2: there is no trace 5 yet");
-        assert_eq!(
-            says(b"v 1 3\ns 9 abc\n"),
-            "f.ht:2: the string is shorter than 9 bytes"
-        );
-        assert_eq!(
-            says(b"v 1 3\n\nt x 0\n"),
-            "f.ht:3: `x` is not a hexadecimal number"
-        );
-        assert!(says(b"v 1 9\n").contains("file version 9"));
-        assert!(says(b"v 1 3\nq 1\n").contains("unknown kind, `q`"));
-    }
+fn path(bytes: &[u8]) -> PathBuf {
+    Path::new(OsStr::from_bytes(bytes)).to_path_buf()
 }

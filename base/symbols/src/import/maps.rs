@@ -1,12 +1,19 @@
-//! A process's address map: a copy of its `/proc/PID/maps`, or what `damo record` writes beside its records (`.vmas`, the
+//! What lies where in a process: a copy of its `/proc/PID/maps`, or what `damo record` writes beside its records (`.vmas`, the
 //! same without offsets). So addresses of samples become static variables, stacks, and the rest.
 
+mod damo;
+mod kernel;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io::BufRead;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-use serde::Deserialize;
 
 use super::{ImportError, unpacked};
 use crate::{Binary, statics};
@@ -26,29 +33,25 @@ pub struct AddressMap {
 const STACKS: usize = 0;
 const REST: usize = 1;
 
+#[derive(Debug, PartialEq, Eq)]
 struct Mapping {
     range: Range<u64>,
     /// `rw-p`; empty if it is not known.
     rights: String,
     offset: Option<u64>,
-    path: String,
+    /// The file's path, or a name in brackets, or nothing.
+    name: Vec<u8>,
 }
 
-#[derive(Deserialize)]
-struct Snapshot {
-    procvmas: Vec<Process>,
-}
-
-#[derive(Deserialize)]
-struct Process {
-    vmas: Vec<Vma>,
-}
-
-#[derive(Deserialize)]
-struct Vma {
-    start: u64,
-    end: u64,
-    name: Option<String>,
+impl Mapping {
+    /// Of the program's first thread, of another one in old kernels, or of one whose memory glibc names.
+    fn is_stack(&self) -> bool {
+        let name = &self.name[..];
+        name == b"[stack]"
+            || name.starts_with(b"[stack:")
+            || name.starts_with(b"[anon: glibc: pthread stack:")
+            || name.starts_with(b"[anon: glibc: pthread user stack:")
+    }
 }
 
 impl AddressMap {
@@ -62,13 +65,13 @@ impl AddressMap {
             file: file.into(),
             source,
         };
-        let mut text = String::new();
+        let mut text = Vec::new();
         unpacked(input)
-            .and_then(|mut input| input.read_to_string(&mut text))
+            .and_then(|mut input| input.read_to_end(&mut text))
             .map_err(io)?;
-        let mappings = match text.trim_start().starts_with('[') {
-            true => of_damo(file, &text)?,
-            false => of_kernel(file, &text)?,
+        let mappings = match text.trim_ascii_start().starts_with(b"[") {
+            true => damo::read(file, &text)?,
+            false => kernel::read(file, &text)?,
         };
         Ok(AddressMap::of(&mappings))
     }
@@ -79,17 +82,17 @@ impl AddressMap {
             ..AddressMap::default()
         };
         // By file: what is added to its addresses, as its first mapping says.
-        let mut bases: HashMap<&str, Option<u64>> = HashMap::new();
+        let mut bases: HashMap<&[u8], Option<u64>> = HashMap::new();
         for one in all {
             let private =
                 one.rights.is_empty() || one.rights.starts_with("rw") && one.rights.ends_with('p');
             if private {
-                let key = if one.path == "[stack]" { STACKS } else { REST };
+                let key = if one.is_stack() { STACKS } else { REST };
                 map.mappings.push((one.range.clone(), key));
             }
-            if one.path.starts_with('/') {
+            if one.name.starts_with(b"/") {
                 bases
-                    .entry(&one.path)
+                    .entry(&one.name)
                     .or_insert_with(|| map.variables_of(one));
             }
         }
@@ -100,13 +103,13 @@ impl AddressMap {
 
     /// Adds the variables of a file whose first mapping this is.
     fn variables_of(&mut self, first: &Mapping) -> Option<u64> {
-        let path = Path::new(&first.path);
+        let path = Path::new(OsStr::from_bytes(&first.name));
         let binary = Binary::read(path).ok()?;
         let offset = first.offset.unwrap_or(0);
         // A mapping begins with its page, which may be before its segment.
         let address = [0, 0xfff]
             .iter()
-            .find_map(|at| Some(binary.address(offset + at)? - at))?;
+            .find_map(|at| binary.address(offset.checked_add(*at)?)?.checked_sub(*at))?;
         let base = first.range.start.wrapping_sub(address);
         for variable in statics(path).unwrap_or_default() {
             let start = base.wrapping_add(variable.address);
@@ -115,23 +118,23 @@ impl AddressMap {
                 build_id: binary.build_id().into(),
                 symbol: variable.symbol,
             };
-            self.variables
-                .push((start..start + variable.bytes, self.keys.len()));
+            let end = start.saturating_add(variable.bytes);
+            self.variables.push((start..end, self.keys.len()));
             self.keys.push(key);
         }
         Some(base)
     }
 
-    /// The variable or stack at an address, if there is one.
+    /// What is at an address, if that is a variable or a stack.
     pub fn at(&self, address: u64) -> Option<Key> {
-        let parts = self.split(&(address..address + 1));
+        let parts = self.split(&(address..address.saturating_add(1)));
         parts
             .into_iter()
             .find(|(key, _)| !matches!(key, Key::Rest))
             .map(|(key, _)| key.clone())
     }
 
-    /// The parts of a range, and their bytes. Memory that is not mapped, or not the process's own to write, is left out.
+    /// What is in a range, and how many bytes of it. What is not mapped, or not the process's own to write, is left out.
     pub fn split(&self, range: &Range<u64>) -> Vec<(&Key, u64)> {
         let mut parts: Vec<(&Key, u64)> = Vec::new();
         let mut add = |key: usize, bytes: u64| {
@@ -163,133 +166,4 @@ fn overlapping<'a>(
         .take_while(move |(one, _)| one.start < end)
         .map(move |(one, key)| (one.start.max(start)..one.end.min(end), *key))
         .filter(|(part, _)| part.start < part.end)
-}
-
-/// The last of damo's snapshots of the maps that has a process.
-fn of_damo(file: &str, text: &str) -> Result<Vec<Mapping>, ImportError> {
-    let not_one = |e: serde_json::Error| ImportError::Line {
-        file: file.into(),
-        line: e.line() as u64,
-        what: format!("no record of mappings as `damo record` writes it: {e}"),
-    };
-    let snapshots: Vec<Snapshot> = serde_json::from_str(text).map_err(not_one)?;
-    let last = snapshots
-        .into_iter()
-        .rev()
-        .map(|look| look.procvmas)
-        .find(|all| all.iter().any(|process| !process.vmas.is_empty()));
-    let vmas = last.into_iter().flatten().flat_map(|process| process.vmas);
-    let mapping = |vma: Vma| Mapping {
-        range: vma.start..vma.end.max(vma.start),
-        rights: String::new(),
-        offset: None,
-        path: vma.name.unwrap_or_default(),
-    };
-    Ok(vmas.map(mapping).collect())
-}
-
-/// `7f5c00000000-7f5c00021000 rw-p 00000000 00:00 0   [heap]`
-fn of_kernel(file: &str, text: &str) -> Result<Vec<Mapping>, ImportError> {
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    let line = |line: &str| {
-        let mut words = line.splitn(6, ' ');
-        let (start, end) = words.next()?.split_once('-')?;
-        let (start, end) = (hex(start)?, hex(end)?);
-        let rights = words.next()?.to_owned();
-        let offset = Some(hex(words.next()?)?);
-        let path = words.nth(2).unwrap_or_default().trim().to_owned();
-        (start < end).then_some(Mapping {
-            range: start..end,
-            rights,
-            offset,
-            path,
-        })
-    };
-    let lines = text.lines().zip(1..);
-    let mappings = lines.map(|(text, number)| {
-        line(text).ok_or_else(|| ImportError::Line {
-            file: file.into(),
-            line: number,
-            what: "no mapping as in /proc/PID/maps".into(),
-        })
-    });
-    mappings.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> AddressMap {
-        AddressMap::read("p.maps", text.as_bytes()).unwrap()
-    }
-
-    fn shown(map: &AddressMap, range: Range<u64>) -> Vec<(String, u64)> {
-        let parts = map.split(&range);
-        parts
-            .iter()
-            .map(|(key, bytes)| (format!("{key:?}"), *bytes))
-            .collect()
-    }
-
-    #[test]
-    fn stacks_and_the_rest_are_told_and_code_is_left_out() {
-        let map = read(
-            "00001000-00002000 r-xp 00000000 fe:00 12   /no/such/file
-00004000-00006000 rw-p 00000000 00:00 0    [heap]
-00006000-00007000 rw-s 00000000 00:00 0    /dev/shm/x
-00009000-0000a000 rw-p 00000000 00:00 0    [stack]
-",
-        );
-        assert_eq!(
-            shown(&map, 0..0x10000),
-            [("Rest".to_string(), 0x2000), ("Stacks".into(), 0x1000)]
-        );
-        assert_eq!(shown(&map, 0x5000..0x9800)[1], ("Stacks".into(), 0x800));
-        assert!(matches!(map.at(0x9000), Some(Key::Stacks)));
-        assert!(map.at(0x4000).is_none() && map.at(0).is_none());
-        let damo = r#"[{"time": 1.5, "procvmas": [{"pid": 7, "vmas": [
-            {"start": 16384, "end": 24576, "name": "[heap]"}, {"start": 36864, "end": 40960, "name": "[stack]"}]}]},
-            {"time": 2.5, "procvmas": [{"pid": 7, "vmas": []}]}]"#;
-        assert_eq!(shown(&read(damo), 0..0x10000), shown(&map, 0..0x10000));
-    }
-
-    /// Of this very test: its own variables are where its own map says that its file is.
-    #[test]
-    fn static_variables_are_found_where_the_file_is() {
-        use std::sync::atomic::{AtomicU64, Ordering};
-        static TABLE: [AtomicU64; 4096] = [const { AtomicU64::new(7) }; 4096];
-        TABLE[1].fetch_add(1, Ordering::Relaxed);
-        let at = TABLE.as_ptr() as u64;
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let map = read(&maps);
-        for at in [at, at + 8 * 4095] {
-            match map.at(at) {
-                Some(Key::Static { symbol, .. }) => assert!(symbol.contains("TABLE"), "{symbol}"),
-                other => panic!("{other:?}"),
-            }
-        }
-        let there: u64 = map
-            .split(&(at - 4096..at + 8 * 4096 + 4096))
-            .iter()
-            .map(|(_, bytes)| bytes)
-            .sum();
-        assert!((32768..=32768 + 8192).contains(&there), "{there}");
-    }
-
-    #[test]
-    fn what_is_no_map_is_named_with_its_line() {
-        let says = |text: &str| {
-            AddressMap::read("p.maps", text.as_bytes())
-                .unwrap_err()
-                .to_string()
-        };
-        let good = "00001000-00002000 r-xp 00000000 fe:00 12\n";
-        assert_eq!(
-            says(&format!("{good}hello\n")),
-            "p.maps:2: no mapping as in /proc/PID/maps"
-        );
-        assert!(says("2000-1000 r-xp 0 fe:00 12").starts_with("p.maps:1: no mapping"));
-        assert!(says("[\n{\"procvmas\": 3}]").starts_with("p.maps:2: no record of mappings"));
-    }
 }

@@ -1,170 +1,199 @@
 //! Memory samples of perf, as text: `perf mem record PROGRAM`, then `perf script -F event,addr,data_src,weight,ip,sym`.
 //!
-//! A sample says which address was accessed, and from where. It does not name the allocation site of that memory, so this is
-//! half a profile: a map of the process's objects completes it.
+//! A sample says which address was accessed, and from where. It does not name the allocation site of that memory,
+//! so this is half a profile: a map of the process's objects completes it.
+//!
+//! | module | job |
+//! |---|---|
+//! | `line` | what a line is: a sample, a line of a stack, or neither |
+//! | `event` | which events are of memory |
+//! | `source` | what `data_src` says: load or store, and where it hit |
+
+mod event;
+mod line;
+#[cfg(test)]
+mod properties;
+mod source;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
+use self::line::{Line, Reader};
+use self::source::Access;
 use super::{ImportError, Imported, lines};
 use varve_sites::Counts;
 use varve_sites::native::{Key, Profile, Site};
+
+/// Names of other events that are told, at most.
+const MOST_NAMES: usize = 5;
+
+const NO_EVENT: &str = "no memory event such as `cpu/mem-loads/:` (Intel), `ibs_op//:` (AMD) or `memory:` (Arm's SPE): write the text of \
+                        `perf mem record` with `perf script -F event,addr,data_src,weight,ip,sym`";
+
+#[derive(Default)]
+struct Samples {
+    sites: BTreeMap<Key, Counts>,
+    all: u64,
+    unplaced: u64,
+    /// They do not say where they hit, or that they missed a cache before the last one.
+    without_level: u64,
+    missed_near: u64,
+    /// They read or wrote no data: instructions, and what is neither load nor store.
+    no_data: u64,
+    /// Samples of other events, by name, and the line of the first.
+    others: BTreeMap<String, u64>,
+    first_other: Option<u64>,
+}
 
 /// Imports memory samples. `file` is named in errors. `place` says whose memory an address is, if that is known, such as
 /// a static variable or a stack; all others are of the rest.
 ///
 /// Reads and writes are numbers of samples. A sample without `data_src` is a read if its event's name does not have
-/// `store` in it, and no miss.
+/// `store` in it, and no miss. Samples of other events are left out.
 ///
 /// # Errors
-/// It cannot be read, is compressed, or a line is no sample.
+/// It cannot be read, is compressed, has no memory event, or a line is no sample.
 pub fn perf_script(
     file: &str,
-    input: impl BufRead,
+    mut input: impl BufRead,
     place: impl Fn(u64) -> Option<Key>,
 ) -> Result<Imported, ImportError> {
-    let mut sites: BTreeMap<Key, Counts> = BTreeMap::new();
-    let (mut unplaced, mut without_level, mut all) = (0u64, 0u64, 0u64);
+    let first = input.fill_buf().map_err(|source| ImportError::Io {
+        file: file.into(),
+        source,
+    })?;
+    if first.starts_with(b"PERFILE2") {
+        return Err(ImportError::NotOne {
+            file: file.into(),
+            what: "perf's own file: give the text that `perf script -i` makes of it",
+        });
+    }
+    let mut samples = Samples::default();
+    let (mut reader, mut number) = (Reader::default(), 0);
     lines(file, input, |line| {
-        if line.trim().is_empty() || line.starts_with('#') {
-            return Ok(());
-        }
-        let sample = sample(line)?;
-        all += 1;
-        without_level += u64::from(sample.misses.is_none());
-        let key = place(sample.address);
-        unplaced += u64::from(key.is_none());
-        let counts = sites.entry(key.unwrap_or(Key::Rest)).or_default();
-        let misses = u64::from(sample.misses == Some(true));
-        match sample.writes {
+        number += 1;
+        samples.add(reader.line(line)?, number, &place);
+        Ok(())
+    })?;
+    samples.finish(file)
+}
+
+impl Samples {
+    fn add(&mut self, line: Line, number: u64, place: impl Fn(u64) -> Option<Key>) {
+        let (address, source) = match line {
+            Line::Nothing => return,
+            Line::Other(name) => {
+                *self.others.entry(name.into()).or_default() += 1;
+                self.first_other.get_or_insert(number);
+                return;
+            }
+            Line::Sample(address, source) => (address, source),
+        };
+        self.all += 1;
+        let writes = match source.access {
+            Access::Read => false,
+            Access::Write => true,
+            Access::NoData => {
+                self.no_data += 1;
+                return;
+            }
+        };
+        self.without_level += u64::from(source.misses.is_none() && !source.missed_near);
+        self.missed_near += u64::from(source.missed_near);
+        let key = place(address);
+        self.unplaced += u64::from(key.is_none());
+        let counts = self.sites.entry(key.unwrap_or(Key::Rest)).or_default();
+        let misses = u64::from(source.misses == Some(true));
+        match writes {
             true => (counts.writes += 1, counts.write_misses += misses),
             false => (counts.reads += 1, counts.misses += misses),
         };
-        Ok(())
-    })?;
-    let mut missing = vec![
-        "perf's samples have no allocations: no objects, bytes, peaks or lifetimes".to_string(),
-        "reads and writes are numbers of samples".into(),
-    ];
-    if unplaced > 0 {
-        missing.push(format!(
-            "{unplaced} of {all} samples are at addresses whose site is not known, and count as all other memory; a copy of /proc/PID/maps beside the file (FILE.maps, or --maps) identifies static variables and stacks, `varve trace record` of sites"
-        ));
     }
-    if without_level > 0 {
-        missing.push(format!(
-            "{without_level} of {all} samples do not say where they hit, so their misses are not counted; ask perf script for the field data_src"
-        ));
-    }
-    let sites = sites.into_iter().map(|(key, counts)| Site { key, counts });
-    Ok(Imported {
-        profile: Profile {
-            sites: sites.collect(),
-            ..Profile::default()
-        },
-        missing,
-    })
-}
 
-struct Sample {
-    address: u64,
-    writes: bool,
-    /// Whether it missed all caches, if the sample says where it hit.
-    misses: Option<bool>,
-}
-
-/// `cpu/mem-loads,ldlat=30/P:   7f8a2c0010  68100142 |OP LOAD|LVL L1 hit|... 33  401136 main+0x16 (/bin/p)`. Whatever
-/// stands before the event is ignored.
-fn sample(line: &str) -> Result<Sample, String> {
-    let mut words = line.split_ascii_whitespace();
-    let is_event = |word: &&str| word.ends_with(':') && word.contains("mem");
-    let event = words
-        .find(is_event)
-        .ok_or("no memory event such as `cpu/mem-loads/:`")?;
-    let address = words
-        .next()
-        .ok_or("no address; ask perf script for the field addr")?;
-    let address = u64::from_str_radix(address.trim_start_matches("0x"), 16)
-        .map_err(|_| format!("`{address}` is not a hexadecimal address"))?;
-    let source: Vec<&str> = line.split('|').collect();
-    let part = |name: &str| {
-        source
-            .iter()
-            .find_map(|part| part.trim().strip_prefix(name))
-    };
-    let writes = part("OP ").map_or(event.contains("store"), |operation| {
-        operation.contains("STORE")
-    });
-    let level = part("LVL ").filter(|level| *level != "N/A");
-    // below the last cache there is RAM of whatever kind and distance
-    let is_miss = |level: &str| {
-        ["RAM", "PMEM", "CXL"]
-            .iter()
-            .any(|memory| level.contains(memory))
-            || level == "L3 miss"
-    };
-    Ok(Sample {
-        address,
-        writes,
-        misses: level.map(is_miss),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SAMPLES: &str = "
-# a comment
-  p  812 7.51:  1 cpu/mem-loads,ldlat=30/P:  7f8a2c0010  68100142 |OP LOAD|LVL L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK N/A  33  401136 main+0x16 (/bin/p)
-cpu/mem-loads,ldlat=30/P:  404010  68100842 |OP LOAD|LVL Local RAM hit|SNP None|TLB L1 or L2 hit|LCK No  333  401136 main+0x16 (/bin/p)
-cpu/mem-stores/P:  404020  5080184 |OP STORE|LVL N/A|SNP N/A|TLB N/A|LCK N/A  0  401139 main
-cpu/mem-stores/P:  404028  401139 main
-";
-
-    #[test]
-    fn samples_count_where_somebody_knows_what_is_there_and_as_the_rest_elsewhere() {
-        let table = || Key::Static {
-            module: "p".into(),
-            build_id: String::new(),
-            symbol: "table".into(),
-        };
-        let place = |address| (0x404000..0x405000).contains(&address).then(table);
-        let imported = perf_script("mem.txt", SAMPLES.as_bytes(), place).unwrap();
-        let found = |key: &Key| {
-            let site = imported
-                .profile
-                .sites
-                .iter()
-                .find(|site| site.key == *key)
-                .unwrap();
-            let c = &site.counts;
-            (c.reads, c.misses, c.writes, c.write_misses)
-        };
-        assert_eq!(found(&table()), (1, 1, 2, 0));
-        assert_eq!(found(&Key::Rest), (1, 0, 0, 0));
-        let missing = imported.missing.join("\n");
-        for says in [
-            "no allocations",
-            "1 of 4 samples are at addresses",
-            "2 of 4 samples do not say where",
-        ] {
-            assert!(missing.contains(says), "{missing}");
+    fn finish(self, file: &str) -> Result<Imported, ImportError> {
+        if self.all == 0 {
+            return Err(match self.first_other {
+                Some(line) => ImportError::Line {
+                    file: file.into(),
+                    line,
+                    what: format!("{NO_EVENT}; the file has {}", self.other_names()),
+                },
+                None => ImportError::NotOne {
+                    file: file.into(),
+                    what: NO_EVENT,
+                },
+            });
         }
+        let missing = self.missing();
+        let sites = self.sites.into_iter();
+        Ok(Imported {
+            profile: Profile {
+                sites: sites.map(|(key, counts)| Site { key, counts }).collect(),
+                ..Profile::default()
+            },
+            missing,
+        })
     }
 
-    #[test]
-    fn what_is_wrong_is_named_with_its_line() {
-        let says = |text: &str| {
-            perf_script("m.txt", text.as_bytes(), |_| None)
-                .unwrap_err()
-                .to_string()
+    fn missing(&self) -> Vec<String> {
+        let mut missing = vec![
+            "perf's samples have no allocations: no objects, bytes, peaks or lifetimes".to_string(),
+            "reads and writes are numbers of samples".into(),
+        ];
+        let all = self.all;
+        let mut say = |number: u64, what: &str| {
+            if number > 0 {
+                missing.push(format!("{number} {what}"));
+            }
         };
-        assert!(says("\nmain 1 2: cycles: 3\n").starts_with("m.txt:2: no memory event"));
-        assert!(says("cpu/mem-loads/:\n").starts_with("m.txt:1: no address"));
-        assert_eq!(
-            says("cpu/mem-loads/: xyz\n"),
-            "m.txt:1: `xyz` is not a hexadecimal address"
+        say(
+            self.unplaced,
+            &format!(
+                "of {all} samples are at addresses whose site is not known, and count as all other memory; a copy of /proc/PID/maps \
+                 beside the file (FILE.maps, or --maps) tells of static variables and stacks, `varve trace record` of sites"
+            ),
         );
+        say(
+            self.without_level,
+            &format!(
+                "of {all} samples do not say where they hit, so their misses are not counted; ask perf script for the field data_src"
+            ),
+        );
+        say(
+            self.missed_near,
+            &format!(
+                "of {all} samples say that they missed a near cache, and not where they hit, so they count as no misses"
+            ),
+        );
+        say(
+            self.no_data,
+            &format!("of {all} samples are neither loads nor stores of data, and are left out"),
+        );
+        let others = self.others.values().sum();
+        say(
+            others,
+            &format!(
+                "samples of other events are left out: {}",
+                self.other_names()
+            ),
+        );
+        missing
+    }
+
+    /// `cycles (12), l1d-miss (3) and 2 more events`.
+    fn other_names(&self) -> String {
+        let told: Vec<String> = self
+            .others
+            .iter()
+            .take(MOST_NAMES)
+            .map(|(name, number)| format!("{name} ({number})"))
+            .collect();
+        let told = told.join(", ");
+        match self.others.len().saturating_sub(MOST_NAMES) {
+            0 => told,
+            more => format!("{told} and {more} more events"),
+        }
     }
 }
