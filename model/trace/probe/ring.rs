@@ -14,7 +14,14 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 mod arch;
 
 /// Changes with every change of this file; both sides check it.
-pub const LAYOUT: u64 = 0x7661_7276_6501_0009;
+pub const LAYOUT: u64 = 0x7661_7276_6501_000a;
+/// The object that a file is, by the numbers of its device and its own.
+pub const fn file_object(major: u64, minor: u64, inode: u64) -> u64 {
+    let device = (major << 20) ^ minor;
+    // An odd number with well mixed bits. The highest is for objects without a file.
+    (inode ^ device.wrapping_mul(0x9e37_79b9_7f4a_7c15)) & !(1 << 63)
+}
+
 /// Threads that can be recorded at the same time.
 pub const SLOTS: usize = 256;
 /// Processes that can be recorded at the same time.
@@ -70,7 +77,8 @@ pub const EVENT_WAIT: u64 = 5;
 pub const EVENT_TICK: u64 = 6;
 /// Word: instructions without an access.
 pub const EVENT_WORK: u64 = 7;
-/// The thread in this slot begins. Words: the tick, the number of its process.
+/// The thread in this slot begins. Words: the tick, the number of its process, and of the one that it was forked from and 1;
+/// 0 if it was not.
 pub const EVENT_START: u64 = 8;
 /// The thread in this slot has ended. Word: the tick.
 pub const EVENT_EXIT: u64 = 9;
@@ -99,6 +107,9 @@ pub const EVENT_RESUME: u64 = 19;
 pub const EVENT_WINDOW: u64 = 20;
 /// Lines that the thread touched while it was not recorded, in order: their addresses, with bit 0 where it stored.
 pub const EVENT_TOUCHED: u64 = 21;
+/// Pages that other processes may have too; the mapping is reported before. Words: address, bytes, the object that is mapped,
+/// offset in it, 1 if a process that writes a page has its own from then on.
+pub const EVENT_SHARED: u64 = 22;
 
 /// The first page of the shared memory.
 #[repr(C)]
@@ -550,7 +561,7 @@ impl Shared {
     }
 
     /// The thread in this slot begins. The first has no other thread beside it.
-    pub fn start_thread(&self, number: usize, process: u32) {
+    pub fn start_thread(&self, number: usize, process: u32, parent: Option<u32>) {
         let header = self.header();
         let running = header.running.fetch_add(1, AcqRel) + 1;
         header.threads.fetch_max(running, AcqRel);
@@ -561,7 +572,8 @@ impl Shared {
             (*slot).had = 0;
         }
         let tick = header.tick.fetch_add(1, AcqRel);
-        self.put(number, EVENT_START, &[tick, u64::from(process)]);
+        let parent = parent.map_or(0, |parent| u64::from(parent) + 1);
+        self.put(number, EVENT_START, &[tick, u64::from(process), parent]);
     }
 
     /// The thread in this slot has ended.

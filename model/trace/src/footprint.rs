@@ -3,7 +3,10 @@
 use crate::error::TraceError;
 use crate::format::{Event, OpDecoder};
 use crate::parts::Block;
+use crate::program::{Listener, Step, Walk};
 use crate::reader::TraceReader;
+use crate::shared::Alone;
+use crate::spaces::Spaces;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -29,6 +32,9 @@ impl Footprint {
     /// # Errors
     /// A block is damaged. A trace that is cut is no error.
     pub fn read(reader: &TraceReader, workers: usize) -> Result<Footprint, TraceError> {
+        if reader.has_several_processes() {
+            return Footprint::in_order(reader);
+        }
         let next = AtomicUsize::new(0);
         let blocks = reader.blocks().len();
         let parts: Vec<Part> = thread::scope(|scope| {
@@ -48,6 +54,29 @@ impl Footprint {
                 ops: all.ops,
                 pages: all.pages.all.len() as u64,
                 kept_pages: all.kept_pages(),
+            }),
+        }
+    }
+
+    /// The same where processes share pages: which ones depends on what came before.
+    fn in_order(reader: &TraceReader) -> Result<Footprint, TraceError> {
+        let mut part = Part::default();
+        let mut walk = Walk::new(reader, 0);
+        let mut spaces = Spaces::new(walk.threads());
+        let mut blocks = Alone::new(reader);
+        walk.each(&mut blocks, |thread, step| match step {
+            Step::Ops(ops, _) => spaces.listen(thread, &mut part).ops(ops, &mut Vec::new()),
+            Step::Event(event) => spaces
+                .listen(thread, &mut part)
+                .event(event, &mut Vec::new()),
+            _ => {}
+        });
+        match walk.damage {
+            Some(damage) => Err(damage),
+            None => Ok(Footprint {
+                ops: part.ops,
+                pages: part.pages.all.len() as u64,
+                kept_pages: part.kept_pages(),
             }),
         }
     }
@@ -90,25 +119,9 @@ impl Part {
     }
 
     fn count(&mut self, block: &Block) {
-        self.ops += block.ops.len() as u64;
-        for op in &block.ops {
-            if op.kind.is_access() {
-                self.pages.touch(op);
-                continue;
-            }
-            match op.kind {
-                Kind::Touch => self.pages.touch(&Op { size: 1, ..*op }),
-                Kind::Unmap => {
-                    let first = op.addr / PAGE_BYTES;
-                    self.given_back.insert((first, first + u64::from(op.size)));
-                }
-                _ => {}
-            }
-        }
+        self.ops(&block.ops, &mut Vec::new());
         for told in &block.events {
-            if let Event::Touched { addr, bytes } = told.event {
-                self.pages.touch_all(addr, bytes);
-            }
+            self.event(&told.event, &mut Vec::new());
         }
     }
 
@@ -134,6 +147,32 @@ impl Part {
         self.given_back.extend(other.given_back);
         let damages = [self.damage.take(), other.damage].into_iter().flatten();
         self.damage = damages.min_by_key(|(number, _)| *number);
+    }
+}
+
+impl Listener for Part {
+    fn ops(&mut self, ops: &[Op], _: &mut Vec<Op>) {
+        self.ops += ops.len() as u64;
+        for op in ops {
+            if op.kind.is_access() {
+                self.pages.touch(op);
+                continue;
+            }
+            match op.kind {
+                Kind::Touch => self.pages.touch(&Op { size: 1, ..*op }),
+                Kind::Unmap => {
+                    let first = op.addr / PAGE_BYTES;
+                    self.given_back.insert((first, first + u64::from(op.size)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event, _: &mut Vec<Op>) {
+        if let Event::Touched { addr, bytes } = *event {
+            self.pages.touch_all(addr, bytes);
+        }
     }
 }
 

@@ -3,18 +3,16 @@
 use crate::error::TraceError;
 use crate::footprint::{PAGE_BYTES, Pages, reads_and_writes};
 use crate::format::{Event, FileHeader};
-use crate::program::{Step, Walk};
+use crate::program::{Listener, Step, Walk};
 use crate::reader::TraceReader;
 use crate::shared::Alone;
+use crate::spaces::Spaces;
 use crate::writer::{CallSite, End};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use varve_access::{Kind, Op};
 use varve_sites::native::{Key, names};
-
-/// Ops of a thread before the next one has its turn.
-const TURN_OPS: usize = 4096;
 
 /// Callers that distinguish sites, from the first that is no wrapper of an allocator on. More would show every way
 /// through a program as a site.
@@ -105,7 +103,7 @@ impl TraceInfo {
     /// A block is damaged. A trace that is cut is no error.
     pub fn read(reader: &TraceReader) -> Result<TraceInfo, TraceError> {
         let file_bytes = std::fs::metadata(reader.path()).map_or(0, |meta| meta.len());
-        let mut info = TraceInfo {
+        let info = TraceInfo {
             header: reader.header().clone(),
             end: reader.end().cloned(),
             cut: reader
@@ -115,33 +113,29 @@ impl TraceInfo {
             threads: vec![ThreadInfo::default(); reader.threads() as usize],
             ..TraceInfo::default()
         };
-        let mut pages = Pages::default();
-        let mut heap = Heap::new(reader.sites());
+        let mut counting = Counting {
+            info,
+            pages: Pages::default(),
+            heap: Heap::new(reader.sites()),
+            thread: 0,
+        };
         let mut walk = Walk::new(reader, 0);
-        let mut blocks = Alone::new(reader);
-        let mut alive = vec![true; walk.threads()];
-        while alive.contains(&true) {
-            for (thread, alive) in alive.iter_mut().enumerate() {
-                while *alive {
-                    match walk.step(&mut blocks, thread, TURN_OPS) {
-                        Step::Ops(ops, _) => {
-                            ops.iter()
-                                .for_each(|op| info.count(op, thread, &mut pages, &mut heap));
-                            break;
-                        }
-                        Step::Event(&Event::Process { number }) => {
-                            info.threads[thread].process = number;
-                        }
-                        Step::Event(&Event::Touched { addr, bytes }) => {
-                            pages.touch_all(addr, bytes);
-                        }
-                        Step::Event(event) => heap.event(event),
-                        Step::Waits => break,
-                        Step::Ended => *alive = false,
-                    }
-                }
+        let mut spaces = Spaces::new(walk.threads());
+        walk.each(&mut Alone::new(reader), |thread, step| {
+            counting.thread = thread;
+            let mut counting = spaces.listen(thread, &mut counting);
+            match step {
+                Step::Ops(ops, _) => counting.ops(ops, &mut Vec::new()),
+                Step::Event(event) => counting.event(event, &mut Vec::new()),
+                Step::Waits | Step::Ended => {}
             }
-        }
+        });
+        let Counting {
+            mut info,
+            pages,
+            heap,
+            ..
+        } = counting;
         if let Some(damage) = walk.damage {
             return Err(damage);
         }
@@ -175,6 +169,36 @@ impl TraceInfo {
         self.read_bytes += u64::from(reads) * u64::from(op.size);
         self.written_bytes += u64::from(writes) * u64::from(op.size);
         self.dependent_reads += u64::from(op.dependent);
+    }
+}
+
+/// What a trace is read for.
+struct Counting {
+    info: TraceInfo,
+    pages: Pages,
+    heap: Heap,
+    /// The thread of the ops and events that come.
+    thread: usize,
+}
+
+impl Listener for Counting {
+    fn ops(&mut self, ops: &[Op], _: &mut Vec<Op>) {
+        for op in ops {
+            self.info
+                .count(op, self.thread, &mut self.pages, &mut self.heap);
+        }
+    }
+
+    fn event(&mut self, event: &Event, _: &mut Vec<Op>) {
+        match *event {
+            Event::Process { number } => self.info.threads[self.thread].process = number,
+            Event::Touched { addr, bytes } => self.pages.touch_all(addr, bytes),
+            _ => self.heap.event(event),
+        }
+    }
+
+    fn copied(&mut self, from: u64, to: u64) {
+        self.heap.copied(from, to);
     }
 }
 
@@ -245,6 +269,25 @@ impl Heap {
             Event::Free { addr } => self.free(addr),
             _ => {}
         }
+    }
+
+    /// What is on a page is on another one too. It was allocated once.
+    fn copied(&mut self, from: u64, to: u64) {
+        let end = from + PAGE_BYTES;
+        let on_page = self
+            .live
+            .range(..end)
+            .rev()
+            .map(|(&start, &(bytes, site))| {
+                let first = start.max(from);
+                let last = start.saturating_add(bytes).min(end);
+                (first, last.saturating_sub(first), site)
+            });
+        let pieces: Vec<_> = on_page.take_while(|(_, bytes, _)| *bytes > 0).collect();
+        for (first, bytes, site) in pieces {
+            self.live.insert(first - from + to, (bytes, site));
+        }
+        (self.hit, self.gap) = ((0..0, 0), 0..0);
     }
 
     fn free(&mut self, addr: u64) {

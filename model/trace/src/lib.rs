@@ -14,6 +14,7 @@ mod program;
 mod reader;
 mod shared;
 mod sites;
+mod spaces;
 mod stream;
 mod writer;
 
@@ -26,5 +27,6 @@ pub use parts::Block;
 pub use program::{Listener, TraceProgram};
 pub use reader::{Cut, TraceReader};
 pub use shared::SharedTrace;
+pub use spaces::space_of;
 pub use stream::TraceStream;
 pub use writer::{BLOCK_OPS, BlockPlace, CallSite, End, LoadedModule, StackRange, TraceWriter};

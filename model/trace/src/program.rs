@@ -6,6 +6,7 @@ use crate::format::{CodeAt, Event};
 use crate::parts::Block;
 use crate::reader::TraceReader;
 use crate::shared::{Blocks, Reading, SharedTrace};
+use crate::spaces::Spaces;
 use code::Code;
 use std::path::Path;
 use std::sync::Arc;
@@ -98,6 +99,26 @@ impl Walk {
         self.cursors.len()
     }
 
+    /// All steps of all threads, in turns.
+    pub fn each(&mut self, blocks: &mut impl Blocks, mut take: impl FnMut(usize, Step)) {
+        /// Ops of a thread before the next one has its turn.
+        const TURN_OPS: usize = 1 << 12;
+        let mut alive = vec![true; self.threads()];
+        while alive.contains(&true) {
+            for (thread, alive) in alive.iter_mut().enumerate() {
+                while *alive {
+                    let step = self.step(blocks, thread, TURN_OPS);
+                    let goes_on = matches!(step, Step::Event(_));
+                    *alive = !matches!(step, Step::Ended);
+                    take(thread, step);
+                    if !goes_on {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
     /// The next step of a thread, at most `most` ops.
     pub fn step(&mut self, blocks: &mut impl Blocks, thread: usize, most: usize) -> Step<'_> {
         if self.cursors[thread].waits {
@@ -182,6 +203,9 @@ pub trait Listener {
 
     /// An event, and the ops that come before it; more may be added.
     fn event(&mut self, _event: &Event, _before: &mut Vec<Op>) {}
+
+    /// A process that shared a page since a fork, or had it of a file, has a copy of its own from here on, at address `to`.
+    fn copied(&mut self, _from: u64, _to: u64) {}
 }
 
 impl Listener for () {}
@@ -195,6 +219,7 @@ pub struct TraceProgram {
     sleeps: Vec<u64>,
     replayed: u64,
     windows: Windows,
+    spaces: Spaces,
     /// The functions that run, if the caller wants them.
     code: Option<Code>,
 }
@@ -243,6 +268,7 @@ impl TraceProgram {
         let code = tells.then(|| Code::of(walk.threads()));
         Ok(TraceProgram {
             reading: Reading::begin(trace, first),
+            spaces: Spaces::new(walk.threads()),
             walk,
             sleeps,
             replayed: 0,
@@ -261,15 +287,16 @@ impl TraceProgram {
         while out.len() - start < wanted {
             let left = wanted - (out.len() - start);
             if let Some(ops) = self.windows.touches(thread, left) {
-                reader.ops(&ops, out);
+                self.spaces.listen(thread, reader).ops(&ops, out);
                 continue;
             }
             match self.walk.step(&mut self.reading, thread, left) {
                 Step::Ops(ops, steps) => {
+                    let mut reader = self.spaces.listen(thread, reader);
                     match &mut self.code {
-                        None => self.windows.ops(thread, ops, reader, out),
+                        None => self.windows.ops(thread, ops, &mut reader, out),
                         Some(code) => {
-                            let mut reader = code.listen(thread, steps, reader);
+                            let mut reader = code.listen(thread, steps, &mut reader);
                             self.windows.ops(thread, ops, &mut reader, out);
                         }
                     }
@@ -277,7 +304,7 @@ impl TraceProgram {
                     self.sleeps[thread] = FIRST_SLEEP_NS;
                 }
                 Step::Event(event) => {
-                    reader.event(event, out);
+                    self.spaces.listen(thread, reader).event(event, out);
                     self.windows.event(thread, event, out);
                 }
                 Step::Waits if out.len() > start => return true,

@@ -10,7 +10,7 @@ use crate::parts::{Block, FIXED_BYTES, decode_block, read_file_header, split_end
 use crate::sites::Sites;
 use crate::writer::{BlockPlace, CallSite, End};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -266,6 +266,17 @@ impl TraceReader {
             }
         }
         Cow::Owned(machines)
+    }
+
+    /// Whether threads are of several processes. Each says so before its first op.
+    pub(crate) fn has_several_processes(&self) -> bool {
+        let (mut decoder, mut block) = (OpDecoder::default(), Block::default());
+        let mut first = HashSet::new();
+        self.blocks.iter().enumerate().any(|(number, place)| {
+            first.insert(place.header.thread)
+                && self.read_block(number, &mut decoder, &mut block).is_ok()
+                && (block.events.iter()).any(|told| matches!(told.event, Event::Process { .. }))
+        })
     }
 
     /// Number of threads.

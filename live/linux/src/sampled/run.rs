@@ -103,7 +103,10 @@ pub fn can_run(words: &[OsString]) -> Result<PathBuf, SampledError> {
 ///
 /// # Errors
 /// [`SampledError`]: the program cannot be started, or the kernel does not report accessed pages.
-pub fn command(words: &[OsString], sampling: &AccessSampling) -> Result<SampledMemory, SampledError> {
+pub fn command(
+    words: &[OsString],
+    sampling: &AccessSampling,
+) -> Result<SampledMemory, SampledError> {
     let file = can_run(words)?;
     let mut command = launch::command(words)?;
     let folder = Folder::new()?;

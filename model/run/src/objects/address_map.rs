@@ -107,6 +107,35 @@ impl AddressMap {
         (entry != 0 && entry & FINE == 0).then(|| unpack(entry, 0))
     }
 
+    /// The parts of a page that is not in one piece: offset in the page, bytes, and the site of granules that follow one another
+    /// in the layout too.
+    pub fn parts(&self, address: u64) -> Vec<(u64, u64, u32)> {
+        let entry = self.leaves[self.index(address)];
+        if entry & FINE == 0 {
+            return Vec::new();
+        }
+        let page = &self.fine[(entry & !FINE) as usize];
+        let mut parts: Vec<(u64, u64, u32)> = Vec::new();
+        let mut next = None;
+        for (number, &granule) in page
+            .iter()
+            .enumerate()
+            .filter(|(_, granule)| **granule != 0)
+        {
+            let (offset, place) = (number as u64 * GRANULE, unpack(granule, 0));
+            match parts.last_mut() {
+                Some((_, bytes, site))
+                    if next == Some((offset, place.address)) && *site == place.site =>
+                {
+                    *bytes += GRANULE
+                }
+                _ => parts.push((offset, GRANULE, place.site)),
+            }
+            next = Some((offset + GRANULE, place.address + GRANULE));
+        }
+        parts
+    }
+
     /// Nothing is known of a page any more.
     pub fn forget(&mut self, address: u64) {
         let entry = std::mem::take(self.entry(address));

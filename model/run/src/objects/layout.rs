@@ -425,6 +425,26 @@ impl Listener for Layout {
         }
     }
 
+    /// What is on the page is on another one too, of the same sites: each piece of an object has a place of its own there.
+    fn copied(&mut self, from: u64, to: u64) {
+        if let Some(place) = self.map.whole(from) {
+            let page = match self.tiers {
+                None => to,
+                Some(_) => self.take_page(place.site),
+            };
+            self.tally(place.site).grow(PAGE);
+            return self.map.set_page(to, page, place.site);
+        }
+        for (offset, bytes, site) in self.map.parts(from) {
+            let place = match self.tiers {
+                None => to + offset,
+                Some(_) => self.take(bytes, site),
+            };
+            self.tally(site).grow(bytes);
+            self.map.set_part(to + offset, bytes, place, site);
+        }
+    }
+
     fn event(&mut self, event: &Event, before: &mut Vec<Op>) {
         match *event {
             Event::Alloc { site, addr, bytes } => {

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use varve_sites::native::{Key, Module};
-use varve_symbols::{Binary, statics};
-use varve_trace::{CallSite, TraceReader};
+use varve_symbols::{Binary, Static, statics};
+use varve_trace::{CallSite, TraceReader, space_of};
 
 /// Sites by number, and where those are that are not allocated.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ pub struct TraceSites {
     pub keys: Vec<Key>,
     /// The files that the program consists of.
     pub modules: Vec<Module>,
-    /// Addresses of the first process, with the site that they are of.
+    /// Addresses of the trace, with the site that they are of.
     pub(super) ranges: Vec<(Range<u64>, u32)>,
 }
 
@@ -37,24 +37,33 @@ impl TraceSites {
             return Ok(sites);
         };
         let mut numbers: HashMap<Key, u32> = HashMap::new();
-        for module in end.modules.iter().filter(|m| m.process == 0) {
+        // Processes of a program have the same files.
+        let mut read: HashMap<(&str, &str), Vec<Static>> = HashMap::new();
+        for module in &end.modules {
             let path = Path::new(&module.path);
-            let same = Binary::read(path).is_ok_and(|file| file.build_id() == module.build_id);
-            if !same {
-                continue;
-            }
-            for variable in statics(path).unwrap_or_default() {
+            let variables = || {
+                let same = Binary::read(path).is_ok_and(|file| file.build_id() == module.build_id);
+                same.then(|| statics(path).unwrap_or_default())
+                    .unwrap_or_default()
+            };
+            let file = (&*module.path, &*module.build_id);
+            for variable in read.entry(file).or_insert_with(variables) {
                 let key = Key::Static {
                     module: file_name(&module.path).into(),
                     build_id: module.build_id.clone(),
-                    symbol: variable.symbol,
+                    symbol: variable.symbol.clone(),
                 };
-                let at = module.base.wrapping_add(variable.address);
+                let at = module.base.wrapping_add(variable.address) ^ space_of(module.process);
                 sites.add(key, at..at + variable.bytes, &mut numbers);
             }
         }
-        for stack in end.stacks.iter().filter(|s| s.process == 0) {
-            sites.add(Key::Stacks, stack.start..stack.end, &mut numbers);
+        for stack in &end.stacks {
+            let space = space_of(stack.process);
+            sites.add(
+                Key::Stacks,
+                stack.start ^ space..stack.end ^ space,
+                &mut numbers,
+            );
         }
         Ok(sites)
     }

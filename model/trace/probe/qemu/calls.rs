@@ -6,6 +6,7 @@ use crate::guest::*;
 use crate::marks::*;
 use crate::ring::*;
 use crate::*;
+use std::os::unix::fs::MetadataExt;
 
 /// `malloc` returned `args[0]`, `args[1]` bytes, to `args[2]`, an address that is at `args[3]`; rbp was `args[4]`.
 const CALL_ALLOC: i64 = 0x7661_0001;
@@ -130,6 +131,10 @@ pub extern "C" fn on_return(_: Id, number: c_uint, call: i64, result: i64) {
                     stacks::can_read(result as u64, args[1]);
                 }
             }
+            if let Some((object, private)) = object(args[3], args[4] as i32) {
+                let words = [result as u64, args[1], object, args[5], u64::from(private)];
+                shared.put(slot, EVENT_SHARED, &words);
+            }
             if args[2] & EXECUTABLE != 0 && (args[4] as i32) >= 0 {
                 write_module(&shared, result as u64, args[1], args[5], args[4] as i32);
             }
@@ -146,6 +151,34 @@ pub extern "C" fn on_return(_: Id, number: c_uint, call: i64, result: i64) {
             shared.put(slot, EVENT_DISCARD, &[args[0], args[1]])
         }
         _ => {}
+    }
+}
+
+/// Objects without a file that this process has mapped.
+static OBJECTS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
+
+/// The object that a mapping with these flags is of, and whether writes are private; none for memory of the process alone.
+fn object(flags: u64, file: i32) -> Option<(u64, bool)> {
+    const SHARED: u64 = 1;
+    const ANONYMOUS: u64 = 0x20;
+    let about = match flags & ANONYMOUS {
+        0 if file >= 0 => std::fs::metadata(format!("/proc/self/fd/{file}")).ok(),
+        _ => None,
+    };
+    match about.filter(|about| about.is_file()) {
+        Some(about) => {
+            let device = about.dev();
+            let major = device >> 8 & 0xfff | device >> 32 & !0xfff;
+            let minor = device & 0xff | device >> 12 & !0xff;
+            Some((file_object(major, minor, about.ino()), flags & SHARED == 0))
+        }
+        // The kernel makes one for this call.
+        None if flags & SHARED != 0 => {
+            let number = OBJECTS.fetch_add(1, Relaxed);
+            let process = u64::from(PROCESS.load(Relaxed));
+            Some((1 << 63 | process << 40 | number, false))
+        }
+        None => None,
     }
 }
 

@@ -92,6 +92,13 @@ static mut LENGTHS: [u16; SITES] = [0; SITES];
 static mut SHARED: Shared = Shared { base: null_mut() };
 /// The number of this process.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// The process that this one was forked from; [`NO_PARENT`] for none.
+static PARENT: AtomicU32 = AtomicU32::new(NO_PARENT);
+const NO_PARENT: u32 = u32::MAX;
+
+fn parent() -> Option<u32> {
+    Some(PARENT.load(Relaxed)).filter(|parent| *parent != NO_PARENT)
+}
 /// Nothing is recorded any more: a forked child found no place.
 static DEAF_FOREVER: AtomicBool = AtomicBool::new(false);
 /// The process was another program before; its first thread reports that.
@@ -752,7 +759,7 @@ fn begin_thread(number: c_uint) {
             shared().put(taken, EVENT_EXEC, &[]);
         }
         stacks::begin_thread(taken);
-        shared().start_thread(taken, PROCESS.load(Relaxed));
+        shared().start_thread(taken, PROCESS.load(Relaxed), parent());
         (*vcpu(number)).skipped = 0;
         if let Some(lines) = (*vcpu(number)).lines.as_mut() {
             lines.clear();
@@ -780,7 +787,7 @@ fn begin_child(number: c_uint) {
     (0..VCPUS).for_each(|other| make_deaf(other as c_uint));
     match shared().add_process(std::process::id()) {
         Some(process) => {
-            PROCESS.store(process, SeqCst);
+            PARENT.store(PROCESS.swap(process, SeqCst), SeqCst);
             stacks::begin_child();
             calls::write_modules(&shared());
             begin_thread(number);

@@ -132,6 +132,10 @@ wrap! {
         let result = real!();
         if result as isize != -1 {
             tell(EVENT_MAP, &[result as usize as u64, bytes as u64]);
+            if let Some((object, private)) = object(flags, fd) {
+                let words = [result as usize as u64, bytes as u64, object, offset as u64, u64::from(private)];
+                tell(EVENT_SHARED, &words);
+            }
         }
         result
     }
@@ -242,6 +246,33 @@ after_call!(__wrap_execvpe = __real_execvpe after replaced);
 after_call!(__wrap_execl = __real_execl after replaced);
 after_call!(__wrap_execlp = __real_execlp after replaced);
 after_call!(__wrap_execle = __real_execle after replaced);
+
+/// The object that a mapping with these flags is of, and whether writes are private; none for memory of the process alone.
+fn object(flags: c_int, file: c_int) -> Option<(u64, bool)> {
+    /// `struct stat` of x86-64 has 18 words: first the device and the file's number; the file's type is in the fourth.
+    type Stat = [u64; 18];
+    unsafe extern "C" {
+        fn fstat(file: c_int, about: *mut Stat) -> c_int;
+    }
+    const SHARED: c_int = 1;
+    const ANONYMOUS: c_int = 0x20;
+    const TYPE: u64 = 0o170_000;
+    const REGULAR: u64 = 0o100_000;
+    static OBJECTS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
+    let private = flags & SHARED == 0;
+    let mut about: Stat = [0; 18];
+    // SAFETY: a descriptor of the program's, and room for what the call writes.
+    let is_file = flags & ANONYMOUS == 0 && unsafe { fstat(file, &mut about) } == 0;
+    let [device, inode, _, mode, ..] = about;
+    if is_file && mode & TYPE == REGULAR {
+        let major = device >> 8 & 0xfff | device >> 32 & !0xfff;
+        let minor = device & 0xff | device >> 12 & !0xff;
+        return Some((file_object(major, minor, inode), private));
+    }
+    // The kernel makes one for this call.
+    let number = || OBJECTS.fetch_add(1, SeqCst) | u64::from(crate::thread::process()) << 40 | 1 << 63;
+    (!private).then(|| (number(), false))
+}
 
 fn tell(event: u64, words: &[u64]) {
     let mut slot = slot();

@@ -39,6 +39,9 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 static REPLACED: AtomicBool = AtomicBool::new(false);
 /// The number of this process.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// The process that this one was forked from; [`NO_PARENT`] for none.
+static PARENT: AtomicU32 = AtomicU32::new(NO_PARENT);
+const NO_PARENT: u32 = u32::MAX;
 static mut KEY: u32 = 0;
 
 pub fn shared() -> Shared {
@@ -97,10 +100,19 @@ pub fn find_slot() -> *mut Slot {
     if REPLACED.swap(false, AcqRel) {
         shared().put(number, EVENT_EXEC, &[]);
     }
-    shared().start_thread(number, PROCESS.load(Relaxed));
+    shared().start_thread(number, PROCESS.load(Relaxed), parent());
     // SAFETY: the key was created before the base was published. The value only has to be non-null.
     unsafe { pthread_setspecific(KEY, core::ptr::without_provenance(1)) };
     slot()
+}
+
+fn parent() -> Option<u32> {
+    Some(PARENT.load(Relaxed)).filter(|parent| *parent != NO_PARENT)
+}
+
+/// The number of this process.
+pub fn process() -> u32 {
+    PROCESS.load(Relaxed)
 }
 
 /// Number of a slot of the shared memory.
@@ -127,7 +139,7 @@ extern "C" fn after_fork_in_child() {
     }
     match shared().add_process(pid()) {
         Some(process) => {
-            PROCESS.store(process, Relaxed);
+            PARENT.store(PROCESS.swap(process, Relaxed), Relaxed);
             write_modules(&shared());
         }
         None => {

@@ -64,6 +64,28 @@ pub enum Event {
         /// Number of the process, in order of birth; the first, which has no such event, is 0.
         number: u32,
     },
+    /// The process of the thread was forked from another one: it has that one's memory, until one of both writes it. It comes
+    /// after [`Event::Process`] of its first thread.
+    Forked {
+        /// Number of the other process.
+        parent: u32,
+    },
+    /// The process of the thread has become another program: of what it had mapped, nothing is left.
+    Replaced,
+    /// The range that was mapped just before is of an object that other processes may have mapped too: a file, or memory that is
+    /// shared with children.
+    Shared {
+        /// Virtual address of the first byte.
+        addr: u64,
+        /// Length in bytes.
+        bytes: u64,
+        /// Number of the object, the same for all that map it.
+        object: u64,
+        /// Offset in the object of the byte at `addr`.
+        offset: u64,
+        /// A process that writes a page has its own from then on.
+        private: bool,
+    },
     /// A Java virtual machine has started.
     Machine {
         /// Its collector.
@@ -178,6 +200,15 @@ pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
                 out.push(12);
                 continue;
             }
+            Event::Forked { parent } => {
+                out.push(16);
+                put(out, u64::from(parent));
+                continue;
+            }
+            Event::Replaced => {
+                out.push(17);
+                continue;
+            }
             Event::Resume { minor, full } => {
                 out.push(13);
                 put(out, u64::from(minor));
@@ -191,6 +222,7 @@ pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
             Event::MapSite { addr, bytes, .. } => (9, addr, Some(bytes)),
             Event::Range { addr, bytes, .. } => (11, addr, Some(bytes)),
             Event::Touched { addr, bytes } => (14, addr, Some(bytes)),
+            Event::Shared { addr, bytes, .. } => (18, addr, Some(bytes)),
             Event::Start { tick }
             | Event::Wait { tick }
             | Event::Tick { tick }
@@ -225,6 +257,17 @@ pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
         if let Event::Range { what, .. } = event {
             out.push(*what as u8);
         }
+        if let Event::Shared {
+            object,
+            offset,
+            private,
+            ..
+        } = event
+        {
+            put(out, *object);
+            put(out, *offset);
+            out.push(u8::from(*private));
+        }
     }
 }
 
@@ -251,6 +294,10 @@ fn plain(code: u8, bytes: &mut &[u8]) -> Result<Option<Event>, BadEvents> {
             version: small(bytes)?,
         },
         12 => Event::Pause,
+        16 => Event::Forked {
+            parent: small(bytes)?,
+        },
+        17 => Event::Replaced,
         13 => Event::Resume {
             minor: small(bytes)?,
             full: small(bytes)?,
@@ -282,7 +329,7 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
             continue;
         }
         let difference = unzigzag(get(&mut bytes)?);
-        if code < 4 || matches!(code, 9 | 11 | 14) {
+        if code < 4 || matches!(code, 9 | 11 | 14 | 18) {
             addr = addr.wrapping_add(difference);
         } else {
             tick = tick.wrapping_add(difference);
@@ -317,6 +364,13 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
                 addr,
                 bytes: get(&mut bytes)?,
                 what: one_of(&Use::ALL, &mut bytes)?,
+            },
+            18 => Event::Shared {
+                addr,
+                bytes: get(&mut bytes)?,
+                object: get(&mut bytes)?,
+                offset: get(&mut bytes)?,
+                private: one_of(&[false, true], &mut bytes)?,
             },
             14 => Event::Touched {
                 addr,
@@ -360,6 +414,19 @@ mod tests {
             any::<u64>().prop_map(|tick| Event::Tick { tick }),
             any::<u64>().prop_map(|tick| Event::Exit { tick }),
             any::<u32>().prop_map(|number| Event::Process { number }),
+            any::<u32>().prop_map(|parent| Event::Forked { parent }),
+            Just(Event::Replaced),
+            any::<(u64, u64, u64, u64, bool)>().prop_map(
+                |(addr, bytes, object, offset, private)| {
+                    Event::Shared {
+                        addr,
+                        bytes,
+                        object,
+                        offset,
+                        private,
+                    }
+                }
+            ),
             (prop::sample::select(&Collector::ALL[..]), any::<u32>())
                 .prop_map(|(collector, version)| Event::Machine { collector, version }),
             (

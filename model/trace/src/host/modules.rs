@@ -1,7 +1,9 @@
 //! The file of an instruction's address, and the name of the function there.
 
+use super::ring::file_object;
+use crate::spaces::space_of;
 use crate::writer::LoadedModule;
-use crate::{CallSite, arch};
+use crate::{CallSite, Event, arch};
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -41,6 +43,8 @@ pub(super) struct Modules {
     paths: HashMap<String, usize>,
     /// Stacks of threads: process, first address, end.
     stacks: BTreeSet<(u32, u64, u64)>,
+    /// What was mapped when a process began, until it is asked for.
+    mapped: HashMap<u32, Vec<Event>>,
 }
 
 /// Stands for a path where the text has a thread's stack.
@@ -66,7 +70,7 @@ impl Modules {
         let (start, end) = (hexadecimal(start)?, hexadecimal(end)?);
         let rights = words.next()?;
         let offset = hexadecimal(words.next()?)?;
-        let inode = words.nth(1)?;
+        let (device, inode) = (words.next()?, words.next()?);
         let path = words.collect::<Vec<_>>().join(" ");
         if path == STACK {
             self.stacks.insert((process, start, end));
@@ -86,6 +90,16 @@ impl Modules {
         };
         // lines that the probe made have no inode
         let runs = rights.contains('x') && inode != "0";
+        if let (Some((major, minor)), Ok(inode @ 1..)) = (device.split_once(':'), inode.parse()) {
+            let (major, minor) = (hexadecimal(major)?, hexadecimal(minor)?);
+            self.mapped.entry(process).or_default().push(Event::Shared {
+                addr: start ^ space_of(process),
+                bytes: end - start,
+                object: file_object(major, minor, inode),
+                offset,
+                private: rights.ends_with('p'),
+            });
+        }
         self.modules.entry(process).or_default().push(Module {
             start,
             end,
@@ -210,6 +224,11 @@ impl Modules {
             }
         });
         told.collect()
+    }
+
+    /// What was mapped from files when a process began its program, as events.
+    pub fn mapped(&mut self, process: u32) -> Vec<Event> {
+        self.mapped.remove(&process).unwrap_or_default()
     }
 
     /// Stacks of threads: process, first address, end.

@@ -8,12 +8,13 @@ use super::modules::Modules;
 use super::resident::Resident;
 use super::ring::CALLERS;
 use super::templates::Registry;
-use super::walk::{RawEvent, space_of};
+use super::walk::RawEvent;
 use crate::Event;
 use crate::format::EventAt;
 use crate::java::{JavaMachine, note};
+use crate::spaces::space_of;
 use crate::writer::TraceWriter;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
 /// The number of the thread in a slot, and of its process.
@@ -36,6 +37,10 @@ pub(super) struct Sink<W: Write> {
     /// Thread of the trace, by slot. Slots are used again, threads are not.
     threads: HashMap<usize, Numbered>,
     born: u32,
+    /// Slots of threads that begin a program in a process that had another.
+    replaced: HashSet<usize>,
+    /// Processes of which a thread has begun.
+    begun: HashSet<u32>,
     sites: HashMap<Callers, u32>,
     /// Sites of stacks, by process and number.
     stacks: HashMap<(u32, u64), u32>,
@@ -59,6 +64,8 @@ impl<W: Write> Sink<W> {
             writer,
             threads: HashMap::new(),
             born: 0,
+            replaced: HashSet::new(),
+            begun: HashSet::new(),
             sites: HashMap::new(),
             stacks: HashMap::new(),
             modules: Modules::default(),
@@ -127,18 +134,37 @@ impl<W: Write> Sink<W> {
         for (at, event) in std::mem::take(&mut piece.raw) {
             let mut push = |event| piece.events.push(EventAt { at, event });
             match event {
-                RawEvent::Exec => {
-                    // the same addresses are other code now
-                    let process = self.process(slot);
-                    self.sites.retain(|callers, _| callers.0 != process);
-                    self.stacks.retain(|stack, _| stack.0 != process);
-                    self.functions.forget(process);
-                }
-                RawEvent::Start { tick, process } => {
+                // the process of its first thread is not known yet
+                RawEvent::Exec => _ = self.replaced.insert(slot),
+                RawEvent::Start {
+                    tick,
+                    process,
+                    parent,
+                } => {
                     self.start(slot, process);
+                    let replaced = self.replaced.remove(&slot);
+                    if replaced {
+                        // the same addresses are other code now
+                        self.sites.retain(|callers, _| callers.0 != process);
+                        self.stacks.retain(|stack, _| stack.0 != process);
+                        self.functions.forget(process);
+                    }
                     push(Event::Start { tick });
                     if process > 0 {
                         push(Event::Process { number: process });
+                    }
+                    if replaced {
+                        push(Event::Replaced);
+                        self.begun.remove(&process);
+                    }
+                    if self.begun.insert(process) {
+                        match parent {
+                            Some(parent) => push(Event::Forked { parent }),
+                            None => {
+                                self.update_modules(memory);
+                                self.modules.mapped(process).into_iter().for_each(push);
+                            }
+                        }
                     }
                 }
                 RawEvent::Alloc {

@@ -63,6 +63,8 @@ pub(super) enum RawEvent {
     Start {
         tick: u64,
         process: u32,
+        /// The process that it was forked from.
+        parent: Option<u32>,
     },
     /// An event that has no call site.
     Known(Event),
@@ -109,18 +111,6 @@ pub(super) trait Runs {
 
 /// Instructions of code without accesses in a template of its own, at most; a run reports more of them itself.
 const MOST_LEAD: u64 = 64;
-/// Processes have their own bits 41 to 47 in the addresses of a trace: all numbers of these bits but 0.
-const SPACES: u32 = 127;
-const SPACE_SHIFT: u32 = 41;
-
-/// The bits that distinguish the addresses of a process; none for the first.
-pub(super) fn space_of(process: u32) -> u64 {
-    match process {
-        0 => 0,
-        later => u64::from((later - 1) % SPACES + 1) << SPACE_SHIFT,
-    }
-}
-
 /// A template in the block.
 #[derive(Clone, Copy, Default)]
 struct Entry {

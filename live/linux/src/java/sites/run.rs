@@ -14,7 +14,10 @@ use std::process::ExitStatus;
 /// # Errors
 /// [`JavaError`]: the program is not found or cannot be started, no virtual machine reported its allocations. A program that
 /// fails is no error; see [`SeenMachines::status`].
-pub fn command(words: &[OsString], sampling: &AllocationSampling) -> Result<SeenMachines, JavaError> {
+pub fn command(
+    words: &[OsString],
+    sampling: &AllocationSampling,
+) -> Result<SeenMachines, JavaError> {
     let mut command = launch::command(words)?;
     program::find(command.get_program())?;
     let folder = Folder::new()?;

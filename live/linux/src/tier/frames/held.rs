@@ -79,7 +79,12 @@ impl Held {
             active: (0..units + SPARE).map(|at| at < units).collect(),
             idle: (units..units + SPARE).collect(),
         });
-        prefer(start, (units + SPARE) * size, &[node], MisplacedPages::Ignore)?;
+        prefer(
+            start,
+            (units + SPARE) * size,
+            &[node],
+            MisplacedPages::Ignore,
+        )?;
         // SAFETY: mapped just now, private and anonymous, and ours alone.
         unsafe { populate(start, units * size, self.unit) }.map_err(of_place)?;
         self.read(self.blocks.len() - 1, 0, units)

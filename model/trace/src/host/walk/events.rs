@@ -4,12 +4,13 @@
 use super::super::ring::{
     EVENT_ALLOC, EVENT_ALLOC_AT, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE,
     EVENT_HEAP_RANGE, EVENT_MACHINE, EVENT_MAP, EVENT_MAPPED, EVENT_PAUSE, EVENT_RANGE,
-    EVENT_RESUME, EVENT_STACK, EVENT_START, EVENT_TICK, EVENT_TOUCHED, EVENT_UNMAP, EVENT_WAIT,
-    EVENT_WINDOW, EVENT_WORK,
+    EVENT_RESUME, EVENT_SHARED, EVENT_STACK, EVENT_START, EVENT_TICK, EVENT_TOUCHED, EVENT_UNMAP,
+    EVENT_WAIT, EVENT_WINDOW, EVENT_WORK,
 };
 use super::super::templates::{After, Key, Place, Registry};
-use super::{RawEvent, Runs, Walker, space_of};
+use super::{RawEvent, Runs, Walker};
 use crate::format::TemplateOp;
+use crate::spaces::space_of;
 use crate::{Collector, Event, Use};
 use varve_access::{Kind, Op};
 
@@ -112,9 +113,17 @@ impl Walker {
                 out.event(RawEvent::Start {
                     tick: addr,
                     process,
+                    parent: (word(2) as u32).checked_sub(1),
                 });
             }
             EVENT_EXEC => out.event(RawEvent::Exec),
+            EVENT_SHARED => out.event(RawEvent::Known(Event::Shared {
+                addr: place,
+                bytes,
+                object: word(2),
+                offset: word(3),
+                private: word(4) != 0,
+            })),
             EVENT_MACHINE | EVENT_HEAP_RANGE | EVENT_PAUSE | EVENT_RESUME => {
                 let known = java(head & 0xff, place, [addr, bytes, word(2)]);
                 known

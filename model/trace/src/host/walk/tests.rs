@@ -4,6 +4,7 @@ use super::super::ring::{EVENT_RANGE, EVENT_START, EVENT_UNMAP, EVENT_WORK};
 use super::events::PAGE_BYTES;
 use super::front::estimate;
 use super::*;
+use crate::spaces::space_of;
 use crate::{FileHeader, TraceReader, TraceWriter};
 use proptest::prelude::*;
 use std::path::Path;

@@ -1,0 +1,299 @@
+use super::*;
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Four threads, each of which may become the first of a process.
+const THREADS: usize = 4;
+/// Pages that tests use.
+const PAGES: u64 = 6;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A process of a thread forks into the next thread that has none.
+    Fork(usize),
+    Read(usize, u64),
+    Write(usize, u64),
+    MapOwn(usize, u64, u64),
+    /// Pages of one of two objects, from a page of it on.
+    MapShared(usize, u64, u64, u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let (thread, page) = (0..THREADS, 0..PAGES);
+    let range = (page.clone(), 1u64..4);
+    let step = prop_oneof![
+        2 => thread.clone().prop_map(Step::Fork),
+        6 => (thread.clone(), page.clone()).prop_map(|(t, p)| Step::Read(t, p)),
+        6 => (thread.clone(), page.clone()).prop_map(|(t, p)| Step::Write(t, p)),
+        1 => (thread.clone(), range.clone()).prop_map(|(t, (p, n))| Step::MapOwn(t, p, n)),
+        1 => (thread, range, 0u64..2).prop_map(|(t, (p, n), object)| Step::MapShared(t, p, n, object)),
+    ];
+    prop::collection::vec(step, 0..40)
+}
+
+/// A frame, and whether writes go to all that have it.
+type Frame = (Rc<RefCell<()>>, bool);
+
+/// The obvious way: each process has a table of frames; a fork copies the table, and a write to a frame that others have takes
+/// a new one.
+struct Reference {
+    tables: Vec<Option<HashMap<u64, Frame>>>,
+    objects: HashMap<(u64, u64), Frame>,
+}
+
+impl Reference {
+    fn new() -> Reference {
+        let mut tables: Vec<_> = (0..THREADS).map(|_| None).collect();
+        tables[0] = Some(Self::fresh());
+        Reference {
+            tables,
+            objects: HashMap::new(),
+        }
+    }
+
+    fn frame(shared: bool) -> Frame {
+        (Rc::new(RefCell::new(())), shared)
+    }
+
+    fn fresh() -> HashMap<u64, Frame> {
+        (0..PAGES + 4)
+            .map(|page| (page, Self::frame(false)))
+            .collect()
+    }
+
+    /// The frame of a page, as a number that differs between frames that are there.
+    fn access(&mut self, thread: usize, page: u64, writes: bool) -> usize {
+        let table = self.tables[thread].as_mut().expect("it runs");
+        let (frame, shared) = table.get_mut(&page).expect("a page of the tests");
+        if writes && !*shared && Rc::strong_count(frame) > 1 {
+            *frame = Self::frame(false).0;
+        }
+        Rc::as_ptr(frame) as usize
+    }
+}
+
+fn addr(thread: usize, page: u64) -> u64 {
+    (page * PAGE) ^ space_of(thread as u32)
+}
+
+proptest! {
+    /// Pages of two processes are one page of memory here if they are one frame there, and only then.
+    #[test]
+    fn memory_is_as_with_tables_of_frames(all in steps()) {
+        let mut story = Story::new();
+        let mut reference = Reference::new();
+        let mut next = 1;
+        for step in all {
+            let runs = |thread: usize| reference.tables[thread].is_some();
+            // What is mapped anew where relatives have something is not told apart: see the module.
+            let alone = next == 1;
+            match step {
+                Step::Fork(parent) if runs(parent) && next < THREADS => {
+                    reference.tables[next] = reference.tables[parent].clone();
+                    story.fork(parent, next);
+                    next += 1;
+                }
+                Step::Read(thread, page) if runs(thread) => {
+                    story.read(thread, page);
+                }
+                Step::Write(thread, page) if runs(thread) => {
+                    story.write(thread, page);
+                    reference.access(thread, page, true);
+                }
+                Step::MapOwn(0, page, pages) if alone => {
+                    story.map(0, page, pages);
+                    let frames = (page..page + pages).map(|page| (page, Reference::frame(false)));
+                    reference.tables[0].as_mut().unwrap().extend(frames);
+                }
+                Step::MapShared(0, page, pages, object) if alone => {
+                    story.share(0, page, pages, object);
+                    for at in 0..pages {
+                        let frame = reference.objects.entry((object, at));
+                        let frame = frame.or_insert_with(|| Reference::frame(true)).clone();
+                        reference.tables[0].as_mut().unwrap().insert(page + at, frame);
+                    }
+                }
+                _ => continue,
+            }
+            let mut frames: HashMap<u64, usize> = HashMap::new();
+            let mut memories: HashMap<usize, u64> = HashMap::new();
+            for thread in 0..next {
+                for page in 0..PAGES {
+                    let memory = story.0.read(thread, page);
+                    let frame = reference.access(thread, page, false);
+                    prop_assert_eq!(*frames.entry(memory).or_insert(frame), frame);
+                    prop_assert_eq!(*memories.entry(frame).or_insert(memory), memory);
+                }
+            }
+        }
+    }
+}
+
+/// A program of a parent and its children, told thread by thread.
+struct Story(Spaces, Vec<Copied>);
+
+impl Story {
+    fn new() -> Story {
+        let mut story = Story(Spaces::new(THREADS), Vec::new());
+        story.tell(0, Event::Start { tick: 0 });
+        story
+    }
+
+    fn tell(&mut self, thread: usize, event: Event) {
+        self.0.event(thread, &event, &mut self.1);
+    }
+
+    fn fork(&mut self, parent: usize, child: usize) {
+        self.tell(child, Event::Start { tick: 0 });
+        self.tell(
+            child,
+            Event::Process {
+                number: child as u32,
+            },
+        );
+        self.tell(
+            child,
+            Event::Forked {
+                parent: parent as u32,
+            },
+        );
+    }
+
+    fn map(&mut self, thread: usize, page: u64, pages: u64) {
+        let (addr, bytes) = (addr(thread, page), pages * PAGE);
+        self.tell(thread, Event::Map { addr, bytes });
+    }
+
+    fn share(&mut self, thread: usize, page: u64, pages: u64, object: u64) {
+        self.map(thread, page, pages);
+        let event = Event::Shared {
+            addr: addr(thread, page),
+            bytes: pages * PAGE,
+            object,
+            offset: 0,
+            private: false,
+        };
+        self.tell(thread, event);
+    }
+
+    fn at(&mut self, thread: usize, page: u64, kind: Kind) -> u64 {
+        let op = Op::new(kind, addr(thread, page), 8, 1);
+        let mut out = Vec::new();
+        self.0.ops(thread, &[op], &mut out, &mut self.1);
+        out[0].addr
+    }
+
+    fn read(&mut self, thread: usize, page: u64) -> u64 {
+        self.at(thread, page, Kind::Read)
+    }
+
+    fn write(&mut self, thread: usize, page: u64) -> u64 {
+        self.at(thread, page, Kind::Write)
+    }
+}
+
+#[test]
+fn what_was_inherited_is_one_page_until_one_of_them_writes_it() {
+    let mut story = Story::new();
+    story.write(0, 1);
+    story.fork(0, 1);
+    story.fork(0, 2);
+    assert_eq!(story.read(1, 1), addr(0, 1));
+    assert_eq!(story.read(2, 1), addr(0, 1));
+    // A child has a copy, the other has what the parent has.
+    assert_eq!(story.write(1, 1), addr(1, 1));
+    assert_eq!(story.1, [(addr(0, 1), addr(1, 1))]);
+    assert_eq!(story.read(2, 1), addr(0, 1));
+    // The parent writes: what it had stays for the second child.
+    assert_eq!(story.write(0, 1), addr(0, 1));
+    assert_eq!(story.read(2, 1), addr(2, 1));
+    assert_eq!(story.1.len(), 2);
+    // From then on each has its own.
+    story.write(0, 1);
+    story.write(2, 1);
+    assert_eq!(story.1.len(), 2);
+}
+
+#[test]
+fn grandchildren_have_what_their_parent_had_at_the_fork() {
+    let mut story = Story::new();
+    story.write(0, 1);
+    story.fork(0, 1);
+    story.fork(1, 2);
+    // The parent in the middle has a copy; its child has what came from above.
+    story.write(1, 1);
+    assert_eq!(story.read(2, 1), addr(0, 1));
+    assert_eq!(story.read(1, 1), addr(1, 1));
+}
+
+#[test]
+fn shared_mappings_are_one_memory_for_all_and_writes_make_no_copy() {
+    let mut story = Story::new();
+    story.share(0, 1, 2, 1 << 63);
+    story.fork(0, 1);
+    story.write(1, 2);
+    assert_eq!(
+        story.read(0, 2),
+        addr(1, 2),
+        "who came first has the address"
+    );
+    story.write(0, 2);
+    assert!(story.1.is_empty());
+}
+
+#[test]
+fn files_are_one_memory_where_they_are_read_and_written_ones_are_copies() {
+    let mut story = Story::new();
+    story.tell(1, Event::Start { tick: 0 });
+    story.tell(1, Event::Process { number: 1 });
+    for (thread, offset) in [(0, 0), (1, PAGE)] {
+        let (addr, bytes) = (addr(thread, 4), 2 * PAGE);
+        story.tell(thread, Event::Map { addr, bytes });
+        story.tell(
+            thread,
+            Event::Shared {
+                addr,
+                bytes,
+                object: 9,
+                offset,
+                private: true,
+            },
+        );
+    }
+    // The second page of the file is the first of the other mapping.
+    assert_eq!(story.read(0, 5), addr(0, 5));
+    assert_eq!(story.read(1, 4), addr(0, 5));
+    assert_eq!(story.write(1, 4), addr(1, 4));
+    assert_eq!(story.1, [(addr(0, 5), addr(1, 4))]);
+}
+
+#[test]
+fn another_program_has_nothing_of_what_was_there() {
+    let mut story = Story::new();
+    story.write(0, 1);
+    story.fork(0, 1);
+    story.tell(1, Event::Replaced);
+    assert_eq!(story.read(1, 1), addr(1, 1));
+    // Nor has the parent anything to copy.
+    story.write(0, 1);
+    assert!(story.1.is_empty());
+}
+
+#[test]
+fn an_access_over_two_pages_goes_where_both_are() {
+    let mut story = Story::new();
+    story.write(0, 1);
+    story.write(0, 2);
+    story.fork(0, 1);
+    story.write(1, 2);
+    let mut out = Vec::new();
+    let op = Op::new(Kind::Read, addr(1, 1) + PAGE - 4, 8, 3);
+    story.0.ops(1, &[op], &mut out, &mut story.1);
+    let places: Vec<_> = out.iter().map(|op| (op.addr, op.size)).collect();
+    assert_eq!(places, [(addr(0, 1) + PAGE - 4, 4), (addr(1, 2), 4)]);
+    let op = Op::new(Kind::Read, addr(0, 1) + PAGE - 4, 8, 3);
+    out.clear();
+    story.0.ops(0, &[op], &mut out, &mut story.1);
+    assert_eq!(out.len(), 1);
+}
