@@ -220,9 +220,6 @@ impl RunResult {
         let has_cache = out.cache_lines.1 > 0;
         let dump = placement.dump();
         let conflicts = dump.conflicts.unwrap_or_default();
-        // A program that is traced live has room for threads that are never born; they lose no time.
-        let born = out.threads.iter().filter(|t| t.instructions > 0);
-        let threads = born.count().max(1) as f64;
         let fast_nodes = dump.nodes.iter().filter(|n| n.kind == "fast");
         let fast_pages = fast_nodes.map(|n| u64::from(n.pages)).sum();
         let in_fast = match crate::has_one_memory(&spec.machine) {
@@ -239,7 +236,7 @@ impl RunResult {
                 fast_bytes: in_fast * spec.page_bytes,
                 slow_bytes: (out.pages - in_fast) * spec.page_bytes,
                 moved_bytes: last.moves.bytes * f,
-                stalls: StallShares::of(&last.stalls, last.ns() as f64 * threads),
+                stalls: StallShares::of(&last.stalls, last.awake_ns as f64),
                 energy_j: energy.as_ref().map(|e| e.total() * f as f64),
                 undecided: crate::scaled_policy::undecided(
                     &spec.policy,

@@ -38,6 +38,7 @@ mod format;
 #[path = "../../src/sampled/format.rs"]
 mod layout;
 mod life;
+#[allow(dead_code, reason = "the library that places pages uses the rest")]
 #[path = "../../shim/line.rs"]
 mod line;
 mod map;

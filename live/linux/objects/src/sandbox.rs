@@ -2,7 +2,7 @@
 //! library's allocator would not: memory is had as before, in whole blocks, and nothing is asked of the kernel.
 
 use crate::map::map;
-use crate::{line, sys, thread};
+use crate::{line, sampled, sys, thread};
 use std::arch::{asm, naked_asm};
 use std::ffi::{c_int, c_long, c_ulong};
 use std::sync::atomic::Ordering::Relaxed;
@@ -41,7 +41,7 @@ unsafe fn call(number: c_long, arguments: [c_ulong; 5]) -> c_long {
 /// # Safety
 /// As of that call.
 unsafe fn forbid(number: c_long, arguments: [c_ulong; 5]) -> c_long {
-    let before = closed();
+    let (before, samples) = (closed(), sampled::pause());
     if let Some(map) = map() {
         // What is asked for a thread's first block, such as where its stack is.
         sys::keeping_errno(|| _ = thread::current(map));
@@ -52,6 +52,7 @@ unsafe fn forbid(number: c_long, arguments: [c_ulong; 5]) -> c_long {
     if result < 0 {
         // It was refused, or only asked whether there is such a thing.
         line::CLOSED.store(before, Relaxed);
+        sampled::resume(samples);
     }
     result
 }

@@ -66,7 +66,7 @@ impl Folder {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Processes that left no line: they were killed, or became programs that cannot.
+    /// Processes that left no line: they were killed, perhaps for a system call that their sandbox forbids, or became programs that cannot.
     fn silent(&self) -> BTreeSet<u32> {
         #[derive(serde::Deserialize)]
         struct Process {
@@ -128,11 +128,11 @@ fn silent_note(silent: &BTreeSet<u32>) -> String {
     let (processes, they) = match silent.len() {
         1 => (
             "1 process".to_string(),
-            "it was killed, or became a program",
+            "it was killed, perhaps for a system call that its sandbox forbids, or became a program",
         ),
         many => (
             format!("{many} processes"),
-            "they were killed, or became programs",
+            "they were killed, perhaps for a system call that their sandbox forbids, or became programs",
         ),
     };
     format!(
@@ -157,7 +157,10 @@ mod tests {
         folder.write("report.9.0", &[0; 16]).unwrap();
         assert_eq!(folder.reported(), "{\"pid\":7}\n{\"pid\":8}\n");
         assert_eq!(folder.silent(), BTreeSet::from([9]));
-        assert!(silent_note(&folder.silent()).starts_with("1 process left no report (9): it was"));
+        assert!(
+            silent_note(&folder.silent())
+                .starts_with("1 process left no report (9): it was killed")
+        );
         let many = silent_note(&(1..=6).collect());
         assert!(
             many.starts_with("6 processes left no report (1, 2, 3, 4, 2 more): they"),

@@ -130,6 +130,11 @@ impl PreparedObjects {
     /// The report, once the program has ended with `status` after `seconds`.
     pub fn report(self, status: ExitStatus, seconds: f64) -> ObjectReport {
         let mut ran = self.folder.ran(status, seconds, STOPPED);
+        if ran.processes.is_empty() && ran.notes.is_empty() {
+            ran.notes.push(
+                "no process left a report: it became a program that cannot load the library".into(),
+            );
+        }
         ran.notes.splice(0..0, self.notes);
         ran.notes.extend(notes_about(&ran.processes, &self.kinds));
         ObjectReport {
@@ -194,9 +199,6 @@ fn running(Shares(slots): &Shares, kinds: &Kinds) -> Vec<RunningProcess> {
 
 fn notes_about(processes: &[ObjectProcess], kinds: &Kinds) -> Vec<String> {
     let mut notes = Vec::new();
-    if processes.is_empty() {
-        notes.push("no process left a report: it was killed, is in a sandbox that kills it for a system call, or became a program that cannot load the library".into());
-    }
     for process in processes {
         let who = format!("{} ({})", process.program, process.pid);
         if let Some(why) = &process.idle {

@@ -506,8 +506,10 @@ impl<'a> Model<'a> {
                     .phase(op.addr, &self.threads, i, &self.shared, &self.events)
             }
             Kind::Sleep => {
-                self.threads[i].clock += op.addr * 1000;
-                self.keys[i] = self.threads[i].clock;
+                let thread = &mut self.threads[i];
+                thread.clock += op.addr * 1000;
+                thread.slept += op.addr * 1000;
+                self.keys[i] = thread.clock;
             }
             Kind::Unmap => self.unmap(i, op.addr, op.size),
             Kind::Cycle => self.cycle(i),

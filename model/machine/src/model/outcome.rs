@@ -76,6 +76,8 @@ pub struct Phase {
     pub counts: ThreadCounts,
     /// Time lost, all threads together.
     pub stalls: Stalls,
+    /// Time of all threads together, ns, without that in which they slept, were not begun or had ended.
+    pub awake_ns: u64,
     /// Memory of each socket.
     pub sockets: Vec<SocketCounts>,
     /// Memory of each channel of each socket, with the power states of its ranks.
@@ -160,6 +162,8 @@ struct Mark {
     now: Ps,
     counts: ThreadCounts,
     stalls: Vec<Stalls>,
+    /// Time of all threads together until now in which they did not sleep.
+    awake: Ps,
     sockets: Vec<SocketCounts>,
     channels: Vec<Vec<ChannelActivity>>,
     moves: MoveCounts,
@@ -260,6 +264,7 @@ impl Recorder {
             now,
             counts: sum(threads),
             stalls: threads.iter().map(|t| t.flight.stalls).collect(),
+            awake: threads.iter().map(|t| t.clock - t.slept - t.apart).sum(),
             sockets,
             channels,
             moves: events.counts(s),
@@ -319,6 +324,7 @@ impl Recorder {
             end_ns: end.now / 1000,
             counts: end.counts.since(&b.counts),
             stalls,
+            awake_ns: (end.awake - b.awake) / 1000,
             sockets,
             channels,
             moves: end.moves.since(&b.moves),

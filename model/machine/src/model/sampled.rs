@@ -113,6 +113,7 @@ fn student(freedom: usize) -> f64 {
 fn add(all: &mut Phase, one: &Phase) {
     all.counts.add(&one.counts);
     all.stalls.add(&one.stalls);
+    all.awake_ns += one.awake_ns;
     all.moves.add(&one.moves);
     all.sockets.resize_with(one.sockets.len(), Default::default);
     for (sum, socket) in all.sockets.iter_mut().zip(&one.sockets) {
@@ -159,6 +160,7 @@ fn times(all: &Phase, factor: f64) -> Phase {
         end_ns: (all.end_ns as f64 * factor).round() as u64,
         counts: all.counts.times(factor),
         stalls: all.stalls.times(factor),
+        awake_ns: (all.awake_ns as f64 * factor).round() as u64,
         sockets: all.sockets.iter().map(|s| s.times(factor)).collect(),
         channels: all.channels.iter().map(channels).collect(),
         // Moves of a daemon per second scale with time as well.

@@ -175,6 +175,8 @@ pub struct Thread {
     pub request: Option<Ps>,
     /// How long it waited so as not to go in step with other instances, ps.
     pub apart: Ps,
+    /// Time that it slept, ps.
+    pub slept: Ps,
     /// Program (address space) it belongs to.
     pub space: usize,
     /// Number within the program.
@@ -245,6 +247,7 @@ impl Thread {
             ready: false,
             request: None,
             apart: 0,
+            slept: 0,
             space,
             number,
             socket,

@@ -43,6 +43,16 @@ pub fn begin() {
     }
 }
 
+/// Takes no more samples, and says whether it did. Each one takes system calls.
+pub fn pause() -> bool {
+    ON.swap(false, Relaxed)
+}
+
+/// Goes on if it did before.
+pub fn resume(was_on: bool) {
+    ON.store(was_on, Relaxed);
+}
+
 /// In the child of a fork: the objects of before are the parent's samples, and the child begins its own.
 pub fn after_fork() {
     if ON.swap(false, Relaxed) {

@@ -95,19 +95,24 @@ impl Compiler {
         Ok(vec!["-B".into(), folder.into()])
     }
 
-    /// Words for a shared library that may have no undefined functions (`-z defs`): a library with the probe's, under
+    /// Words for a shared library that may have no undefined functions (`-z defs`): a library with functions of these names, under
     /// the name of the C library, so that the result needs nothing that a usual one does not.
-    pub fn stub(&self, folder: &Path, probe: &Path) -> Words {
-        let stub = folder.join("libvarve-probe.so");
-        let made = Command::new(&self.command)
-            .args(&self.own_args)
-            .args(["-shared", "-nostdlib", "-Wl,-soname,libc.so.6", "-o"])
-            .args([&stub, probe])
-            .env(STARTED, "1")
-            .stderr(Stdio::null())
-            .status();
+    pub fn stub(&self, folder: &Path, names: &[String]) -> Words {
+        let [source, stub] = ["varve-probe.s", "libvarve-probe.so"].map(|name| folder.join(name));
+        let function = |name: &String| format!(".globl {name}\n.type {name}, @function\n{name}:\n");
+        let text: String = names.iter().map(function).collect();
+        let made = fs::write(&source, text).and_then(|()| {
+            Command::new(&self.command)
+                .args(&self.own_args)
+                .args(["-shared", "-nostdlib", "-Wl,-soname,libc.so.6", "-o"])
+                .args([&stub, &source])
+                .env(STARTED, "1")
+                .stderr(Stdio::null())
+                .status()
+        });
         match made {
             Ok(status) if status.success() => vec!["-x".into(), "none".into(), stub.into()],
+            // The linker says what it misses, if it does.
             _ => Words::new(),
         }
     }

@@ -12,6 +12,7 @@ use super::command::MARK;
 use super::error::RecordError;
 use compiler::{Compiler, Words};
 use line::Line;
+use object::{Object, ObjectSymbol};
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -64,11 +65,23 @@ pub fn compile(language: Language, args: &[OsString]) -> Result<ExitStatus, Reco
     words.extend(compiler.without_runtime(folder.path()).map_err(io)?);
     words.extend_from_slice(args);
     if line.shared {
-        words.extend(compiler.stub(folder.path(), &probe));
+        words.extend(compiler.stub(folder.path(), &functions()));
     } else {
         words.extend(with_probe(&probe));
     }
     compiler.run(words)
+}
+
+/// Functions of the probe that compiled code calls.
+fn functions() -> Vec<String> {
+    let file = object::File::parse(PROBE).ok();
+    let symbols = file.iter().flat_map(|file| file.symbols());
+    let named = symbols.filter(|symbol| symbol.is_definition() && symbol.is_global());
+    let names = named.filter_map(|symbol| symbol.name().ok());
+    names
+        .filter(|name| name.starts_with("__tsan_"))
+        .map(String::from)
+        .collect()
 }
 
 /// Words that link a program with the probe and the wrapped functions.
