@@ -1,4 +1,5 @@
-"""For mdBook: links that leave the book name the file instead, since the site has its pages alone.
+"""For mdBook: links that leave the book name the file instead, since the site has its pages alone, and links to the page of a
+folder go to its index.
 
 mdBook starts it with `supports HTML`, then with a context and a book on standard input, and reads the book that it prints.
 """
@@ -15,8 +16,10 @@ def inside(chapter: dict) -> str:
     def written(link: re.Match) -> str:
         text, target = link.groups()
         path = posixpath.normpath(posixpath.join("docs", folder, target.split("#")[0]))
-        if "://" in target or target.startswith("#") or path.startswith("docs/"):
+        if "://" in target or target.startswith("#"):
             return link[0]
+        if path.startswith("docs/"):
+            return link[0].replace("README.md", "index.md")
         return f"{text} (`{path}`)"
 
     return re.sub(r"(?<!!)\[([^][]*)\]\(([^()\s]+)\)", written, chapter["content"])
