@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(Failure::Quiet(code)) => ExitCode::from(code),
         Err(Failure::Line { code, line }) => {
-            eprintln!("varve: {line}");
+            crate::ui::tell!("varve: {line}");
             ExitCode::from(code)
         }
     }

@@ -39,5 +39,5 @@ pub use file::{Error, write_atomically};
 pub use origin::{Origin, RunReport};
 pub use run_table::{Better, Column, Row, RunTable};
 pub use study::{Claim, Kind, Sensitivity, StudyResult};
-pub use term::{Look, WIDTH};
+pub use term::{Look, WIDTH, shown};
 pub use value::{AIM, Agreement, FAR, Value};

@@ -1,5 +1,6 @@
 //! Properties of the terminal: its width, and whether colour is wanted.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use terminal_size::terminal_size_of;
 
@@ -43,27 +44,53 @@ impl Look {
     }
 }
 
-/// Colour the signs of agreement, best and frontier in a finished text.
+/// Signs of agreement, best and frontier, with their colours: numbers of ECMA-48.
+const SIGNS: [(char, u8); 5] = [('●', 32), ('◐', 33), ('○', 31), ('★', 32), ('◆', 36)];
+
+fn painted(sign: char, colour: u8) -> String {
+    format!("\x1b[{colour}m{sign}\x1b[0m")
+}
+
+/// Colour the signs in a finished text.
 pub(crate) fn paint(text: String, look: Look) -> String {
     if !look.colour {
         return text;
     }
     let mut out = String::with_capacity(text.len() + 64);
     for c in text.chars() {
-        let code = match c {
-            '●' => 32,
-            '◐' => 33,
-            '○' => 31,
-            '★' => 32,
-            '◆' => 36,
-            _ => {
-                out.push(c);
-                continue;
-            }
-        };
-        out.push_str(&format!("\x1b[{code}m{c}\x1b[0m"));
+        match SIGNS.iter().find(|(sign, _)| *sign == c) {
+            Some((sign, colour)) => out.push_str(&painted(*sign, *colour)),
+            None => out.push(c),
+        }
     }
     out
+}
+
+/// A text with tables of ours, as a terminal may have it: of names of others in it, control characters are `?`. Signs keep their
+/// colours.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    if !text.contains('\x1b') {
+        return varve_spec::shown(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\x1b') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(&varve_spec::shown(before));
+        let signs = SIGNS.map(|(sign, colour)| painted(sign, colour));
+        match signs.iter().find(|sign| from.starts_with(&***sign)) {
+            Some(sign) => {
+                out.push_str(sign);
+                rest = &from[sign.len()..];
+            }
+            None => {
+                out.push('?');
+                rest = &from[1..];
+            }
+        }
+    }
+    out.push_str(&varve_spec::shown(rest));
+    out.into()
 }
 
 /// Break a text into lines of at most `width` characters, between words where possible; all but the
@@ -96,4 +123,21 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_their_commands_and_signs_keep_their_colours() {
+        let look = Look {
+            width: 80,
+            colour: true,
+        };
+        let painted = paint("★ 1.00\u{1b}[31m bad\u{7} ◆\n".into(), look);
+        let expected = "\u{1b}[32m★\u{1b}[0m 1.00?[31m bad? \u{1b}[36m◆\u{1b}[0m\n";
+        assert_eq!(shown(&painted), expected);
+        assert!(matches!(shown("plain\n"), Cow::Borrowed(_)));
+    }
 }

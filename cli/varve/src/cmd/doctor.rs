@@ -202,7 +202,7 @@ impl Changes {
         };
         if word == "refused" {
             self.refused += 1;
-            eprintln!("varve: {line}");
+            crate::ui::tell!("varve: {line}");
         } else if !self.as_json {
             print(&line);
         }

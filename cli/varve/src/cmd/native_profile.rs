@@ -51,7 +51,7 @@ pub fn profile(work: &RunSubject, a: &ProfileArgs) -> Done {
     let dram = came.shown()[0];
     let (most, cache) = (dram.most_bytes, machine.llc.bytes.0);
     if most <= cache {
-        eprintln!(
+        crate::ui::tell!(
             "varve: note: the {} that the program takes fit into the last cache of {}, {}: there are few misses to go by; profile a \
              larger input",
             fmt::bytes(most as f64),
@@ -113,13 +113,13 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
     };
     let imported = imported.map_err(wrong)?;
     if let Some(file) = map_file {
-        eprintln!("varve: address map from {file}");
+        crate::ui::tell!("varve: address map from {file}");
     }
     for missing in &imported.missing {
-        eprintln!("varve: note: {missing}");
+        crate::ui::tell!("varve: note: {missing}");
     }
     let profile = profiles::keep(a, before, imported.profile)?;
-    eprintln!(
+    crate::ui::tell!(
         "varve: {}: {} allocation sites; `varve sites {}` shows them",
         a.output.display(),
         profile.sites.len(),
@@ -151,7 +151,7 @@ fn say(a: &ProfileArgs, work: &RunSubject, profile: &Profile) {
         all.fold(0u64, u64::saturating_add) as f64
     };
     let file = a.output.display().to_string();
-    eprintln!(
+    crate::ui::tell!(
         "varve: {file}: {} allocation sites; {} objects, {} at their peaks, {} misses",
         profile.sites.len(),
         fmt::integer(sum(|c| c.objects)),
@@ -163,7 +163,7 @@ fn say(a: &ProfileArgs, work: &RunSubject, profile: &Profile) {
         RunSubject::Named(path) => ui::quoted(path),
         RunSubject::Command(words) => format!("-- {}", shown(words)),
     };
-    eprintln!(
+    crate::ui::tell!(
         "varve: `varve sites {file} --fast 25%` shows them, `varve run --sites {file} --fast 25% {again}` uses them"
     );
 }

@@ -55,11 +55,13 @@ pub fn profile(a: &ProfileArgs) -> Done {
     };
     let say_how = || {
         let (source, unseen) = words(sampled::source(sampling.events));
-        eprintln!("varve: sampling {source}, up to {rate} scans a second; not observed: {unseen}");
+        crate::ui::tell!(
+            "varve: sampling {source}, up to {rate} scans a second; not observed: {unseen}"
+        );
         if let Err(why) = &events
             && sampled::has_hardware()
         {
-            eprintln!("varve: note: this processor samples misses by itself, but: {why}");
+            crate::ui::tell!("varve: note: this processor samples misses by itself, but: {why}");
         }
     };
     let seen = match profiles::sampled(a, "varve profile --live")? {
@@ -81,7 +83,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     }
     let blind = blind(&seen, a.live.pid.is_some());
     for line in &blind {
-        eprintln!("varve: note: {line}");
+        crate::ui::tell!("varve: note: {line}");
     }
     let profile = profile_of(&seen, blind);
     let profile = profiles::keep(a, before, profile)?;
@@ -300,7 +302,7 @@ fn say(a: &ProfileArgs, seen: &SampledMemory, profile: &Profile) {
     let sum =
         |of: fn(&Counts) -> u64| profile.sites.iter().map(|s| of(&s.counts)).sum::<u64>() as f64;
     let file = a.output.display().to_string();
-    eprintln!(
+    crate::ui::tell!(
         "varve: {file}: {} sites from {} samples of objects and {} looks in {:.1} s; {} at their peaks",
         profile.sites.len(),
         fmt::integer(seen.sites.iter().map(|s| s.samples).sum::<u64>() as f64),
@@ -309,7 +311,7 @@ fn say(a: &ProfileArgs, seen: &SampledMemory, profile: &Profile) {
         fmt::bytes(sum(|c| c.peak_bytes)),
     );
     let file = ui::quoted(&file);
-    eprintln!(
+    crate::ui::tell!(
         "varve: `varve sites {file} --fast 25%` shows them and which are in doubt, `varve run --live --sites {file} --fast 8GiB -- \
          COMMAND` uses them"
     );

@@ -66,7 +66,9 @@ pub fn beginning(first: String, o: &TierOptions, begun: &Begun, notes: &[String]
 
 /// A program's own output is on standard output; ours goes beside it.
 pub fn say(lines: &[String]) {
-    lines.iter().for_each(|line| eprintln!("varve: {line}"));
+    lines
+        .iter()
+        .for_each(|line| crate::ui::tell!("varve: {line}"));
 }
 
 fn round(number: f64) -> f64 {

@@ -38,7 +38,7 @@ impl Timeout {
             if stopping && end.recv_timeout(GRACE) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
-            eprintln!("varve: {told}");
+            crate::ui::tell!("varve: {told}");
             std::process::exit(CODE.into());
         });
         Some(Timeout {

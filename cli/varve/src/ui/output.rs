@@ -47,6 +47,7 @@ pub fn programs_elsewhere(file: Option<&Path>, document: bool) -> Result<(), Fai
 /// at its end: see [`lost`].
 pub fn print(text: impl Display) {
     let text = format!("{text}\n");
+    let text = varve_report::shown(&text);
     written(match DOCUMENT.get() {
         Some(document) => {
             let mut document = document.lock().expect("no holder panics");
@@ -57,6 +58,17 @@ pub fn print(text: impl Display) {
         None => write(text.as_bytes()),
     });
 }
+
+/// Prints a line to standard error, where names of others in it are no commands to a terminal.
+pub fn tell_line(line: impl Display) {
+    eprintln!("{}", varve_report::shown(&line.to_string()));
+}
+
+/// [`tell_line`], as `format!`.
+macro_rules! tell {
+    ($($line:tt)*) => { $crate::ui::tell_line(format_args!($($line)*)) };
+}
+pub(crate) use tell;
 
 /// Writes the output of a program that runs in this process.
 pub fn program_output(bytes: &[u8]) {

@@ -20,6 +20,7 @@ mod jvm;
 mod jvm_live;
 mod jvm_programs;
 mod kept;
+mod known;
 #[path = "../../../../live/linux/tests/common/machine_files.rs"]
 mod machine_files;
 mod machines;

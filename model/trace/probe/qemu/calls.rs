@@ -90,12 +90,14 @@ const END: &[u8] = b"/varve/record/end\0";
 fn mark(number: c_uint, path: u64) {
     let mut begin = [0; BEGIN.len()];
     let got = follow::guest(path, &mut begin);
-    let quiet = &shared().header().quiet;
+    let shared = shared();
+    let header = shared.header();
     // the shorter one may be at the end of readable memory
     if begin[..got].starts_with(END) {
-        quiet.store(1, Release);
-    } else if got == begin.len() && begin == *BEGIN {
-        quiet.store(0, Release);
+        header.quiet.store(1, Release);
+    } else if got == begin.len() && begin == *BEGIN && header.quiet.load(Acquire) != 0 {
+        // a window, so that the pages that the program has touched so far are in it
+        open_window(header);
     }
     settle(number);
 }

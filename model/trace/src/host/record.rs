@@ -278,6 +278,7 @@ impl Recorder {
             instructions: instructions.into(),
             notes: [("recorder".to_string(), format!("varve {version}"))].into(),
             part: match self.options.extent {
+                Extent::Whole if self.options.marked => Some(Part::Window),
                 Extent::Whole => None,
                 Extent::Sample(share) => Some(Part::Sample {
                     ppm: (share * 1e6) as u32,

@@ -14,6 +14,8 @@ const PAGE: u64 = 4096;
 pub(super) struct Windows {
     /// The last one that began.
     number: u32,
+    /// Each one is measured for itself. If not, all of them are one phase.
+    sampled: bool,
     /// By thread: instructions that it has left of the part that only warms caches. That part ends for all with the first
     /// thread that has had it: the one that came first may wait, or be at its end. Empty while a window measures.
     warm: Vec<u64>,
@@ -42,6 +44,7 @@ impl Windows {
         }
         Ok(Windows {
             number: 0,
+            sampled,
             warm: Vec::new(),
             touches: vec![VecDeque::new(); threads],
         })
@@ -53,7 +56,11 @@ impl Windows {
             Event::Touched { addr, bytes } => self.touches[thread].push_back((addr, addr + bytes)),
             // the first thread that comes into a window opens it for all
             Event::Window { number, warm, .. } if number > self.number => {
+                let goes_on = !self.sampled && self.number > 0;
                 self.number = number;
+                if goes_on {
+                    return;
+                }
                 let threads = if warm == 0 { 0 } else { self.touches.len() };
                 self.warm = vec![warm; threads];
                 let measures = u64::from(warm == 0);

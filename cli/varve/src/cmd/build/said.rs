@@ -54,7 +54,7 @@ pub fn tell(lines: &[String], shown: &Shown) -> Failure {
         };
     };
     for problem in problems {
-        eprintln!("varve: {problem}");
+        crate::ui::tell!("varve: {problem}");
     }
     wrong(last)
 }

@@ -1,0 +1,237 @@
+//! Programs whose right answer is known, whatever tool is asked.
+
+use crate::common::{can_trace, has, typed, varve};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compiles a program of `data/known`, with more options.
+fn compiled(name: &str, options: &[&str], to: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/known/{name}.c"));
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-O1", "-g", "-fno-inline", "-o"])
+        .arg(to)
+        .arg(source);
+    assert!(compiler.args(options).status().unwrap().success());
+}
+
+/// A folder with a program in it; `None` where programs cannot be traced or compiled here.
+fn program(name: &str) -> Option<(tempfile::TempDir, PathBuf)> {
+    if !can_trace() || !has("cc", "gcc") {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    compiled(name, &[], &path);
+    Some((folder, path))
+}
+
+fn answer(options: &str, program: &Path, words: &str) -> Value {
+    let before = format!("run {options} --json --");
+    let program = [program.to_str().unwrap()];
+    varve(&[&typed(&before)[..], &program, &typed(words)].concat())
+        .well()
+        .json()
+}
+
+fn run<'a>(answer: &'a Value, plan: &str) -> &'a Value {
+    let runs = answer["runs"].as_array().unwrap();
+    runs.iter()
+        .find(|run| run["plan"] == plan)
+        .unwrap_or_else(|| panic!("no {plan}"))
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{key} in {value}"))
+}
+
+fn footprint(run: &Value) -> f64 {
+    (number(run, "fast_bytes") + number(run, "slow_bytes")) / f64::from(1 << 20)
+}
+
+/// A column of the table of sites, of the row with this word in its name.
+fn site(answer: &Value, word: &str, column: &str) -> f64 {
+    let table = &answer["details"][0];
+    let rows = table["rows"]
+        .as_array()
+        .unwrap_or_else(|| panic!("no sites in {answer}"));
+    let row = rows
+        .iter()
+        .find(|row| row["name"].as_str().unwrap().contains(word));
+    let row = row.unwrap_or_else(|| panic!("no {word} in {rows:#?}"));
+    let columns = table["columns"].as_array().unwrap();
+    let place = columns
+        .iter()
+        .position(|other| other["name"] == column)
+        .unwrap();
+    row["values"][place].as_f64().unwrap()
+}
+
+/// The site that has a word in its name, of a list with sites.
+fn listed<'a>(answer: &'a Value, word: &str) -> &'a Value {
+    let sites = answer["sites"].as_array().unwrap();
+    let named = |site: &&Value| site["site"].as_str().unwrap().contains(word);
+    sites
+        .iter()
+        .find(named)
+        .unwrap_or_else(|| panic!("no {word} in {sites:#?}"))
+}
+
+const PLANS: &str = "--machine optane-6230 --plan dram,slow,hot-sites";
+
+/// 24 MiB of a table and 40 of an archive, whoever has them mapped.
+#[test]
+fn memory_that_children_share_or_only_read_counts_once_and_is_of_its_site() {
+    let Some((_folder, program)) = program("forks") else {
+        return;
+    };
+    for how in ["shared", "inherited"] {
+        let answer = answer(&format!("{PLANS} --fast 26MiB"), &program, how);
+        let bytes = footprint(run(&answer, "dram"));
+        assert!((64.0..66.0).contains(&bytes), "{how}: {bytes} MiB");
+        let misses = |word| site(&answer, word, "misses");
+        let (table, archive) = (misses("make_table"), misses("make_archive"));
+        // Nearly each of 800,000 reads at random misses; the archive is written once, line by line.
+        assert!(
+            table > 600_000.0 && archive < 0.2 * table,
+            "{how}: {table} {archive}"
+        );
+        assert!(misses("all other memory") < 0.02 * table, "{how}");
+        let (all, best) = (run(&answer, "dram"), run(&answer, "hot-sites"));
+        let slowdown = number(best, "seconds") / number(all, "seconds");
+        assert!(
+            slowdown < 1.1,
+            "{how}: the table has the fast memory, and takes {slowdown}"
+        );
+    }
+}
+
+/// A child that writes a page has a copy of it, which is of the same site.
+#[test]
+fn pages_that_children_write_are_copies_of_the_same_site() {
+    let Some((_folder, program)) = program("forks") else {
+        return;
+    };
+    let answer = answer(&format!("{PLANS} --fast 25%"), &program, "written");
+    let bytes = footprint(run(&answer, "dram"));
+    // Each child writes all of the table's pages, and the parent's stay.
+    assert!(
+        (24.0 * 5.0 + 40.0..24.0 * 5.0 + 43.0).contains(&bytes),
+        "{bytes} MiB"
+    );
+    let misses = |word| site(&answer, word, "misses");
+    assert!(misses("all other memory") < 0.02 * misses("make_table"));
+}
+
+/// The archive is in memory when the mark comes, and first-touch has put it where it was first.
+#[test]
+fn a_program_between_marks_holds_what_it_held_before() {
+    let Some((_folder, program)) = program("steady") else {
+        return;
+    };
+    let options = "--machine optane-6230 --plan dram,first-touch,hot-sites --fast 22MiB";
+    let marked = answer(&format!("{options} --marked"), &program, "60 20 400000");
+    let bytes = footprint(run(&marked, "dram"));
+    assert!((80.0..82.0).contains(&bytes), "{bytes} MiB");
+    let slowdown =
+        |plan| number(run(&marked, plan), "seconds") / number(run(&marked, "dram"), "seconds");
+    assert!(slowdown("first-touch") > 1.5, "{}", slowdown("first-touch"));
+    assert!(slowdown("hot-sites") < 1.1, "{}", slowdown("hot-sites"));
+}
+
+/// Latency that is not hidden is what slow memory costs.
+#[test]
+fn an_array_that_is_chased_costs_ten_times_one_that_is_streamed() {
+    let Some((_folder, program)) = program("two_arrays") else {
+        return;
+    };
+    let answer = answer(
+        "--machine cxl-spr --plan dram,slow,hot-sites --fast 50%",
+        &program,
+        "160 300000",
+    );
+    let cost = |word| site(&answer, word, "in slow memory costs");
+    assert!(cost("make_chased") > 10.0 * cost("make_streamed"));
+}
+
+/// Allocations of a library are not those of the one that was at its addresses before.
+#[test]
+fn plugins_at_the_same_addresses_are_told_apart() {
+    let Some((folder, program)) = program("plugins") else {
+        return;
+    };
+    for name in ["a", "b"] {
+        let define = format!("-DNAME=make_{name}");
+        compiled(
+            "plugins",
+            &["-shared", "-fPIC", &define],
+            &folder.path().join(format!("lib{name}.so")),
+        );
+    }
+    let sites = folder.path().join("plugins.sites");
+    let [sites, program, folder] =
+        [&sites, &program, &folder.path().to_path_buf()].map(|path| path.to_str().unwrap());
+    varve(&["profile", "-o", sites, "--", program, folder]).well();
+    let profile = varve(&["sites", sites, "--json"]).well().json();
+    for name in ["make_a", "make_b"] {
+        assert_eq!(listed(&profile, name)["objects"], 1000, "{name}");
+    }
+    let words = [
+        "run",
+        "--live",
+        "--sites",
+        sites,
+        "--fast",
+        "8MiB",
+        "--nodes",
+        "fast=0,slow=0",
+        "--json",
+        "--",
+        program,
+        folder,
+    ];
+    let live = varve(&words).well().json();
+    for name in ["make_a", "make_b"] {
+        assert_eq!(listed(&live, name)["objects"], 1000, "{name}");
+    }
+}
+
+/// A process's report comes whatever it has given up, and its allocator goes on as the C library's would.
+#[test]
+fn a_process_that_gives_up_its_root_rights_calls_or_descriptors_is_reported_all_the_same() {
+    let Some((folder, program)) = program("gives_up") else {
+        return;
+    };
+    let sites = folder.path().join("any.sites");
+    let [sites, program] = [&sites, &program].map(|path| path.to_str().unwrap());
+    varve(&["profile", "-o", sites, "--", program]).well();
+    let root = rustix::process::geteuid().is_root();
+    let whats = ["calls", "descriptors", "root", "rights"];
+    for what in &whats[..if root { 4 } else { 2 }] {
+        let words = [
+            "run",
+            "--live",
+            "--sites",
+            sites,
+            "--fast",
+            "1MiB",
+            "--nodes",
+            "fast=0,slow=0",
+            "--json",
+            "--",
+            program,
+            what,
+        ];
+        let live = varve(&words).well().json();
+        assert_eq!(live["processes"], 1, "{what}: {live}");
+        assert_eq!(live["exit_code"], 0, "{what}: {live}");
+        let notes = live["notes"].as_array().unwrap();
+        let sandboxed = notes
+            .iter()
+            .any(|note| note.as_str().unwrap().contains("seccomp"));
+        assert_eq!(sandboxed, *what == "calls", "{what}: {live}");
+    }
+}
