@@ -214,7 +214,7 @@ mod tests {
         let regions = Regions::find(&file, Some(2)).ok().unwrap();
         make(&regions);
         let refused = line(Regions::find(&file, Some(2)).err().unwrap());
-        assert!(refused.contains("put it back"), "{refused}");
+        assert!(refused.contains("restore it"), "{refused}");
         regions.note(true).ok().unwrap();
         let path = folder.path().join("v.shards");
         let text = fs::read_to_string(&path).unwrap();

@@ -94,18 +94,16 @@ fn memory_that_children_share_or_only_read_counts_once_and_is_of_its_site() {
         assert!((64.0..66.0).contains(&bytes), "{how}: {bytes} MiB");
         let misses = |word| site(&answer, word, "misses");
         let (table, archive) = (misses("make_table"), misses("make_archive"));
-        // Nearly each of 800,000 reads at random misses; the archive is written once, line by line.
+        // The table is read at random; the archive is written once, line by line.
         assert!(
-            table > 600_000.0 && archive < 0.2 * table,
+            table > 300_000.0 && archive < 0.1 * table,
             "{how}: {table} {archive}"
         );
         assert!(misses("all other memory") < 0.02 * table, "{how}");
-        let (all, best) = (run(&answer, "dram"), run(&answer, "hot-sites"));
-        let slowdown = number(best, "seconds") / number(all, "seconds");
-        assert!(
-            slowdown < 1.1,
-            "{how}: the table has the fast memory, and takes {slowdown}"
-        );
+        // All of the table, and of the archive what is left.
+        let fast = |word| site(&answer, word, "in DRAM");
+        assert_eq!(fast("make_table"), 100.0, "{how}");
+        assert!(fast("make_archive") < 10.0, "{how}");
     }
 }
 
@@ -149,12 +147,14 @@ fn an_array_that_is_chased_costs_ten_times_one_that_is_streamed() {
         return;
     };
     let answer = answer(
-        "--machine cxl-spr --plan dram,slow,hot-sites --fast 50%",
+        "--marked --machine cxl-spr --plan dram,slow,hot-sites --fast 50%",
         &program,
-        "160 300000",
+        "128 200000",
     );
     let cost = |word| site(&answer, word, "in slow memory costs");
-    assert!(cost("make_chased") > 10.0 * cost("make_streamed"));
+    let (chased, streamed) = (cost("make_chased"), cost("make_streamed"));
+    assert!(chased > 10.0 * streamed, "{chased} {streamed}");
+    assert_eq!(site(&answer, "make_chased", "in DRAM"), 100.0);
 }
 
 /// Allocations of a library are not those of the one that was at its addresses before.
@@ -172,8 +172,8 @@ fn plugins_at_the_same_addresses_are_told_apart() {
         );
     }
     let sites = folder.path().join("plugins.sites");
-    let [sites, program, folder] =
-        [&sites, &program, &folder.path().to_path_buf()].map(|path| path.to_str().unwrap());
+    let home = folder.path().to_path_buf();
+    let [sites, program, folder] = [&sites, &program, &home].map(|path| path.to_str().unwrap());
     varve(&["profile", "-o", sites, "--", program, folder]).well();
     let profile = varve(&["sites", sites, "--json"]).well().json();
     for name in ["make_a", "make_b"] {
