@@ -18,9 +18,11 @@
 //! |---|---|
 //! | `native` | frames, keys, profiles |
 //! | `file` | profiles in files, and how they add up |
+//! | `cached` | hot sites that a cache held while the profile was made |
 //! | `stale` | sites of another build, by the names of their functions |
 //! | `names` | which functions only pass allocations on; what sites are called for people |
 
+pub mod cached;
 mod file;
 pub mod names;
 pub mod stale;

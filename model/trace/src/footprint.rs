@@ -2,8 +2,9 @@
 
 use crate::error::TraceError;
 use crate::format::{Event, OpDecoder};
+use crate::listener::Listener;
 use crate::parts::Block;
-use crate::program::{Listener, Step, Walk};
+use crate::program::{Step, Walk};
 use crate::reader::TraceReader;
 use crate::shared::Alone;
 use crate::spaces::Spaces;

@@ -3,7 +3,8 @@
 use crate::error::TraceError;
 use crate::footprint::{PAGE_BYTES, Pages, reads_and_writes};
 use crate::format::{Event, FileHeader};
-use crate::program::{Listener, Step, Walk};
+use crate::listener::Listener;
+use crate::program::{Step, Walk};
 use crate::reader::TraceReader;
 use crate::shared::Alone;
 use crate::spaces::Spaces;

@@ -3,6 +3,7 @@
 use crate::error::TraceError;
 use crate::format::Part;
 use crate::format::{CodeAt, Event};
+use crate::listener::Listener;
 use crate::parts::Block;
 use crate::reader::TraceReader;
 use crate::shared::{Blocks, Reading, SharedTrace};
@@ -193,22 +194,6 @@ impl Cursor {
         self.op == self.block.ops.len() && self.event == self.block.events.len()
     }
 }
-
-/// Observes a replayed trace, or changes it.
-pub trait Listener {
-    /// Ops of a thread, which run next: it adds them to `out`, changed or not.
-    fn ops(&mut self, ops: &[Op], out: &mut Vec<Op>) {
-        out.extend_from_slice(ops);
-    }
-
-    /// An event, and the ops that come before it; more may be added.
-    fn event(&mut self, _event: &Event, _before: &mut Vec<Op>) {}
-
-    /// A process that shared a page since a fork, or had it of a file, has a copy of its own from here on, at address `to`.
-    fn copied(&mut self, _from: u64, _to: u64) {}
-}
-
-impl Listener for () {}
 
 /// Replays a trace. Threads keep the order that the recorder saw: one that had waited goes on when the others have
 /// come as far as they had then.

@@ -7,7 +7,7 @@
 //! right after a fork, which the replay makes before the child's first step, go to the page that both have.
 
 use crate::format::Event;
-use crate::program::Listener;
+use crate::listener::Listener;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use varve_access::{Kind, Op};
 

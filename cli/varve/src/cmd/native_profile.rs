@@ -16,6 +16,8 @@ use varve_run::Error;
 use varve_run::request::options::Plans;
 use varve_run::request::{NATIVE_MACHINE, NativeRequest};
 use varve_sites::Counts;
+use varve_sites::native::cached::cached;
+use varve_sites::native::names::name;
 use varve_sites::native::{Profile, Site};
 use varve_symbols::import::{AddressMap, damon, heaptrack, perf_script};
 use varve_trace::TraceReader;
@@ -75,6 +77,17 @@ pub fn profile(work: &RunSubject, a: &ProfileArgs) -> Done {
         sampled: None,
         sites: counted.map(|(key, counts)| Site { key, counts }).collect(),
     };
+    if let Some(hot) = cached(&profile, cache) {
+        crate::ui::tell!(
+            "varve: note: {:.0} % of the accesses to objects are to {} of sites such as {}, which fit into the last cache of {}, {}: \
+             with a larger input they would miss far more; profile one with which they do not fit",
+            100.0 * hot.share,
+            fmt::bytes(hot.bytes as f64),
+            name(&hot.site),
+            machine.name,
+            fmt::bytes(cache as f64)
+        );
+    }
     let profile = profiles::keep(a, before, profile)?;
     say(a, work, &profile);
     Ok(ExitCode::SUCCESS)

@@ -91,7 +91,7 @@ impl Known<'_> {
         match nameless.is_empty() {
             true => format!("{lacks}, by the names of functions either: {anew}"),
             false => format!(
-                "{lacks}, since {} has no names of functions, by which --stale goes (it is stripped): {anew}",
+                "{lacks}, since {} has no function names, by which --stale finds sites (it is stripped): {anew}",
                 nameless.join(" and ")
             ),
         }

@@ -1,7 +1,8 @@
 //! Functions that the ops of a replay are of: reported beside the ops, since listeners may change and add ops.
 
-use super::{Listener, Steps};
+use super::Steps;
 use crate::format::Event;
+use crate::listener::Listener;
 use varve_access::Op;
 
 /// By thread: where another function begins in the ops that it got last, and that function's number and 1.

@@ -1,9 +1,9 @@
 //! A trace that holds parts of a run: reports their begins to the model, and touches the pages that the program had
 //! touched before.
 
-use super::Listener;
 use crate::error::TraceError;
 use crate::format::{Event, Part};
+use crate::listener::Listener;
 use crate::reader::TraceReader;
 use std::collections::VecDeque;
 use varve_access::{Kind, Op};

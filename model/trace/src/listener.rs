@@ -1,0 +1,20 @@
+//! Code that sees a trace as it is replayed.
+
+use crate::format::Event;
+use varve_access::Op;
+
+/// Observes a replayed trace, or changes it.
+pub trait Listener {
+    /// Ops of a thread, which run next: it adds them to `out`, changed or not.
+    fn ops(&mut self, ops: &[Op], out: &mut Vec<Op>) {
+        out.extend_from_slice(ops);
+    }
+
+    /// An event, and the ops that come before it; more may be added.
+    fn event(&mut self, _event: &Event, _before: &mut Vec<Op>) {}
+
+    /// A process that shared a page since a fork, or had it of a file, has a copy of its own from here on, at address `to`.
+    fn copied(&mut self, _from: u64, _to: u64) {}
+}
+
+impl Listener for () {}
