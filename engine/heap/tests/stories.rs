@@ -739,7 +739,7 @@ fn a_collector_thread_that_panics_ends_the_process_and_says_so() {
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}");
     assert!(said.contains("on purpose"), "{said}");
     assert!(
-        said.contains("the collector failed in the middle of a collection"),
+        said.contains("the collector failed during a collection"),
         "{said}"
     );
 }

@@ -128,7 +128,7 @@ fn a_machine_that_interleaves_and_maps_with_holes_are_refused() {
         says("trays:hot=0+0,map=0+64GiB/0x1000000000+32GiB/0x200000+2MiB/0x1800000000+32GiB")
             .contains("another DIMM")
     );
-    assert!(says("trays:hot=0+0,map=0+128GiB").contains("larger than what is left"));
+    assert!(says("trays:hot=0+0,map=0+128GiB").contains("larger than the rest of"));
     assert!(
         says("trays:hot=0+0,map=0+64GiB/0x1000000000+64GiB/0x2000000000+1GiB")
             .contains("no DRAM of this machine")

@@ -43,8 +43,10 @@ impl TraceSites {
             let path = Path::new(&module.path);
             let variables = || {
                 let same = Binary::read(path).is_ok_and(|file| file.build_id() == module.build_id);
-                same.then(|| statics(path).unwrap_or_default())
-                    .unwrap_or_default()
+                match same {
+                    true => statics(path).unwrap_or_default(),
+                    false => Vec::new(),
+                }
             };
             let file = (&*module.path, &*module.build_id);
             for variable in read.entry(file).or_insert_with(variables) {
