@@ -140,7 +140,9 @@ pub unsafe extern "C" fn Agent_OnLoad(
     }
     let _ = JVMTI.set(SendTable(jvmti));
     if !jvmti.listen(&callbacks) {
-        say("this Java virtual machine notifies no agent of its collections; its heap is not known");
+        say(
+            "this Java virtual machine notifies no agent of its collections; its heap is not known",
+        );
     }
     0
 }

@@ -270,7 +270,8 @@ fn object(flags: c_int, file: c_int) -> Option<(u64, bool)> {
         return Some((file_object(major, minor, inode), private));
     }
     // The kernel makes one for this call.
-    let number = || OBJECTS.fetch_add(1, SeqCst) | u64::from(crate::thread::process()) << 40 | 1 << 63;
+    let number =
+        || OBJECTS.fetch_add(1, SeqCst) | u64::from(crate::thread::process()) << 40 | 1 << 63;
     (!private).then(|| (number(), false))
 }
 
