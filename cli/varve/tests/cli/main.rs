@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod build;
+mod cc;
 mod common;
 mod doctor;
 mod durable;

@@ -53,7 +53,9 @@ impl Compiler {
                     ))
                 })?;
             let version = String::from_utf8_lossy(&version.stdout);
-            if !version.contains(ITSELF) {
+            // CMake sets the variable to our command without the word after it.
+            let itself = version.contains(ITSELF) || version.starts_with("varve ");
+            if !itself {
                 return Ok(Compiler {
                     command: command.into(),
                     own_args: own_args.iter().map(OsString::from).collect(),

@@ -74,7 +74,9 @@ pub fn compile(language: Language, args: &[OsString]) -> Result<ExitStatus, Reco
 
 /// Functions of the probe that compiled code calls.
 fn functions() -> Vec<String> {
-    let file = object::File::parse(PROBE).ok();
+    // In memory of its own, which is aligned as the reader wants it.
+    let bytes = PROBE.to_vec();
+    let file = object::File::parse(&*bytes).ok();
     let symbols = file.iter().flat_map(|file| file.symbols());
     let named = symbols.filter(|symbol| symbol.is_definition() && symbol.is_global());
     let names = named.filter_map(|symbol| symbol.name().ok());
@@ -101,3 +103,21 @@ fn with_probe(probe: &Path) -> Words {
 }
 
 const _: () = assert!(MARK.len() > 1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_probe_has_the_functions_that_compiled_code_calls() {
+        let functions = functions();
+        for name in [
+            "__tsan_init",
+            "__tsan_read4",
+            "__tsan_write8",
+            "__tsan_func_entry",
+        ] {
+            assert!(functions.iter().any(|function| function == name), "{name}");
+        }
+    }
+}
