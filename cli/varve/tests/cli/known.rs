@@ -140,6 +140,39 @@ fn a_program_between_marks_holds_what_it_held_before() {
     assert!(slowdown("hot-sites") < 1.1, "{}", slowdown("hot-sites"));
 }
 
+#[test]
+fn a_java_program_between_marks_holds_what_it_held_before() {
+    if !can_trace() || !has("javac", "default-jdk-headless") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/known/Cold.java");
+    let compiled = Command::new("javac")
+        .arg("-d")
+        .arg(folder.path())
+        .arg(source)
+        .status();
+    assert!(compiled.unwrap().success());
+    let words = typed(
+        "run --marked --machine cxl-spr --plan dram,slow --json -- java -XX:+UseSerialGC -cp",
+    );
+    let said = varve(&[&words[..], &[folder.path().to_str().unwrap(), "Cold"]].concat());
+    let answer = said.well().json();
+    let tables = answer["details"].as_array().unwrap();
+    let what_for = |table: &&Value| {
+        table["title"]
+            .as_str()
+            .unwrap()
+            .starts_with("What memory is for")
+    };
+    let rows = tables.iter().find(what_for).unwrap()["rows"]
+        .as_array()
+        .unwrap();
+    let old = rows.iter().find(|row| row["name"] == "old").unwrap();
+    let mib = old["values"][0].as_f64().unwrap() / f64::from(1 << 20);
+    assert!((32.0..36.0).contains(&mib), "{mib} MiB");
+}
+
 /// Latency that is not hidden is what slow memory costs.
 #[test]
 fn an_array_that_is_chased_costs_ten_times_one_that_is_streamed() {
