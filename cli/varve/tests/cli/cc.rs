@@ -39,7 +39,11 @@ fn each_command_line_does_what_it_does_for_the_compiler() {
     let home = folder.path();
     std::fs::write(home.join("main.c"), MAIN).unwrap();
     std::fs::write(home.join("program"), MAIN).unwrap();
-    std::fs::write(home.join("part.c"), "int add(int *at) { return ++*at; }\n").unwrap();
+    std::fs::write(
+        home.join("part.c"),
+        "#include <stdlib.h>\nint *make(void) { return calloc(1, sizeof(int)); }\n",
+    )
+    .unwrap();
     std::fs::write(home.join("words"), "-O1 \"main.c\"\n-o answer").unwrap();
     for (words, program) in [
         ("-x c program -o language", "language"),
@@ -51,7 +55,7 @@ fn each_command_line_does_what_it_does_for_the_compiler() {
         says_well(&home.join(program));
     }
     assert!(home.join("main.dep").exists(), "what it writes beside");
-    // A library that may have no undefined functions needs nothing that it would not need otherwise.
+    // A library that may have no undefined functions, neither the probe's nor those of the C library.
     let library = "-shared -fPIC -Wl,-z,defs part.c -o libpart.so";
     well(&cc(home, &library.split(' ').collect::<Vec<_>>(), None));
     // What stands on standard input.

@@ -98,7 +98,7 @@ impl Compiler {
     }
 
     /// Words for a shared library that may have no undefined functions (`-z defs`): a library with functions of these names, under
-    /// the name of the C library, so that the result needs nothing that a usual one does not.
+    /// the name of one that comes with every C library. It cannot be the C library's own name: the linker would take it for that.
     pub fn stub(&self, folder: &Path, names: &[String]) -> Words {
         let [source, stub] = ["varve-probe.s", "libvarve-probe.so"].map(|name| folder.join(name));
         let function = |name: &String| format!(".globl {name}\n.type {name}, @function\n{name}:\n");
@@ -106,7 +106,7 @@ impl Compiler {
         let made = fs::write(&source, text).and_then(|()| {
             Command::new(&self.command)
                 .args(&self.own_args)
-                .args(["-shared", "-nostdlib", "-Wl,-soname,libc.so.6", "-o"])
+                .args(["-shared", "-nostdlib", "-Wl,-soname,libdl.so.2", "-o"])
                 .args([&stub, &source])
                 .env(STARTED, "1")
                 .stderr(Stdio::null())
