@@ -86,6 +86,9 @@ impl Placed {
     }
 
     fn linear(&mut self, axis: &Axis, steps: f64, zero: bool) {
+        // Beyond it, the distance of two values has no number.
+        const MOST: f64 = 1e300;
+        (self.low, self.high) = (self.low.clamp(-MOST, MOST), self.high.clamp(-MOST, MOST));
         // Zero is shown where it costs at most half of the axis.
         if axis.range.0.is_none() && self.low > 0.0 && (zero || self.low < self.high / 2.0) {
             self.low = 0.0;
