@@ -3,7 +3,7 @@
 //!
 //! Each page of memory has one address here: that of the process that had it first. Ops of other processes are moved there.
 //!
-//! Not exact: what a process maps anew, while relatives still have what was there before, is the same page here. A parent's writes
+//! Not exact: what a process maps anew, while relatives or an object still have what was there before, is the same page here. A parent's writes
 //! right after a fork, which the replay makes before the child's first step, go to the page that both have.
 
 use crate::format::Event;
