@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(Failure::Quiet(code)) => ExitCode::from(code),
         Err(Failure::Line { code, line }) => {
-            crate::ui::tell!("varve: {line}");
+            crate::ui::message!("varve: {line}");
             ExitCode::from(code)
         }
     }

@@ -3,8 +3,8 @@
 mod output;
 mod progress;
 
-pub(crate) use output::tell;
-pub use output::{lost, print, program_output, programs_elsewhere, tell_line};
+pub(crate) use output::message;
+pub use output::{lost, message_line, print, program_output, programs_elsewhere};
 pub use varve_spec::quoted;
 
 pub use progress::{Lines, WorkDone, bar, bar_of, spinner, spinner_with};
@@ -142,7 +142,7 @@ pub fn save(report: &varve_report::RunReport, path: &Path) -> Result<(), Failure
         .iter()
         .filter(|f| f.extension().is_some_and(|e| e == "html"));
     for page in pages {
-        tell!("wrote {} and its data", page.display());
+        message!("wrote {} and its data", page.display());
     }
     Ok(())
 }

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Bytes of room for a line. The file has holes until it is written.
-const ROOM: usize = 1 << 20;
+/// Bytes of room for a line. The file has no holes: to write into one on a full disk ends a program.
+const ROOM: usize = 1 << 18;
 
 /// Set before the process forbids itself system calls: a line goes to its room from then on.
 pub static CLOSED: AtomicBool = AtomicBool::new(false);
@@ -43,6 +43,12 @@ unsafe extern "C" {
 const MMAP: c_long = 9;
 #[cfg(not(target_arch = "x86_64"))]
 const MMAP: c_long = 222;
+
+/// `SYS_fallocate`.
+#[cfg(target_arch = "x86_64")]
+const FALLOCATE: c_long = 285;
+#[cfg(not(target_arch = "x86_64"))]
+const FALLOCATE: c_long = 47;
 
 /// This process will leave its line in `report`.
 pub fn begin(report: &Path) {
@@ -85,11 +91,15 @@ pub fn leave(text: &str) {
             return remove(room);
         }
     }
-    if let Some(room) = room {
-        let bytes = text.len().min(ROOM);
-        // SAFETY: a mapping of that many bytes, which is never given back, and is written once.
-        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), room.address as *mut u8, bytes) };
-    }
+    let Some(room) = room else {
+        if !CLOSED.load(Relaxed) {
+            eprintln!("varve: cannot write the report {}", line.report.display());
+        }
+        return;
+    };
+    let bytes = text.len().min(ROOM);
+    // SAFETY: a mapping of that many bytes, which is never given back, and is written once.
+    unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), room.address as *mut u8, bytes) };
 }
 
 /// Leaves nothing, for want of anything to say.
@@ -159,7 +169,7 @@ fn room(report: &Path, pid: u32) -> Option<Room> {
             .open(&file)
         {
             Ok(open) => {
-                let address = open.set_len(ROOM as u64).ok().and_then(|()| map(&open));
+                let address = allocate(&open).then(|| map(&open)).flatten();
                 return match address {
                     Some(address) => Some(Room { address, file }),
                     None => {
@@ -173,6 +183,21 @@ fn room(report: &Path, pid: u32) -> Option<Room> {
         }
     }
     None
+}
+
+/// Takes the file's bytes from the disk.
+fn allocate(file: &File) -> bool {
+    let descriptor = c_long::from(file.as_raw_fd());
+    // SAFETY: an open file of ours.
+    unsafe {
+        syscall(
+            FALLOCATE,
+            descriptor,
+            0 as c_long,
+            0 as c_long,
+            ROOM as c_long,
+        ) == 0
+    }
 }
 
 fn map(file: &File) -> Option<usize> {

@@ -22,6 +22,13 @@ pub const fn file_object(major: u64, minor: u64, inode: u64) -> u64 {
     (inode ^ device.wrapping_mul(0x9e37_79b9_7f4a_7c15)) & !(1 << 63)
 }
 
+/// The same by the device number that `stat` gives, in which both parts are split.
+pub const fn file_object_of(device: u64, inode: u64) -> u64 {
+    let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);
+    let minor = (device & 0xff) | (device >> 12 & !0xff);
+    file_object(major, minor, inode)
+}
+
 /// Threads that can be recorded at the same time.
 pub const SLOTS: usize = 256;
 /// Processes that can be recorded at the same time.

@@ -24,6 +24,9 @@ pub fn space_of(process: u32) -> u64 {
     }
 }
 
+/// Pages of an object that a child allocates in memory that it inherited: a damaged number must not take all time.
+const MOST_PAGES: u64 = 1 << 24;
+
 /// What is mapped in a range of pages.
 #[derive(Clone, Copy, Debug)]
 struct Mapping {
@@ -125,6 +128,8 @@ impl Process {
 #[derive(Default)]
 pub(crate) struct Spaces {
     processes: Vec<Process>,
+    /// Places of processes by their numbers, of which a damaged trace may have any.
+    places: HashMap<u32, usize>,
     /// The process of each thread.
     of_thread: Vec<usize>,
     /// Memory of objects' pages, by object and page.
@@ -140,6 +145,7 @@ impl Spaces {
     pub fn new(threads: usize) -> Spaces {
         Spaces {
             processes: vec![Process::default()],
+            places: HashMap::from([(0, 0)]),
             of_thread: vec![0; threads],
             objects: HashMap::new(),
             guests: HashMap::new(),
@@ -165,15 +171,15 @@ impl Spaces {
     }
 
     fn process(&mut self, number: u32) -> usize {
-        let number = number as usize;
-        while self.processes.len() <= number {
-            let space = space_of(self.processes.len() as u32);
+        let next = self.processes.len();
+        let place = *self.places.entry(number).or_insert(next);
+        if place == next {
             self.processes.push(Process {
-                space,
+                space: space_of(number),
                 ..Process::default()
             });
         }
-        number
+        place
     }
 
     /// An event of a thread, before ops that follow it. Pages of an object that is allocated are written soon: `copied` has those
@@ -182,19 +188,24 @@ impl Spaces {
         let at = self.of_thread[thread];
         let pages = |addr: u64, bytes: u64, space: u64| {
             let addr = addr ^ space;
-            (addr / PAGE, (addr + bytes).div_ceil(PAGE))
+            (addr / PAGE, addr.saturating_add(bytes).div_ceil(PAGE))
         };
         match *event {
             Event::Start { .. } => self.processes[at].threads += 1,
             Event::Process { number } => {
-                self.processes[at].threads -= 1;
+                let before = &mut self.processes[at];
+                before.threads = before.threads.saturating_sub(1);
                 let at = self.process(number);
                 self.of_thread[thread] = at;
                 self.processes[at].threads += 1;
             }
             Event::Forked { parent } => {
                 let parent = self.process(parent);
-                if parent != at {
+                // A damaged trace may say that a process is its own ancestor.
+                let mut ancestors =
+                    std::iter::successors(Some(parent), |at| self.processes[*at].parent);
+                let circle = ancestors.any(|other| other == at);
+                if !circle && self.processes[at].parent.is_none() {
                     self.processes[at].parent = Some(parent);
                     self.processes[parent].children.push(at);
                     self.processes[parent].writable.clear();
@@ -241,6 +252,14 @@ impl Spaces {
             }
             Event::Alloc { addr, bytes, .. } if self.processes[at].parent.is_some() => {
                 let (first, end) = pages(addr, bytes.max(1), self.processes[at].space);
+                // What it has mapped itself is its own, and may be very large.
+                let own = self.processes[at].mappings.range(..=first).next_back();
+                let own = own.is_some_and(|(_, m)| m.end >= end && matches!(m.what, Mapped::Own));
+                let end = if own {
+                    first
+                } else {
+                    end.min(first + MOST_PAGES)
+                };
                 for page in first..end {
                     self.write(at, page, copied);
                 }

@@ -96,7 +96,7 @@ pub fn show<R: Compared + Serialize>(
     if a.json.json {
         // A script that reads the document, and a sweep, find the reason where all errors are.
         for line in &came.not_run {
-            crate::ui::tell!("varve: {line}");
+            crate::ui::message!("varve: {line}");
         }
         print(report.to_json());
     } else {

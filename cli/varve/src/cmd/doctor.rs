@@ -202,7 +202,7 @@ impl Changes {
         };
         if word == "refused" {
             self.refused += 1;
-            crate::ui::tell!("varve: {line}");
+            crate::ui::message!("varve: {line}");
         } else if !self.as_json {
             print(&line);
         }

@@ -50,7 +50,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
                 Some(_) => "",
                 None => " until Ctrl-C, or its end",
             };
-            crate::ui::tell!("varve: sampling the allocations of process {process}{until}");
+            crate::ui::message!("varve: sampling the allocations of process {process}{until}");
             sites::attach(process, &sampling).map_err(refused)?
         }
         SampledTarget::Command(command) => sites::command(command, &sampling).map_err(refused)?,
@@ -62,7 +62,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     let notes = notes(&seen, machine, others);
     let profile = profiles::keep(a, before, profile)?;
     for note in notes {
-        crate::ui::tell!("varve: note: {note}");
+        crate::ui::message!("varve: note: {note}");
     }
     say(a, &profile);
     profiles::ended(a, seen.status, &stop)
@@ -258,12 +258,12 @@ fn say(a: &ProfileArgs, profile: &Profile) {
             heap.full_collections
         ),
     };
-    crate::ui::tell!(
+    crate::ui::message!(
         "varve: {file}: {} samples of {} at {} sites{reached}",
         fmt::integer(samples as f64),
         fmt::bytes(heap.allocated_bytes as f64),
         profile.sites.len(),
     );
     let file = ui::quoted(&Path::new(&file).display().to_string());
-    crate::ui::tell!("varve: `varve sites {file}` shows what survives, and what to do");
+    crate::ui::message!("varve: `varve sites {file}` shows what survives, and what to do");
 }

@@ -45,12 +45,12 @@ pub fn ended(status: &ExitStatus) -> Done {
     match (status.code(), status.signal()) {
         (Some(0), _) => Ok(ExitCode::SUCCESS),
         (Some(code), _) => {
-            crate::ui::tell!("varve: note: the program ended with exit code {code}");
+            crate::ui::message!("varve: note: the program ended with exit code {code}");
             Err(Failure::Quiet(code as u8))
         }
         (_, signal) => {
             let signal = signal.unwrap_or(0);
-            crate::ui::tell!("varve: note: the program was ended by signal {signal}");
+            crate::ui::message!("varve: note: the program was ended by signal {signal}");
             Err(Failure::Quiet(128 + signal as u8))
         }
     }

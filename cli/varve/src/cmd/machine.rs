@@ -121,7 +121,7 @@ fn check(name: Option<&str>, json: bool) -> Done {
             }
             Err(e) => {
                 bad += 1;
-                crate::ui::tell!("{e}");
+                crate::ui::message!("{e}");
             }
         }
     }

@@ -101,7 +101,7 @@ fn own_profile(request: &mut ObjectsRequest) -> Result<(), Failure> {
     bar.finish_and_clear();
     let file = &request.program.file;
     profiled.map_err(|e| wasm::of(file, &e))?;
-    crate::ui::tell!(
+    crate::ui::message!(
         "varve: profiled this run's own input for plans by allocation sites; `varve profile {file} -o FILE.sites` on a smaller one, and \
          --profile FILE.sites, say what they do for inputs that were not profiled"
     );

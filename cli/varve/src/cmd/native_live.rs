@@ -61,7 +61,7 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
         .map(|node| node.bytes)
         .sum();
     if budget > fast {
-        crate::ui::tell!(
+        crate::ui::message!(
             "varve: note: --fast {} is more than the {} that fast memory has (nodes {}): what finds no room there is elsewhere",
             fmt::bytes(budget as f64),
             fmt::bytes(fast as f64),

@@ -53,7 +53,7 @@ pub fn profile(work: &RunSubject, a: &ProfileArgs) -> Done {
     let dram = came.shown()[0];
     let (most, cache) = (dram.most_bytes, machine.llc.bytes.0);
     if most <= cache {
-        crate::ui::tell!(
+        crate::ui::message!(
             "varve: note: the {} that the program takes fit into the last cache of {}, {}: there are few misses to go by; profile a \
              larger input",
             fmt::bytes(most as f64),
@@ -78,7 +78,7 @@ pub fn profile(work: &RunSubject, a: &ProfileArgs) -> Done {
         sites: counted.map(|(key, counts)| Site { key, counts }).collect(),
     };
     if let Some(hot) = cached(&profile, cache) {
-        crate::ui::tell!(
+        crate::ui::message!(
             "varve: note: {:.0} % of the accesses to objects are to {} of sites such as {}, which fit into the last cache of {}, {}: \
              with a larger input they would miss far more; profile one with which they do not fit",
             100.0 * hot.share,
@@ -126,13 +126,13 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
     };
     let imported = imported.map_err(wrong)?;
     if let Some(file) = map_file {
-        crate::ui::tell!("varve: address map from {file}");
+        crate::ui::message!("varve: address map from {file}");
     }
     for missing in &imported.missing {
-        crate::ui::tell!("varve: note: {missing}");
+        crate::ui::message!("varve: note: {missing}");
     }
     let profile = profiles::keep(a, before, imported.profile)?;
-    crate::ui::tell!(
+    crate::ui::message!(
         "varve: {}: {} allocation sites; `varve sites {}` shows them",
         a.output.display(),
         profile.sites.len(),
@@ -164,7 +164,7 @@ fn say(a: &ProfileArgs, work: &RunSubject, profile: &Profile) {
         all.fold(0u64, u64::saturating_add) as f64
     };
     let file = a.output.display().to_string();
-    crate::ui::tell!(
+    crate::ui::message!(
         "varve: {file}: {} allocation sites; {} objects, {} at their peaks, {} misses",
         profile.sites.len(),
         fmt::integer(sum(|c| c.objects)),
@@ -176,7 +176,7 @@ fn say(a: &ProfileArgs, work: &RunSubject, profile: &Profile) {
         RunSubject::Named(path) => ui::quoted(path),
         RunSubject::Command(words) => format!("-- {}", shown(words)),
     };
-    crate::ui::tell!(
+    crate::ui::message!(
         "varve: `varve sites {file} --fast 25%` shows them, `varve run --sites {file} --fast 25% {again}` uses them"
     );
 }

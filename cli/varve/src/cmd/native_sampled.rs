@@ -55,13 +55,13 @@ pub fn profile(a: &ProfileArgs) -> Done {
     };
     let say_how = || {
         let (source, unseen) = words(sampled::source(sampling.events));
-        crate::ui::tell!(
+        crate::ui::message!(
             "varve: sampling {source}, up to {rate} scans a second; not observed: {unseen}"
         );
         if let Err(why) = &events
             && sampled::has_hardware()
         {
-            crate::ui::tell!("varve: note: this processor samples misses by itself, but: {why}");
+            crate::ui::message!("varve: note: this processor samples misses by itself, but: {why}");
         }
     };
     let seen = match profiles::sampled(a, "varve profile --live")? {
@@ -83,7 +83,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     }
     let blind = blind(&seen, a.live.pid.is_some());
     for line in &blind {
-        crate::ui::tell!("varve: note: {line}");
+        crate::ui::message!("varve: note: {line}");
     }
     let profile = profile_of(&seen, blind);
     let profile = profiles::keep(a, before, profile)?;
@@ -302,7 +302,7 @@ fn say(a: &ProfileArgs, seen: &SampledMemory, profile: &Profile) {
     let sum =
         |of: fn(&Counts) -> u64| profile.sites.iter().map(|s| of(&s.counts)).sum::<u64>() as f64;
     let file = a.output.display().to_string();
-    crate::ui::tell!(
+    crate::ui::message!(
         "varve: {file}: {} sites from {} samples of objects and {} looks in {:.1} s; {} at their peaks",
         profile.sites.len(),
         fmt::integer(seen.sites.iter().map(|s| s.samples).sum::<u64>() as f64),
@@ -311,7 +311,7 @@ fn say(a: &ProfileArgs, seen: &SampledMemory, profile: &Profile) {
         fmt::bytes(sum(|c| c.peak_bytes)),
     );
     let file = ui::quoted(&file);
-    crate::ui::tell!(
+    crate::ui::message!(
         "varve: `varve sites {file} --fast 25%` shows them and which are in doubt, `varve run --live --sites {file} --fast 8GiB -- \
          COMMAND` uses them"
     );

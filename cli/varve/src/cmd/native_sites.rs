@@ -68,15 +68,15 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
         return Ok(ExitCode::SUCCESS);
     }
     let sampled = profile.sampled.is_some();
-    let title = match sampled {
-        true => format!(
-            "{}: what its memory is worth, from samples",
-            profile.program
-        ),
-        false => format!(
-            "{}: what its memory is worth on {}",
-            profile.program, profile.machine
-        ),
+    // Files of other tools may lack both.
+    let program = match &*profile.program {
+        "" => "A program",
+        known => known,
+    };
+    let title = match (sampled, &*profile.machine) {
+        (true, _) => format!("{program}: what its memory is worth, from samples"),
+        (false, "") => format!("{program}: what its memory is worth"),
+        (false, machine) => format!("{program}: what its memory is worth on {machine}"),
     };
     let mut table = RunTable::new(title, "site");
     table.columns = vec![

@@ -81,7 +81,7 @@ pub fn tell(store: &Store<State>, placed: &Placed, all: bool) {
         match positions(&space.ranges) {
             Ok(found) => seen.push((space, nodes, found)),
             Err(e) => {
-                return crate::ui::tell!("varve: note: where objects are cannot be seen: {e}");
+                return crate::ui::message!("varve: note: where objects are cannot be seen: {e}");
             }
         }
     }
@@ -90,10 +90,10 @@ pub fn tell(store: &Store<State>, placed: &Placed, all: bool) {
             .iter()
             .map(|(s, _, p)| (&*s.name, s.tier.0, p))
             .collect();
-        crate::ui::tell!("{}", table(store, kinds, &rows));
+        crate::ui::message!("{}", table(store, kinds, &rows));
         if let Some(pool) = &placed.pool {
             let c = pool.counts();
-            crate::ui::tell!(
+            crate::ui::message!(
                 "pool of slow memory, MiB: {:.1} given back, {:.1} taken zero, {:.1} zero, {:.1} not yet",
                 mib(c.given),
                 mib(c.taken),
@@ -105,7 +105,7 @@ pub fn tell(store: &Store<State>, placed: &Placed, all: bool) {
     for (space, nodes, found) in &seen {
         let elsewhere = found.outside(nodes);
         if elsewhere > 0 {
-            crate::ui::tell!(
+            crate::ui::message!(
                 "varve: note: {:.1} of {:.1} MiB of {} are not on node {}",
                 mib(elsewhere),
                 mib(found.total()),

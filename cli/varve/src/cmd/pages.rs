@@ -25,7 +25,7 @@ pub fn run(work: &job::RunSubject, a: &ModelledPages) -> Done {
     let machine_name = &model.machine_or(DEFAULT_MACHINE);
     let machine = machine(machine_name).map_err(wrong)?;
     if varve_machine::load::changes(machine_name).0 == "here" {
-        crate::ui::tell!(
+        crate::ui::message!(
             "varve: note: probed again for each run; `varve machine show here --toml > here.toml` keeps it"
         );
     }
@@ -148,7 +148,7 @@ pub fn record(command: &[OsString], options: RecorderOptions) -> Result<(TempPat
         .into_iter()
         .chain(super::trace::part(&end))
     {
-        crate::ui::tell!("varve: note: {line}");
+        crate::ui::message!("varve: note: {line}");
     }
     // The end of a thread is an op of no instructions.
     if marked && end.instructions == 0 {
@@ -174,7 +174,7 @@ fn unrecorded(e: RecordError) -> Failure {
 fn recorder(command: &[OsString], options: RecorderOptions) -> Result<Recorder, Failure> {
     let recorder = Recorder::start(command, options).map_err(wrong)?;
     for line in recorder.warnings() {
-        crate::ui::tell!("varve: note: {line}");
+        crate::ui::message!("varve: note: {line}");
     }
     Ok(recorder)
 }
@@ -191,7 +191,7 @@ fn as_it_goes(command: &[OsString], a: &ModelledPages, machine: Machine, work: W
     let result = varve_run::run_program(&spec, &mut program, &mut |_| !ui::stopped());
     let end = program.end();
     if let Some(line) = super::trace::ended(&end) {
-        crate::ui::tell!("varve: note: {line}");
+        crate::ui::message!("varve: note: {line}");
     }
     let came = Outcomes::of(&runs, vec![result], |_, e| failure(&spec, e))?;
     let came = came.of_command(Some(&end));

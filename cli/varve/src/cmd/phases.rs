@@ -37,7 +37,7 @@ impl Log {
         if let Err(e) = writeln!(self.out, "{line}")
             && !std::mem::replace(&mut self.failed, true)
         {
-            crate::ui::tell!("{}: {e}; the log of phases ends here", self.to.display());
+            crate::ui::message!("{}: {e}; the log of phases ends here", self.to.display());
         }
     }
 }

@@ -115,7 +115,7 @@ fn add_lines(profile: &mut Profile, managed: &ManagedProgram) {
                 site.line = map.as_ref().and_then(|map| map.line(site.offset));
             }
         }
-        Err(e) => crate::ui::tell!("no source lines: {e}"),
+        Err(e) => crate::ui::message!("no source lines: {e}"),
     }
 }
 
@@ -194,7 +194,7 @@ fn say(program: &str, a: &ProfileArgs, profile: &Profile) {
     };
     let made = profile.sites.iter().filter(|s| s.counts.objects > 0);
     let shown = a.output.display();
-    crate::ui::tell!(
+    crate::ui::message!(
         "varve: {shown}: {} allocation sites with objects; {} objects, {}, {} reads, {} writes",
         made.count(),
         fmt::integer(sum(|c| c.objects) as f64),
@@ -203,7 +203,7 @@ fn say(program: &str, a: &ProfileArgs, profile: &Profile) {
         fmt::integer(sum(|c| c.writes) as f64),
     );
     let (file, program) = (ui::quoted(&shown.to_string()), ui::quoted(program));
-    crate::ui::tell!(
+    crate::ui::message!(
         "varve: `varve sites {file}` shows them, `varve run {program} --profile {file} --plan cgz-f` uses them"
     );
 }

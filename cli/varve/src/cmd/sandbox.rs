@@ -147,7 +147,7 @@ pub fn notes(program: &ManagedProgram, refused: &[Refused]) -> Vec<String> {
 /// Prints them.
 pub fn tell(program: &ManagedProgram, refused: &[Refused]) {
     for line in notes(program, refused) {
-        crate::ui::tell!("{line}");
+        crate::ui::message!("{line}");
     }
 }
 

@@ -104,7 +104,7 @@ impl Host for Program<'_> {
         if let Some(regions) = &self.regions
             && let Err(Failure::Line { line, .. }) = regions.note(true)
         {
-            crate::ui::tell!("warning: {line}");
+            crate::ui::message!("warning: {line}");
         }
         let shards = match self.configs.len() {
             1 => String::new(),
@@ -124,7 +124,7 @@ impl Host for Program<'_> {
             Some(_) => "with what its region has",
             None => "with no values",
         };
-        crate::ui::tell!("varve serve: shard {shard}: {error}; it begins again {with}");
+        crate::ui::message!("varve serve: shard {shard}: {error}; it begins again {with}");
     }
 }
 
@@ -135,7 +135,7 @@ fn settings(a: &ServeArgs, shards: usize) -> Result<Settings, Failure> {
     };
     let passwords = a.auth_file.as_deref().map(passwords).transpose()?;
     if let Some(address) = listen.filter(|l| !l.ip().is_loopback() && passwords.is_none()) {
-        crate::ui::tell!(
+        crate::ui::message!(
             "warning: --listen {address}: any client that reaches it may read and write all values; --auth-file requires passwords"
         );
     }
@@ -159,7 +159,7 @@ fn passwords(file: &Path) -> Result<Arc<Passwords>, Failure> {
     let passwords = Passwords::read(file).map_err(|e| wrong(format!("--auth-file {e}")))?;
     if std::fs::metadata(file).is_ok_and(|m| m.mode() & 0o077 != 0) {
         let shown = file.display();
-        crate::ui::tell!(
+        crate::ui::message!(
             "warning: --auth-file {shown}: users other than its owner may access it: chmod 600 {shown}"
         );
     }
@@ -197,7 +197,7 @@ fn note_region(a: &ServeArgs, limits: &Limits, configs: &[Config]) {
         .min();
     if let Some(most) = most.filter(|&most| limits.memory > most) {
         let shards = configs.len() as u64;
-        crate::ui::tell!(
+        crate::ui::message!(
             "note: --memory-limit {} is more than the {} that the region may have: --region-max",
             a.memory_limit,
             Bytes(most * shards)
@@ -213,7 +213,7 @@ fn files(connections: usize, besides: usize) {
         .find_map(|l| l.strip_prefix("Max open files"));
     let most = line.and_then(|l| l.split_whitespace().next()?.parse::<usize>().ok());
     if let Some(most) = most.filter(|&most| most < connections + besides) {
-        crate::ui::tell!(
+        crate::ui::message!(
             "note: {most} files may be open here, so about {} of {connections} connections: ulimit -n {}",
             most.saturating_sub(besides),
             connections + besides

@@ -68,7 +68,7 @@ pub fn beginning(first: String, o: &TierOptions, begun: &Begun, notes: &[String]
 pub fn say(lines: &[String]) {
     lines
         .iter()
-        .for_each(|line| crate::ui::tell!("varve: {line}"));
+        .for_each(|line| crate::ui::message!("varve: {line}"));
 }
 
 fn round(number: f64) -> f64 {

@@ -38,7 +38,7 @@ impl Timeout {
             if stopping && end.recv_timeout(GRACE) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
-            crate::ui::tell!("varve: {told}");
+            crate::ui::message!("varve: {told}");
             std::process::exit(CODE.into());
         });
         Some(Timeout {

@@ -31,9 +31,9 @@ pub fn trace(a: &TraceArgs) -> Done {
                 wrong(e)
             })?;
             if end.ops == 0 {
-                crate::ui::tell!("varve: note: {}: no access in it", file.display());
+                crate::ui::message!("varve: note: {}: no access in it", file.display());
             }
-            crate::ui::tell!(
+            crate::ui::message!(
                 "varve: {}: {} accesses",
                 output.display(),
                 fmt::integer(end.ops as f64)
@@ -63,21 +63,21 @@ fn record(a: &TraceArgs) -> Done {
     };
     let recorder = Recorder::start(&a.command, options).map_err(wrong)?;
     for line in recorder.warnings() {
-        crate::ui::tell!("varve: note: {line}");
+        crate::ui::message!("varve: note: {line}");
     }
     let bar = spinner(&output);
     let end = recorder.record_to(&output).map_err(failed);
     bar.finish_and_clear();
     let end = end?;
     let size = std::fs::metadata(&output).map_or(0, |m| m.len());
-    crate::ui::tell!(
+    crate::ui::message!(
         "varve: {}: {} accesses in {}",
         output.display(),
         fmt::integer((end.ops - end.touches) as f64),
         fmt::bytes(size as f64)
     );
     if let Some(line) = part(&end) {
-        crate::ui::tell!("varve: note: {line}");
+        crate::ui::message!("varve: note: {line}");
     }
     if let Some(line) = ended(&end) {
         return Err(Failure::Line { code: 1, line });

@@ -117,7 +117,7 @@ pub fn run(program: &WasmProgram, a: &Plain, objects: Option<&LiveObjects>) -> D
         .state(Console::inherit())
         .and_then(|state| nodes::store(&engine, state, placed.clone()))
         .map_err(|e| of(file, &e))?;
-    note.iter().for_each(|line| crate::ui::tell!("{line}"));
+    note.iter().for_each(|line| crate::ui::message!("{line}"));
     if let Some(to) = &a.log.gc_log {
         log_collections(&mut store, to)?;
     }
@@ -129,19 +129,19 @@ pub fn run(program: &WasmProgram, a: &Plain, objects: Option<&LiveObjects>) -> D
     }
     let outcome = program.start(&mut store, &module);
     if let Some(lacks) = store.untold() {
-        crate::ui::tell!("note: {lacks}");
+        crate::ui::message!("note: {lacks}");
     }
     if let Some(a) = objects {
         unknown(&a.objects, unknown_sites(&mut store));
     }
     if a.medium.check_stats {
-        crate::ui::tell!("{}", super::durable::stats(&store));
+        crate::ui::message!("{}", super::durable::stats(&store));
     }
     if a.log.gc_stats {
         // Collections matter most for a program that failed.
-        crate::ui::tell!("{}", store.gc_stats());
+        crate::ui::message!("{}", store.gc_stats());
         if objects.is_some() && placed.is_none() {
-            crate::ui::tell!("{}", plans::spaces(&store.gc_spaces()));
+            crate::ui::message!("{}", plans::spaces(&store.gc_spaces()));
         }
     }
     // A program that failed has its own line.
@@ -235,7 +235,7 @@ pub fn profile(a: &Objects, file: &str, bytes: &[u8]) -> Result<Option<Arc<Profi
 /// Says how many allocation sites of what ran the profile does not know, of how many, if there is one.
 pub fn unknown(a: &Objects, sites: Option<(usize, usize)>) {
     if let Some((unknown, all)) = sites.filter(|s| s.0 > 0) {
-        crate::ui::tell!(
+        crate::ui::message!(
             "varve: {}: does not know {unknown} of the {all} allocation sites in the code that ran",
             a.plans
                 .profile
@@ -264,7 +264,7 @@ fn log_collections(store: &mut Store<State>, to: &Path) -> Result<(), Failure> {
         if let Err(e) = writeln!(out, "{record}")
             && !std::mem::replace(&mut failed, true)
         {
-            crate::ui::tell!("{}: {e}; the log of collections ends here", to.display());
+            crate::ui::message!("{}: {e}; the log of collections ends here", to.display());
         }
     });
     Ok(())

@@ -60,15 +60,15 @@ pub fn print(text: impl Display) {
 }
 
 /// Prints a line to standard error, where names of others in it are no commands to a terminal.
-pub fn tell_line(line: impl Display) {
+pub fn message_line(line: impl Display) {
     eprintln!("{}", varve_report::shown(&line.to_string()));
 }
 
-/// [`tell_line`], as `format!`.
-macro_rules! tell {
-    ($($line:tt)*) => { $crate::ui::tell_line(format_args!($($line)*)) };
+/// [`message_line`], as `format!`.
+macro_rules! message {
+    ($($line:tt)*) => { $crate::ui::message_line(format_args!($($line)*)) };
 }
-pub(crate) use tell;
+pub(crate) use message;
 
 /// Writes the output of a program that runs in this process.
 pub fn program_output(bytes: &[u8]) {

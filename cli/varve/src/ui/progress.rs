@@ -114,7 +114,7 @@ impl Lines {
         if bar.is_hidden() && told.elapsed() >= Lines::EACH {
             *told = Instant::now();
             let line = line(&bar.prefix(), done, all, spent, self.done.left(spent));
-            crate::ui::tell!("{line}");
+            crate::ui::message!("{line}");
         }
     }
 }

@@ -80,6 +80,14 @@ fn listed<'a>(answer: &'a Value, word: &str) -> &'a Value {
         .unwrap_or_else(|| panic!("no {word} in {sites:#?}"))
 }
 
+/// What comes of a command whose objects are placed on this machine.
+fn placed(sites: &str, command: &[&str]) -> Value {
+    let before = format!("run --live --sites {sites} --fast 8MiB --nodes fast=0,slow=0 --json --");
+    varve(&[&typed(&before)[..], command].concat())
+        .well()
+        .json()
+}
+
 const PLANS: &str = "--machine optane-6230 --plan dram,slow,hot-sites";
 
 /// 24 MiB of a table and 40 of an archive, whoever has them mapped.
@@ -212,21 +220,7 @@ fn plugins_at_the_same_addresses_are_told_apart() {
     for name in ["make_a", "make_b"] {
         assert_eq!(listed(&profile, name)["objects"], 1000, "{name}");
     }
-    let words = [
-        "run",
-        "--live",
-        "--sites",
-        sites,
-        "--fast",
-        "8MiB",
-        "--nodes",
-        "fast=0,slow=0",
-        "--json",
-        "--",
-        program,
-        folder,
-    ];
-    let live = varve(&words).well().json();
+    let live = placed(sites, &[program, folder]);
     for name in ["make_a", "make_b"] {
         assert_eq!(listed(&live, name)["objects"], 1000, "{name}");
     }
@@ -244,21 +238,7 @@ fn a_process_that_gives_up_its_root_rights_calls_or_descriptors_is_reported_all_
     let root = rustix::process::geteuid().is_root();
     let whats = ["calls", "descriptors", "root", "rights"];
     for what in &whats[..if root { 4 } else { 2 }] {
-        let words = [
-            "run",
-            "--live",
-            "--sites",
-            sites,
-            "--fast",
-            "1MiB",
-            "--nodes",
-            "fast=0,slow=0",
-            "--json",
-            "--",
-            program,
-            what,
-        ];
-        let live = varve(&words).well().json();
+        let live = placed(sites, &[program, what]);
         assert_eq!(live["processes"], 1, "{what}: {live}");
         assert_eq!(live["exit_code"], 0, "{what}: {live}");
         let notes = live["notes"].as_array().unwrap();

@@ -168,12 +168,10 @@ fn object(flags: u64, file: i32) -> Option<(u64, bool)> {
         _ => None,
     };
     match about.filter(|about| about.is_file()) {
-        Some(about) => {
-            let device = about.dev();
-            let major = device >> 8 & 0xfff | device >> 32 & !0xfff;
-            let minor = device & 0xff | device >> 12 & !0xff;
-            Some((file_object(major, minor, about.ino()), flags & SHARED == 0))
-        }
+        Some(about) => Some((
+            file_object_of(about.dev(), about.ino()),
+            flags & SHARED == 0,
+        )),
         // The kernel makes one for this call.
         None if flags & SHARED != 0 => {
             let number = OBJECTS.fetch_add(1, Relaxed);

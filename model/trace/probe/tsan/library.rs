@@ -265,9 +265,7 @@ fn object(flags: c_int, file: c_int) -> Option<(u64, bool)> {
     let is_file = flags & ANONYMOUS == 0 && unsafe { fstat(file, &mut about) } == 0;
     let [device, inode, _, mode, ..] = about;
     if is_file && mode & TYPE == REGULAR {
-        let major = device >> 8 & 0xfff | device >> 32 & !0xfff;
-        let minor = device & 0xff | device >> 12 & !0xff;
-        return Some((file_object(major, minor, inode), private));
+        return Some((file_object_of(device, inode), private));
     }
     // The kernel makes one for this call.
     let number =

@@ -134,6 +134,46 @@ proptest! {
     }
 }
 
+/// Events of a damaged trace.
+fn damaged() -> impl Strategy<Value = Event> {
+    let number = prop_oneof![0u32..3, any::<u32>()];
+    let addr = prop_oneof![0u64..8 * PAGE, any::<u64>()];
+    let bytes = prop_oneof![0u64..8 * PAGE, any::<u64>()];
+    prop_oneof![
+        Just(Event::Start { tick: 0 }),
+        Just(Event::Exit { tick: 0 }),
+        Just(Event::Replaced),
+        number.clone().prop_map(|number| Event::Process { number }),
+        number.prop_map(|parent| Event::Forked { parent }),
+        (addr.clone(), bytes.clone()).prop_map(|(addr, bytes)| Event::Map { addr, bytes }),
+        (addr.clone(), bytes.clone()).prop_map(|(addr, bytes)| Event::Unmap { addr, bytes }),
+        (addr.clone(), bytes, addr, any::<bool>()).prop_map(|(addr, bytes, offset, private)| {
+            Event::Shared {
+                addr,
+                bytes,
+                object: 1,
+                offset,
+                private,
+            }
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_trace_takes_neither_memory_nor_the_program(
+        all in prop::collection::vec((0..THREADS, damaged(), 0u64..8), 0..40)
+    ) {
+        let mut story = Story::new();
+        for (thread, event, page) in all {
+            story.tell(thread, event);
+            story.write(thread, page);
+            story.read(thread, page + 1);
+        }
+        prop_assert!(story.0.processes.len() <= 1 + 40);
+    }
+}
+
 /// A program of a parent and its children, told thread by thread.
 struct Story(Spaces, Vec<Copied>);
 
@@ -266,6 +306,16 @@ fn files_are_one_memory_where_they_are_read_and_written_ones_are_copies() {
     assert_eq!(story.read(1, 4), addr(0, 5));
     assert_eq!(story.write(1, 4), addr(1, 4));
     assert_eq!(story.1, [(addr(0, 5), addr(1, 4))]);
+}
+
+#[test]
+fn a_process_is_never_its_own_ancestor() {
+    let mut story = Story::new();
+    story.fork(0, 1);
+    story.fork(1, 2);
+    story.tell(0, Event::Forked { parent: 2 });
+    story.tell(1, Event::Forked { parent: 1 });
+    assert_eq!(story.read(2, 1), addr(0, 1));
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub fn build(a: &BuildArgs) -> Done {
     copy(&built.join(&file_name), &output)?;
     copy(&built.join(format!("{file_name}.map")), &map)?;
     let bytes = fs::metadata(&output).map_or(0, |m| m.len());
-    crate::ui::tell!(
+    crate::ui::message!(
         "wrote {} ({bytes} bytes), and {} for the lines of its sources",
         output.display(),
         map.display()

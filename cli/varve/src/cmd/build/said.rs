@@ -54,7 +54,7 @@ pub fn tell(lines: &[String], shown: &Shown) -> Failure {
         };
     };
     for problem in problems {
-        crate::ui::tell!("varve: {problem}");
+        crate::ui::message!("varve: {problem}");
     }
     wrong(last)
 }

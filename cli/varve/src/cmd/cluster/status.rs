@@ -90,7 +90,7 @@ pub fn status(work: &dyn ClusterWork, as_json: bool) -> Done {
     }
     print(lines.join("\n"));
     if let Some(silent) = silent {
-        crate::ui::tell!("varve: note: {silent}");
+        crate::ui::message!("varve: note: {silent}");
     }
     Ok(ExitCode::SUCCESS)
 }

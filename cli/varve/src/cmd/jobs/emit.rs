@@ -35,7 +35,7 @@ pub fn print(
     let emitted = emit(&emission, target).map_err(|e| of_jobs(&e))?;
     ui::print(emitted.text.trim_end());
     for line in &emitted.lost {
-        crate::ui::tell!("varve: note: not as planned: {line}");
+        crate::ui::message!("varve: note: not as planned: {line}");
     }
     Ok(ExitCode::SUCCESS)
 }

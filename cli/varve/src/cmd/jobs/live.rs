@@ -243,6 +243,6 @@ pub fn carry_out(line: &str) -> Done {
 
 fn tell(notes: &[String]) {
     for note in notes {
-        crate::ui::tell!("varve: note: {note}");
+        crate::ui::message!("varve: note: {note}");
     }
 }

@@ -55,7 +55,7 @@ fn measured(a: &GroupArgs, group: &Group) -> Result<(ModelSpec, Host, Vec<Demand
 /// Prints the parts of the group that a model does not support, before anything runs.
 fn say_what_is_missing(group: &Group) {
     for line in varve_jobs::model::cannot(group) {
-        crate::ui::tell!("varve: note: {line}");
+        crate::ui::message!("varve: note: {line}");
     }
 }
 

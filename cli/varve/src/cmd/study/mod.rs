@@ -132,7 +132,7 @@ fn answer(a: &StudyArgs) -> Done {
             .flat_map(|r| r.failures.iter().map(|f| (&r.study, f)))
     };
     for (study, failure) in failures() {
-        crate::ui::tell!("varve: {study}: {failure}");
+        crate::ui::message!("varve: {study}: {failure}");
     }
     let code = match failures().next() {
         None => ExitCode::SUCCESS,
@@ -282,7 +282,7 @@ fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>,
         .collect();
     let elsewhere = matches!(&result, Err(e) if e.is_elsewhere());
     if a.shares.shard.is_some() && (elsewhere || result.is_ok()) {
-        crate::ui::tell!(
+        crate::ui::message!(
             "{}: this share is done; {} of {} runs exist",
             study.name,
             asked.len() - missing.len(),
@@ -302,7 +302,7 @@ fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>,
     let mut result = result.map_err(|e| ui::of_run(&e))?;
     if !missing.is_empty() {
         let note = format!("{} of {} runs are missing", missing.len(), asked.len());
-        crate::ui::tell!("varve: note: {note}");
+        crate::ui::message!("varve: note: {note}");
         result.about.push(format!("{note}."));
     }
     result.command = ui::command_line();
@@ -357,7 +357,7 @@ fn save(result: &StudyResult, folder: &Path) -> Result<(), Failure> {
         .iter()
         .find(|f| f.extension().is_some_and(|e| e == "html"));
     if let Some(page) = page {
-        crate::ui::tell!("wrote {} and its data", page.display());
+        crate::ui::message!("wrote {} and its data", page.display());
     }
     Ok(())
 }
@@ -380,6 +380,6 @@ fn pages(results: &[StudyResult], folder: &Path) -> Result<(), Failure> {
         page("sensitivity", text)?;
     }
     page("README", markdown::all(results))?;
-    crate::ui::tell!("wrote {}", folder.join("README.md").display());
+    crate::ui::message!("wrote {}", folder.join("README.md").display());
     Ok(())
 }

@@ -140,7 +140,7 @@ fn of_file(a: &SweepArgs, file: &Path) -> Done {
     }
     if standing.others() > 0 {
         let others = standing.others();
-        crate::ui::tell!(
+        crate::ui::message!(
             "varve: note: {others} results are of another build of Varve: their points run again"
         );
     }
@@ -176,7 +176,7 @@ fn run(a: &SweepArgs, opened: &Opened, missing: &[usize], shared: bool) -> Done 
         return Err(failed(failures(sweep, &outcome.failed, missing.len())));
     }
     if shared {
-        crate::ui::tell!("{} points of this share are done", missing.len());
+        crate::ui::message!("{} points of this share are done", missing.len());
         return Ok(ExitCode::SUCCESS);
     }
     merge::merge(a, opened, opened.standing())
