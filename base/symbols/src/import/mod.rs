@@ -24,7 +24,7 @@ use ruzstd::decoding::StreamingDecoder;
 use std::io::{self, BufRead, BufReader};
 use varve_sites::native::Profile;
 
-/// A profile, and what the source could not tell.
+/// A profile, and the data that its source lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// The profile that could be built.
