@@ -96,6 +96,9 @@ pub struct Options {
     /// Threads that run on each core at once (simultaneous multithreading), all the time: each has its part of the core's
     /// first two caches and buffers, and of the instructions that the core does.
     pub per_core: u32,
+    /// The bit that addresses of two parts of a page differ in, if pages have parts: each part is in a memory of its own, and the page
+    /// has one entry in a TLB, and one fault.
+    pub part_bit: Option<u32>,
     /// Lines that a page move, or a page that is zeroed, keeps in flight.
     pub move_lanes: u32,
     /// Whether events are recorded with their times ([`Outcome::journal`]).
@@ -118,6 +121,7 @@ impl Default for Options {
             instances_apart: false,
             sockets: Vec::new(),
             read_before: Vec::new(),
+            part_bit: None,
             // The fill buffers of a copying core, or the requests that an I/OAT engine has in flight.
             move_lanes: 16,
             journal: false,
@@ -305,7 +309,7 @@ impl<'a> Model<'a> {
                 .min(m.sockets - 1) as usize;
             for number in 0..p.threads().max(1) {
                 let id = threads.len() as u32;
-                threads.push(Thread::new(
+                let thread = Thread::new(
                     m,
                     id,
                     space,
@@ -313,7 +317,8 @@ impl<'a> Model<'a> {
                     socket,
                     daemons.sample_period,
                     page_bytes.ilog2(),
-                ));
+                );
+                threads.push(thread.with_parts(m, o.part_bit));
             }
         }
         let new_memory = |m: &Machine| {

@@ -84,6 +84,8 @@ pub struct Phase {
     pub channels: Vec<Vec<ChannelActivity>>,
     /// Page moves.
     pub moves: MoveCounts,
+    /// Misses and waits by owner, with [`run_by_owner`](super::run_by_owner) only.
+    pub owners: Vec<OwnerCounts>,
 }
 
 impl Phase {
@@ -167,6 +169,7 @@ struct Mark {
     sockets: Vec<SocketCounts>,
     channels: Vec<Vec<ChannelActivity>>,
     moves: MoveCounts,
+    owners: Vec<OwnerCounts>,
 }
 
 /// Counts by owner and waits by code, of all threads.
@@ -268,6 +271,7 @@ impl Recorder {
             sockets,
             channels,
             moves: events.counts(s),
+            owners: owners(threads).0,
         }
     }
 
@@ -328,6 +332,15 @@ impl Recorder {
             sockets,
             channels,
             moves: end.moves.since(&b.moves),
+            owners: end
+                .owners
+                .iter()
+                .enumerate()
+                .map(|(owner, e)| match b.owners.get(owner) {
+                    Some(before) => e.since(before),
+                    None => *e,
+                })
+                .collect(),
         });
     }
 

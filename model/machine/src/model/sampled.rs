@@ -115,6 +115,11 @@ fn add(all: &mut Phase, one: &Phase) {
     all.stalls.add(&one.stalls);
     all.awake_ns += one.awake_ns;
     all.moves.add(&one.moves);
+    let owners = all.owners.len().max(one.owners.len());
+    all.owners.resize(owners, Default::default());
+    for (sum, owner) in all.owners.iter_mut().zip(&one.owners) {
+        sum.add(owner);
+    }
     all.sockets.resize_with(one.sockets.len(), Default::default);
     for (sum, socket) in all.sockets.iter_mut().zip(&one.sockets) {
         sum.add(socket);
@@ -165,6 +170,7 @@ fn times(all: &Phase, factor: f64) -> Phase {
         channels: all.channels.iter().map(channels).collect(),
         // Moves of a daemon per second scale with time as well.
         moves: all.moves.times(factor),
+        owners: all.owners.iter().map(|owner| owner.times(factor)).collect(),
     }
 }
 

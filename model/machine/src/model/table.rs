@@ -99,15 +99,18 @@ impl PageTable {
 pub struct TlbHierarchy {
     first: First,
     second: CacheArray,
+    /// The bit of a page's number that parts of one page differ in; 0 if pages have no parts.
+    part: u64,
 }
 
 impl TlbHierarchy {
-    /// The TLBs of a core of a machine.
-    pub fn new(m: &crate::describe::Tlb) -> TlbHierarchy {
+    /// The TLBs of a core of a machine. Pages whose numbers differ in the bit `part` alone are parts of one, and have one entry.
+    pub fn new(m: &crate::describe::Tlb, part: u64) -> TlbHierarchy {
         let ways = m.l2_ways.clamp(1, m.l2_entries.max(1));
         TlbHierarchy {
             first: First::new(m.l1_entries, m.l1_ways),
             second: CacheArray::with_sets((m.l2_entries / ways).max(1) as u64, ways),
+            part,
         }
     }
 
@@ -137,13 +140,34 @@ impl TlbHierarchy {
     /// there?
     #[inline(always)]
     pub fn second(&mut self, vpn: u64) -> bool {
-        self.second.access::<16>(vpn, false) == Found::Hit
+        self.second.access::<16>(vpn & !self.part, false) == Found::Hit
+    }
+
+    /// The other part of the page; none if pages have no parts.
+    #[inline(always)]
+    pub fn other_part(&self, vpn: u64) -> Option<u64> {
+        (self.part != 0).then_some(vpn ^ self.part)
+    }
+
+    /// Where the first level has the page's other part: it has this one from now on.
+    pub fn take_part(&mut self, vpn: u64, frame: u32) -> bool {
+        let Some(other) = self.other_part(vpn) else {
+            return false;
+        };
+        let found = self.first(other).is_some();
+        if found {
+            self.first.rename_newest(vpn, frame);
+        }
+        found
     }
 
     /// Forgets a page (a shoot-down).
     pub fn forget(&mut self, vpn: u64) {
         self.first.forget(vpn);
-        self.second.remove(vpn);
+        if let Some(other) = self.other_part(vpn) {
+            self.first.forget(other);
+        }
+        self.second.remove(vpn & !self.part);
     }
 }
 
@@ -232,6 +256,12 @@ impl First {
         self.newest.set(set, newest);
     }
 
+    /// The newest entry of a set is for a page of the same set.
+    fn rename_newest(&mut self, vpn: u64, frame: u32) {
+        let newest = self.newest.at(vpn as usize);
+        (newest.page, newest.frame) = (vpn + 1, frame);
+    }
+
     /// An entry that is forgotten stays in its place, empty, until it is the least recent.
     fn forget(&mut self, vpn: u64) {
         let newest = self.newest.at(vpn as usize);
@@ -261,7 +291,7 @@ mod tests {
     /// As many pages as a set has ways stay, whatever their distance; one more pushes the least recent out.
     #[test]
     fn pages_a_set_apart_share_its_ways() {
-        let mut tlb = TlbHierarchy::new(&small());
+        let mut tlb = TlbHierarchy::new(&small(), 0);
         let pages = [3, 7, 11];
         tlb.remember(pages[0], 10);
         tlb.remember(pages[1], 11);
@@ -326,7 +356,7 @@ mod tests {
         /// The first level may have only valid entries, and none that was forgotten.
         #[test]
         fn a_tlb_never_lies(ops in prop::collection::vec((0u64..64, 0u32..9, 0u8..4), 1..300)) {
-            let mut tlb = TlbHierarchy::new(&small());
+            let mut tlb = TlbHierarchy::new(&small(), 0);
             let mut truth = HashMap::new();
             for (vpn, frame, what) in ops {
                 if what == 0 {

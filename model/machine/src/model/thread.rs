@@ -252,7 +252,7 @@ impl Thread {
             number,
             socket,
             id,
-            tlb: TlbHierarchy::new(&m.tlb),
+            tlb: TlbHierarchy::new(&m.tlb, 0),
             l1: CacheArray::new(m.l1.bytes.0, m.l1.ways),
             l1_instructions: CacheArray::new(INSTRUCTIONS.0, INSTRUCTIONS.1),
             l2: CacheArray::new(m.l2.bytes.0, m.l2.ways),
@@ -272,6 +272,13 @@ impl Thread {
             leaving: Entries::new(m.core.evictions),
             prefetching: false,
         }
+    }
+
+    /// Pages of the thread have parts, whose addresses differ in a bit: see [`Options::part_bit`](super::Options).
+    pub fn with_parts(mut self, m: &Machine, bit: Option<u32>) -> Thread {
+        let part = bit.map_or(0, |bit| 1 << bit >> self.page_shift);
+        self.tlb = TlbHierarchy::new(&m.tlb, part);
+        self
     }
 
     /// This thread as the requester of a memory access.
@@ -417,8 +424,14 @@ impl Thread {
 
     #[inline(always)]
     fn translate_slowly(&mut self, vpn: u64, store: bool, s: &mut Shared) -> (u32, Ps) {
+        let frame = s.tables[self.space].frame(vpn);
+        if let (Some(frame), Some(_)) = (frame, self.tlb.other_part(vpn))
+            && self.tlb.take_part(vpn, frame)
+        {
+            return (frame, 0);
+        }
         self.counts.tlb_misses += 1;
-        if let Some(frame) = s.tables[self.space].frame(vpn)
+        if let Some(frame) = frame
             && s.moving.is_none_or(|(page, _)| page != vpn)
         {
             self.tlb.remember(vpn, frame);
@@ -457,8 +470,15 @@ impl Thread {
                 };
                 match s.pager.fault(&fault) {
                     Ok(frame) => {
-                        self.counts.faults += 1;
                         s.tables[self.space].map(vpn, frame);
+                        let other = self.tlb.other_part(vpn);
+                        if let Some(other) = other
+                            && s.tables[self.space].frame(other).is_some()
+                        {
+                            // The page had its fault.
+                            return self.translate_slowly(vpn, store, s);
+                        }
+                        self.counts.faults += 1;
                         self.lose(s.lat.fault);
                         if s.pager.is_dirty(frame) {
                             let bytes = 1 << s.page_shift;
