@@ -3,12 +3,14 @@
 use crate::error::TraceError;
 use crate::format::Part;
 use crate::format::{CodeAt, Event};
+use crate::intervals::RunPlace;
 use crate::listener::Listener;
 use crate::parts::Block;
 use crate::reader::TraceReader;
 use crate::shared::{Blocks, Reading, SharedTrace};
 use crate::spaces::Spaces;
 use code::Code;
+use marks::Marks;
 use std::path::Path;
 use std::sync::Arc;
 use varve_access::{Kind, Op, Program};
@@ -16,6 +18,7 @@ use varve_sites::native::names;
 use windows::Windows;
 
 mod code;
+mod marks;
 mod windows;
 
 /// Virtual time that a thread sleeps before it checks again whether it may continue: doubled from the first to the
@@ -204,6 +207,7 @@ pub struct TraceProgram {
     sleeps: Vec<u64>,
     replayed: u64,
     windows: Windows,
+    marks: Marks,
     spaces: Spaces,
     /// The functions that run, if the caller wants them.
     code: Option<Code>,
@@ -254,12 +258,21 @@ impl TraceProgram {
         Ok(TraceProgram {
             reading: Reading::begin(trace, first),
             spaces: Spaces::new(walk.threads()),
+            marks: Marks::new(walk.threads(), Vec::new()),
             walk,
             sleeps,
             replayed: 0,
             windows,
             code,
         })
+    }
+
+    /// Phase `n + 1` of the replay begins at the place `n` of these. A trace that is a part of a run has phases of its own.
+    pub fn with_phases(mut self, places: &[RunPlace]) -> TraceProgram {
+        if self.reader().header().part.is_none() {
+            self.marks = Marks::new(self.walk.threads(), places.to_vec());
+        }
+        self
     }
 
     /// As [`Program::fill`]; besides, `reader` is notified of each step, in the order of the trace.
@@ -275,8 +288,10 @@ impl TraceProgram {
                 self.spaces.listen(thread, reader).ops(&ops, out);
                 continue;
             }
+            let left = left.min(self.marks.due(thread, out));
             match self.walk.step(&mut self.reading, thread, left) {
                 Step::Ops(ops, steps) => {
+                    self.marks.done(thread, ops.len());
                     let mut reader = self.spaces.listen(thread, reader);
                     match &mut self.code {
                         None => self.windows.ops(thread, ops, &mut reader, out),
