@@ -37,6 +37,7 @@ mod room;
 mod scaled_policy;
 pub mod seen;
 mod spec;
+pub mod steady;
 mod work;
 
 pub use compare::{

@@ -80,16 +80,24 @@ pub fn run(work: &RunSubject, a: &ModelledNative) -> Done {
             let told = advice.run.as_deref().and_then(|run| came.named(run));
             let chart = budgets::chart(&runs.budgets, base, |run| came.named(run));
             let charts = [columns::stall_chart("plan", &results)];
+            let mut cells = columns::plans(base, native_table::cells());
+            let steady = base.steady.is_some();
+            if steady {
+                cells.insert(2, native_table::whole_run(base));
+            }
             Sheet {
-                cells: columns::plans(base, native_table::cells()),
+                cells,
                 rows_are: "plan",
-                trade_off: Some((1, 2)),
+                trade_off: Some((1, if steady { 3 } else { 2 })),
                 notes,
                 advice: advice.said,
                 details: vec![native_table::sites(told.unwrap_or(base), base)],
                 charts: charts.into_iter().chain(chart).collect(),
                 flames,
-                title,
+                title: match steady {
+                    true => format!("{title}: its steady state"),
+                    false => title,
+                },
             }
         }
     };

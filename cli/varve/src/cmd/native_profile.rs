@@ -88,6 +88,13 @@ pub fn profile(work: &RunSubject, a: &ProfileArgs) -> Done {
             fmt::bytes(cache as f64)
         );
     }
+    if let Some(steady) = runs.steady() {
+        crate::ui::message!(
+            "varve: the misses and costs are of the steady state, {:.0} % of the accesses; the start-up before it, {:.0} %, is left out",
+            100.0 * steady.share,
+            100.0 * steady.before
+        );
+    }
     let profile = profiles::keep(a, before, profile)?;
     say(a, work, &profile);
     Ok(ExitCode::SUCCESS)

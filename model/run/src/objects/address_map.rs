@@ -6,6 +6,8 @@
 pub const GRANULE: u64 = 16;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
+/// Bytes of a line.
+const LINE: u64 = super::tiers::LINE;
 const GRANULES: usize = (PAGE / GRANULE) as usize;
 /// Pages of a leaf: 1 GiB.
 const LEAF: usize = 1 << 18;
@@ -15,6 +17,8 @@ const ROOTS: usize = 1 << 18;
 const SITE_BITS: u32 = 19;
 /// Marks a page's entry as the number of a [`Fine`] page.
 const FINE: u64 = 1 << 63;
+/// Marks a granule whose object is gone.
+const FREE: u64 = 1 << 63;
 
 /// The most sites that the map can distinguish.
 pub const MOST_SITES: usize = 1 << SITE_BITS;
@@ -35,9 +39,16 @@ fn pack(address: u64, site: u32) -> u64 {
 
 fn unpack(packed: u64, offset: u64) -> MappedByte {
     MappedByte {
-        address: (packed >> SITE_BITS) * GRANULE + offset,
+        address: ((packed & !FREE) >> SITE_BITS) * GRANULE + offset,
         site: packed as u32 & (MOST_SITES as u32 - 1),
     }
+}
+
+/// The granules of the line of a byte, by their numbers in its page.
+fn line_of(address: u64) -> std::ops::Range<usize> {
+    let granules = (LINE / GRANULE) as usize;
+    let first = (address % PAGE / LINE) as usize * granules;
+    first..first + granules
 }
 
 /// A page of several objects. Its other bytes, which are an allocator's, go with the object before them, or else behind them.
@@ -136,6 +147,45 @@ impl AddressMap {
         parts
     }
 
+    /// Whether `is` holds for the address of a granule on the line of a byte: one of an object that is there, or else any that is known.
+    /// None if the page is in one piece, or nothing of the line is known.
+    #[inline]
+    pub fn line_has(&self, address: u64, is: impl Fn(u64) -> bool) -> Option<bool> {
+        let entry = self.leaves[self.index(address)];
+        if entry & FINE == 0 {
+            return None;
+        }
+        let line = &self.fine[(entry & !FINE) as usize][line_of(address)];
+        let known = |free: u64| {
+            line.iter()
+                .filter(move |granule| **granule != 0 && **granule & FREE == free)
+                .map(|granule| is(unpack(*granule, 0).address))
+                .reduce(|one, other| one || other)
+        };
+        known(0).or_else(|| known(FREE))
+    }
+
+    /// The object is gone that had the granules from `address` on that lie in `bytes`. They stay where they are until something else has
+    /// their line.
+    pub fn release(&mut self, address: u64, bytes: u64) {
+        let first = address / GRANULE * GRANULE;
+        let end = address + bytes.max(1);
+        let mut at = first;
+        while at < end {
+            let next = (at / PAGE * PAGE + PAGE).min(end);
+            let entry = self.leaves[self.index(at)];
+            if entry & FINE != 0 {
+                let page = &mut self.fine[(entry & !FINE) as usize];
+                let granules = page[(at % PAGE / GRANULE) as usize..].iter_mut();
+                let count = (next - at).div_ceil(GRANULE) as usize;
+                for granule in granules.take(count).filter(|granule| **granule != 0) {
+                    *granule |= FREE;
+                }
+            }
+            at = next;
+        }
+    }
+
     /// Nothing is known of a page any more.
     pub fn forget(&mut self, address: u64) {
         let entry = std::mem::take(self.entry(address));
@@ -153,6 +203,16 @@ impl AddressMap {
         let last = (address + bytes.max(1) - 1) / GRANULE * GRANULE;
         for at in (first..=last).step_by(GRANULE as usize) {
             page[(at % PAGE / GRANULE) as usize] = pack(to + (at - first), site);
+        }
+        // What is free on its lines goes with it.
+        for line in [first, last] {
+            for number in line_of(line) {
+                if page[number] & FREE != 0 {
+                    let site = unpack(page[number], 0).site;
+                    let at = first / PAGE * PAGE + number as u64 * GRANULE;
+                    page[number] = FREE | pack((to + at).wrapping_sub(first), site);
+                }
+            }
         }
     }
 

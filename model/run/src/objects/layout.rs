@@ -1,9 +1,11 @@
-//! Where a recorded program's objects are: as its own allocator laid them out, or anew, by site, in arenas of two tiers.
+//! Where a recorded program's objects are: as its own allocator laid them out, in one memory or by site in two tiers; or anew, in arenas
+//! of two tiers.
 
 use super::address_map::{AddressMap, GRANULE, MappedByte, PAGE};
 use super::arena::{Arena, MOST_SMALL};
 use super::groups::Groups;
 use super::tally::Tally;
+use super::tiers::{self, LINE, Tiers};
 use super::trace_sites::TraceSites;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -14,9 +16,10 @@ use varve_trace::{Event, Listener};
 /// allocator's own. Sites of the trace have their number there and 1.
 pub const REST: u32 = 0;
 
-/// Where the arena of fast memory begins, and that of slow memory.
+/// Where the arena of fast memory begins.
 const FAST_BASE: u64 = 1 << 44;
-const SLOW_BASE: u64 = 1 << 45;
+/// Where slow memory begins.
+pub const SLOW_BASE: u64 = 1 << 47;
 /// Bytes that allocators keep right before an object.
 const HEADER: u64 = 16;
 
@@ -38,6 +41,8 @@ struct Object {
 enum At {
     /// Where the program's own allocator put it.
     Home,
+    /// There, in a tier: whether that is the fast one.
+    Tier(bool),
     /// In one piece of an arena.
     Small(u64),
     /// On pages of its own.
@@ -65,11 +70,14 @@ impl Quotas {
     }
 }
 
-/// Two arenas.
-struct Tiers {
-    fast: Arena,
-    slow: Arena,
-    quotas: Quotas,
+/// Where memory goes.
+enum Rooms {
+    /// Where it was.
+    Home,
+    /// Where it was, in the tier of its site.
+    Tiers(Tiers),
+    /// Into one of two arenas.
+    Arenas { fast: Arena, slow: Arena },
 }
 
 /// See the module.
@@ -84,8 +92,11 @@ pub struct Layout {
     touched: HashMap<u64, u32>,
     /// Which stacks are one site; each its own where that is not said.
     groups: Groups,
-    /// None: everything is where it was.
-    tiers: Option<Tiers>,
+    quotas: Quotas,
+    rooms: Rooms,
+    /// Bytes in fast memory by quotas, and the most of them at a time.
+    fast_bytes: u64,
+    most_fast_bytes: u64,
 }
 
 impl Layout {
@@ -107,26 +118,50 @@ impl Layout {
             tallies: Vec::new(),
             allocated: 0,
             groups: Groups::default(),
-            tiers: None,
+            quotas: Quotas::default(),
+            rooms: Rooms::Home,
+            fast_bytes: 0,
+            most_fast_bytes: 0,
         }
     }
 
-    /// By site: each group of stacks has a quota of fast memory, and all together `fast_pages`. Objects that find no
-    /// room there are in slow memory.
-    pub fn by_site(sites: &TraceSites, groups: Groups, quotas: Quotas, fast_pages: u64) -> Layout {
+    /// As the program's own allocator laid it out, each group of stacks with a quota of fast memory. What is beyond it is in slow
+    /// memory.
+    pub fn by_site(sites: &TraceSites, groups: Groups, quotas: Quotas) -> Layout {
+        Layout::grouped(sites, groups, quotas, Rooms::Tiers(Tiers::default()))
+    }
+
+    /// Laid out anew, in an arena for each tier: each group of stacks has a quota of fast memory, and all together `fast_pages`. Objects
+    /// that find no room there are in slow memory.
+    pub fn in_arenas(
+        sites: &TraceSites,
+        groups: Groups,
+        quotas: Quotas,
+        fast_pages: u64,
+    ) -> Layout {
+        let rooms = Rooms::Arenas {
+            fast: Arena::new(FAST_BASE, fast_pages),
+            slow: Arena::new(SLOW_BASE, u64::MAX),
+        };
+        Layout::grouped(sites, groups, quotas, rooms)
+    }
+
+    fn grouped(sites: &TraceSites, groups: Groups, quotas: Quotas, rooms: Rooms) -> Layout {
         let mut layout = Layout::as_it_was(sites);
         for region in layout.regions.values_mut() {
             region.site = groups.group(region.site);
         }
         Layout {
             groups,
-            tiers: Some(Tiers {
-                fast: Arena::new(FAST_BASE, fast_pages),
-                slow: Arena::new(SLOW_BASE, u64::MAX),
-                quotas,
-            }),
+            quotas,
+            rooms,
             ..layout
         }
+    }
+
+    /// The most bytes that were in fast memory by quotas at a time.
+    pub fn most_fast_bytes(&self) -> u64 {
+        self.most_fast_bytes
     }
 
     /// The tallies, by number of the site.
@@ -148,9 +183,16 @@ impl Layout {
     }
 
     fn place(&mut self, address: u64) -> MappedByte {
-        self.map
-            .get(address)
-            .unwrap_or_else(|| self.place_rest(address))
+        let mapped = match self.map.get(address) {
+            Some(mapped) => mapped,
+            None => self.place_rest(address),
+        };
+        match self.rooms {
+            // An allocator's own bytes are of the object beside them, and where they were.
+            Rooms::Home => MappedByte { address, ..mapped },
+            Rooms::Tiers(_) => tiers::place(&self.map, address, mapped),
+            Rooms::Arenas { .. } => mapped,
+        }
     }
 
     /// The site of all memory without a reported stack.
@@ -165,10 +207,7 @@ impl Layout {
         let region = self.regions.range(..=address).next_back();
         let region = region.filter(|(_, region)| address < region.end);
         let site = region.map_or_else(|| self.rest(), |(_, region)| region.site);
-        let to = match self.tiers {
-            None => page,
-            Some(_) => self.take_page(site),
-        };
+        let to = self.take_page(page, site);
         self.tally(site).grow(PAGE);
         self.map.set_page(page, to, site);
         self.touched.insert(page, site);
@@ -178,29 +217,50 @@ impl Layout {
         }
     }
 
-    /// A page for a site, in the tier that it has room in.
-    fn take_page(&mut self, site: u32) -> u64 {
-        let fast_bytes = self.tally(site).fast_bytes;
-        let tiers = self.tiers.as_mut().expect("a layout by site");
-        let fast = match fast_bytes + PAGE <= tiers.quotas.of(site) {
-            true => tiers.fast.take_page(),
-            false => None,
+    /// Whether a site has room for more bytes in its quota of fast memory.
+    fn has_room(&mut self, bytes: u64, site: u32) -> bool {
+        self.tally(site).fast_bytes + bytes <= self.quotas.of(site)
+    }
+
+    /// Bytes of a site are in fast memory from now on.
+    fn hold(&mut self, bytes: u64, site: u32) {
+        self.tally(site).fast_bytes += bytes;
+        self.fast_bytes += bytes;
+        self.most_fast_bytes = self.most_fast_bytes.max(self.fast_bytes);
+    }
+
+    fn release(&mut self, bytes: u64, site: u32) {
+        self.tally(site).fast_bytes -= bytes;
+        self.fast_bytes -= bytes;
+    }
+
+    /// A place for a page of the program that is of a site, in the tier that it has room in.
+    fn take_page(&mut self, own: u64, site: u32) -> u64 {
+        let mut fast = self.has_room(PAGE, site);
+        let page = match &mut self.rooms {
+            Rooms::Home => return own,
+            Rooms::Tiers(tiers) => tiers.at(own, fast),
+            Rooms::Arenas { fast: arena, slow } => {
+                let page = fast.then(|| arena.take_page()).flatten();
+                fast = page.is_some();
+                page.unwrap_or_else(|| slow.take_page().expect("slow memory has no limit"))
+            }
         };
-        if let Some(page) = fast {
-            self.tally(site).fast_bytes += PAGE;
-            return page;
+        if fast {
+            self.hold(PAGE, site);
         }
-        tiers.slow.take_page().expect("slow memory has no limit")
+        page
     }
 
     fn give_page(&mut self, page: u64, site: u32) {
-        let tiers = self.tiers.as_mut().expect("a layout by site");
-        match is_fast(page) {
-            true => {
-                tiers.fast.give_page(page);
-                self.tally(site).fast_bytes -= PAGE;
-            }
-            false => tiers.slow.give_page(page),
+        match &mut self.rooms {
+            Rooms::Home => return,
+            Rooms::Tiers(_) => {}
+            Rooms::Arenas { fast, .. } if is_fast(page) => fast.give_page(page),
+            Rooms::Arenas { slow, .. } => slow.give_page(page),
+        }
+        if is_fast(page) {
+            self.release(PAGE, site);
         }
     }
 
@@ -212,13 +272,20 @@ impl Layout {
         tally.objects += 1;
         tally.bytes += bytes;
         tally.grow(bytes);
-        let at = match self.tiers {
-            None => At::Home,
-            Some(_) if bytes <= MOST_SMALL => At::Small(self.take(room(address, bytes), site)),
-            Some(_) => {
+        let at = match self.rooms {
+            Rooms::Home => At::Home,
+            _ if bytes > MOST_SMALL => {
                 let pages = pages(address, bytes);
-                At::Pages(pages.map(|_| self.take_page(site)).collect())
+                At::Pages(pages.map(|page| self.take_page(page, site)).collect())
             }
+            Rooms::Tiers(_) => {
+                let fast = self.has_room(bytes, site);
+                if fast {
+                    self.hold(bytes, site);
+                }
+                At::Tier(fast)
+            }
+            Rooms::Arenas { .. } => At::Small(self.take(room(address, bytes), site)),
         };
         self.map_object(address, bytes, site, &at);
         let object = Object {
@@ -230,19 +297,27 @@ impl Layout {
         self.objects.insert(address, object);
     }
 
-    /// A place for a small object.
+    /// A place for a small object in an arena.
     fn take(&mut self, bytes: u64, site: u32) -> u64 {
-        let fast_bytes = self.tally(site).fast_bytes;
-        let tiers = self.tiers.as_mut().expect("a layout by site");
-        let fast = match fast_bytes + bytes <= tiers.quotas.of(site) {
-            true => tiers.fast.take(bytes),
-            false => None,
+        let wanted = self.has_room(bytes, site);
+        let Rooms::Arenas { fast, slow } = &mut self.rooms else {
+            unreachable!("a layout in arenas");
         };
-        if let Some(at) = fast {
-            self.tally(site).fast_bytes += bytes;
-            return at;
+        match wanted.then(|| fast.take(bytes)).flatten() {
+            Some(at) => {
+                self.hold(bytes, site);
+                at
+            }
+            None => slow.take(bytes).expect("slow memory has no limit"),
         }
-        tiers.slow.take(bytes).expect("slow memory has no limit")
+    }
+
+    /// An address of the program in a tier; in other layouts as it is.
+    fn in_tier(&mut self, own: u64, fast: bool) -> u64 {
+        match &mut self.rooms {
+            Rooms::Tiers(tiers) => tiers.at(own, fast),
+            _ => own,
+        }
     }
 
     fn map_object(&mut self, address: u64, bytes: u64, site: u32, at: &At) {
@@ -251,6 +326,7 @@ impl Layout {
             let end = (address + bytes.max(1)).min(page + PAGE);
             let to = match at {
                 At::Home => from,
+                At::Tier(fast) => self.in_tier(from, *fast),
                 At::Small(to) => to + address % GRANULE + (from - address),
                 At::Pages(all) => all[number] + from % PAGE,
             };
@@ -260,16 +336,17 @@ impl Layout {
                 false => self.map.set_part(from, end - from, to, site),
             }
         }
-        if address >= HEADER {
-            let to = match at {
-                At::Home => address - HEADER,
-                At::Small(to) => *to,
-                At::Pages(all) => all[0] + address % PAGE,
+        // An object that begins a page has no header on the page before.
+        if address % PAGE >= HEADER {
+            let header = address - HEADER;
+            let to = match (at, &self.rooms) {
+                (At::Home, _) => header,
+                (At::Tier(fast), _) => self.in_tier(header, *fast),
+                (At::Small(to), _) => *to,
+                (At::Pages(all), Rooms::Tiers(_)) => all[0] + header % PAGE,
+                (At::Pages(all), _) => all[0] + address % PAGE,
             };
-            // An object that begins a page has no header on the page before.
-            if address % PAGE >= HEADER {
-                self.map.set_free_granule(address - HEADER, to, site);
-            }
+            self.map.set_free_granule(header, to, site);
         }
     }
 
@@ -310,15 +387,46 @@ impl Layout {
         }
     }
 
+    /// An access that goes on behind its line, which may be in another tier.
+    fn lines(&mut self, op: Op, out: &mut Vec<Op>) {
+        let end = op.addr + u64::from(op.size);
+        let mut at = op.addr;
+        let mut last: Option<Op> = None;
+        while at < end {
+            let next = (at / LINE * LINE + LINE).min(end);
+            let addr = self.place(at).address;
+            let size = (next - at) as u16;
+            match &mut last {
+                // A page has one place in each tier.
+                Some(piece) if piece.addr + u64::from(piece.size) == addr && at % PAGE != 0 => {
+                    piece.size += size
+                }
+                _ => {
+                    let rest = Op {
+                        instructions: 0,
+                        dependent: 0,
+                        ..op
+                    };
+                    let first = if at == op.addr { op } else { rest };
+                    out.extend(last.replace(Op {
+                        addr,
+                        size,
+                        ..first
+                    }));
+                }
+            }
+            at = next;
+        }
+        out.extend(last);
+    }
+
     /// A page that was placed when it was touched, if it was, is for something else.
     fn give_rest(&mut self, page: u64) {
         let Some(site) = self.touched.remove(&page) else {
             return;
         };
         self.tally(site).live_bytes -= PAGE;
-        if self.tiers.is_some()
-            && let Some(place) = self.map.whole(page)
-        {
+        if let Some(place) = self.map.whole(page) {
             self.give_page(place.address, site);
         }
     }
@@ -349,20 +457,29 @@ impl Layout {
         tally.live_bytes -= object.bytes;
         match object.at {
             At::Home => {}
+            At::Tier(fast) => {
+                if fast {
+                    self.release(object.bytes, object.site);
+                }
+                self.map.release(address, object.bytes);
+            }
             At::Pages(pages) => {
                 for page in pages {
                     self.give_page(page, object.site);
                 }
+                self.map.release(address, object.bytes);
             }
             At::Small(at) => {
                 let bytes = room(address, object.bytes);
-                let tiers = self.tiers.as_mut().expect("a layout by site");
+                let Rooms::Arenas { fast, slow } = &mut self.rooms else {
+                    unreachable!("a layout in arenas");
+                };
                 match is_fast(at) {
                     true => {
-                        tiers.fast.give(at, bytes);
-                        self.tally(object.site).fast_bytes -= bytes;
+                        fast.give(at, bytes);
+                        self.release(bytes, object.site);
                     }
-                    false => tiers.slow.give(at, bytes),
+                    false => slow.give(at, bytes),
                 }
             }
         }
@@ -415,6 +532,13 @@ impl Listener for Layout {
                 Kind::Write | Kind::Update | Kind::NtWrite
             ));
             let addr = place.address;
+            if matches!(self.rooms, Rooms::Tiers(_)) {
+                match op.addr % LINE + u64::from(op.size) <= LINE {
+                    true => out.push(Op { addr, ..op }),
+                    false => self.lines(op, out),
+                }
+                continue;
+            }
             match op.addr % PAGE + u64::from(op.size) <= PAGE {
                 true => {
                     let size = self.within(op.addr, u64::from(op.size), addr);
@@ -428,17 +552,21 @@ impl Listener for Layout {
     /// What is on the page is on another one too, of the same sites: each piece of an object has a place of its own there.
     fn copied(&mut self, from: u64, to: u64) {
         if let Some(place) = self.map.whole(from) {
-            let page = match self.tiers {
-                None => to,
-                Some(_) => self.take_page(place.site),
-            };
+            let page = self.take_page(to, place.site);
             self.tally(place.site).grow(PAGE);
             return self.map.set_page(to, page, place.site);
         }
         for (offset, bytes, site) in self.map.parts(from) {
-            let place = match self.tiers {
-                None => to + offset,
-                Some(_) => self.take(bytes, site),
+            let place = match self.rooms {
+                Rooms::Home => to + offset,
+                Rooms::Tiers(_) => {
+                    let fast = self.has_room(bytes, site);
+                    if fast {
+                        self.hold(bytes, site);
+                    }
+                    self.in_tier(to + offset, fast)
+                }
+                Rooms::Arenas { .. } => self.take(bytes, site),
             };
             self.tally(site).grow(bytes);
             self.map.set_part(to + offset, bytes, place, site);
@@ -457,8 +585,19 @@ impl Listener for Layout {
             Event::Map { addr, bytes } => self.forget(addr, bytes),
             Event::Unmap { addr, bytes } => {
                 self.forget(addr, bytes);
-                if self.tiers.is_none() {
-                    before.extend(unmap(addr, bytes));
+                match &mut self.rooms {
+                    Rooms::Home => before.extend(unmap(addr, bytes)),
+                    Rooms::Tiers(tiers) => {
+                        let mut at = addr;
+                        while at < addr + bytes {
+                            let end = Tiers::end(at).min(addr + bytes);
+                            for fast in [true, false] {
+                                before.extend(unmap(tiers.at(at, fast), end - at));
+                            }
+                            at = end;
+                        }
+                    }
+                    Rooms::Arenas { .. } => {}
                 }
             }
             _ => {}
@@ -510,7 +649,74 @@ mod tests {
         prop::collection::vec(step, 1..120)
     }
 
+    /// The ops of a program's steps in a layout, those of each step by themselves.
+    fn carried_out(steps: &[Step], layout: &mut Layout) -> Vec<Vec<Op>> {
+        let mut next = 1 << 30;
+        let mut live: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut all = Vec::new();
+        for step in steps {
+            let mut out = Vec::new();
+            match step {
+                Step::Alloc { bytes, site } => {
+                    let (addr, bytes, site) = (next + 16, *bytes, *site);
+                    next = (addr + bytes).next_multiple_of(8);
+                    layout.event(&Event::Alloc { site, addr, bytes }, &mut out);
+                    live.insert(addr, bytes);
+                }
+                Step::Free(which) if !live.is_empty() => {
+                    let addr = *live.keys().nth(which.index(live.len())).unwrap();
+                    live.remove(&addr);
+                    layout.event(&Event::Free { addr }, &mut out);
+                }
+                Step::Access { object, at } if !live.is_empty() => {
+                    let (addr, bytes) = live.iter().nth(object.index(live.len())).unwrap();
+                    let at = addr + at.index(*bytes as usize) as u64;
+                    layout.ops(&[Op::read(at, 100, 1)], &mut out);
+                }
+                Step::Elsewhere(at) => layout.ops(&[Op::write((1 << 40) + at, 64, 1)], &mut out),
+                _ => {}
+            }
+            all.push(out);
+        }
+        all
+    }
+
+    fn by_site(quotas: &[u64]) -> Layout {
+        let groups = Groups {
+            of: (0..5).collect(),
+            keys: vec![Key::Rest; 5],
+        };
+        let bytes = quotas.to_vec();
+        Layout::by_site(&TraceSites::default(), groups, Quotas { bytes })
+    }
+
     proptest! {
+        /// Plans by site differ from all in one memory in the memory of each line, and in nothing else: the same bytes of the same pages.
+        #[test]
+        fn plans_by_site_leave_addresses_as_they_were(all in steps(), quotas in prop::collection::vec(0u64..400_000, 5)) {
+            let own = carried_out(&all, &mut Layout::as_it_was(&TraceSites::default()));
+            for (quotas, fast) in [(vec![], Some(false)), (vec![u64::MAX / 2; 5], Some(true)), (quotas, None)] {
+                let mut layout = by_site(&quotas);
+                let placed = carried_out(&all, &mut layout);
+                let sum: u64 = quotas.iter().sum();
+                prop_assert!(layout.most_fast_bytes() <= sum);
+                let mut pages = HashMap::new();
+                for (own, placed) in own.iter().zip(&placed) {
+                    let bytes = |ops: &[Op]| -> Vec<u64> {
+                        ops.iter().flat_map(|op| (op.addr..op.addr + u64::from(op.size)).collect::<Vec<_>>()).collect()
+                    };
+                    let (own, placed) = (bytes(own), bytes(placed));
+                    prop_assert_eq!(own.len(), placed.len());
+                    for (own, placed) in own.iter().zip(&placed) {
+                        prop_assert_eq!(own % PAGE, placed % PAGE);
+                        prop_assert!(fast.is_none_or(|fast| fast == is_fast(*placed)));
+                        let page = *pages.entry(own / PAGE).or_insert(placed % SLOW_BASE / PAGE);
+                        prop_assert_eq!(page, placed % SLOW_BASE / PAGE);
+                    }
+                }
+            }
+        }
+
         /// A program that allocates, frees and accesses: bytes of live objects never share a place, an access goes where its
         /// object is, and fast memory holds no more than there is.
         #[test]
@@ -518,7 +724,7 @@ mod tests {
             all in steps(), quotas in prop::collection::vec(0u64..400_000, 5), fast_pages in 0u64..80
         ) {
             let groups = Groups { of: (0..5).collect(), keys: vec![Key::Rest; 5] };
-            let mut layout = Layout::by_site(&TraceSites::default(), groups, Quotas { bytes: quotas }, fast_pages);
+            let mut layout = Layout::in_arenas(&TraceSites::default(), groups, Quotas { bytes: quotas }, fast_pages);
             let mut fast = std::collections::HashSet::new();
             // as a simple allocator would: one after the other, with a header
             let mut next = 1 << 30;

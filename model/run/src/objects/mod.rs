@@ -1,5 +1,5 @@
-//! Native programs, object by object: a recorded run is replayed with its objects where a plan puts them, in arenas of pages of
-//! each memory. Fast memory is a budget; the rest of the machine is as it is.
+//! Native programs, object by object: a recorded run is replayed with its objects in the memory that a plan gives them. They keep their
+//! addresses, so that plans differ in nothing else. Fast memory is a budget; the rest of the machine is as it is.
 
 mod address_map;
 mod arena;
@@ -10,6 +10,7 @@ mod layout;
 mod plans;
 mod program;
 mod tally;
+mod tiers;
 mod trace_sites;
 
 pub use groups::Groups;
@@ -20,13 +21,14 @@ pub use tally::Tally;
 
 use crate::dimms::{self, PowerPoint, TrayUse};
 use crate::seen::{self, Eye};
+use crate::steady::SteadyPart;
 use crate::{
     Compared, Error, InStep, Measured, Replayed, RunResult, RunSpec, Seen, Spec, TrayOptions, Work,
     scaled_policy,
 };
 pub use address_map::MOST_SITES;
 use address_map::PAGE;
-use layout::Layout;
+use layout::{Layout, SLOW_BASE};
 use program::{PlacedProgram, SharedLayout};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
@@ -37,13 +39,13 @@ use varve_access::Program;
 use varve_machine::Machine;
 use varve_machine::energy::{CpuEnergy, Energy};
 use varve_machine::model::{Outcome, OwnerCounts, Progress};
-use varve_pages::policies::ByTier;
+use varve_pages::policies::{ByTier, Parts};
 use varve_pages::trays::{DimmMap, TrayState};
 use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
 use varve_sites::Counts;
 use varve_sites::native::Key;
 use varve_spec::Bytes;
-use varve_trace::TraceProgram;
+use varve_trace::{RunPlace, TraceProgram};
 
 /// Where a recorded program's memory is.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,8 +56,10 @@ pub enum Placed {
     Slow,
     /// Its pages, by a policy, `name:key=value,...`.
     Pages(String),
-    /// Its objects by groups of call stacks, with a quota of fast memory for each.
-    Sites(Groups, Quotas),
+    /// Its objects by groups of call stacks, with a quota of fast memory for each. The last is the memory of its pages under any plan, bytes.
+    Sites(Groups, Quotas, u64),
+    /// All in fast memory, as much as that takes, but anew in arenas by size.
+    Arenas,
     /// In turn on all DIMMs of a machine with one memory, as channel interleaving does.
     Spread,
     /// Its objects by groups of call stacks on DIMMs of a machine with one memory: those with a quota are hot.
@@ -79,6 +83,8 @@ pub struct ObjectSpec {
     pub budget: Option<u64>,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
+    /// The part of the run that is measured; none: the whole run.
+    pub steady: Option<SteadyPart>,
     /// Whether waits and misses are counted by site.
     pub by_site: bool,
     /// Whether the result has the data for pictures; nothing else of it changes.
@@ -94,9 +100,12 @@ pub struct ObjectResult {
     pub budget_bytes: u64,
     /// The most bytes of pages in use at a time. The bytes in fast and in slow memory are of that time.
     pub most_bytes: u64,
-    /// Measurements that runs of pages have too.
+    /// Measurements that runs of pages have too: of the steady state, if there is one.
     #[serde(flatten)]
     pub run: RunResult,
+    /// The steady state, if it was found, beside the whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyRun>,
     /// The sites that matter most: their names, their counts, and the limit of fast memory of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placed: Vec<PlacedSite>,
@@ -112,6 +121,19 @@ pub struct ObjectResult {
     /// Counts of each site, by its number.
     #[serde(skip)]
     pub sites: Vec<SiteCounts>,
+}
+
+/// The steady state of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteadyRun {
+    /// How long the whole run took, s.
+    pub whole_seconds: f64,
+    /// Accesses before the steady state, as a share of the run's, 0 to 1.
+    pub before: f64,
+    /// Accesses in it, as a share of the run's, 0 to 1.
+    pub share: f64,
+    /// Pages that were accessed before it, as a share of all, 0 to 1.
+    pub pages_before: f64,
 }
 
 /// A site and its memory.
@@ -131,8 +153,10 @@ pub struct PlacedSite {
 pub struct SiteCounts {
     /// The program's accesses and allocations.
     pub tally: Tally,
-    /// Its misses, and the waits for them.
+    /// Its misses, and the waits for them, in the steady state, if there is one.
     pub waits: OwnerCounts,
+    /// The same in the whole run.
+    pub whole: OwnerCounts,
 }
 
 impl Spec for ObjectSpec {
@@ -207,7 +231,9 @@ impl ObjectSpec {
     fn own_machine(&self) -> Machine {
         let mut m = self.machine.clone();
         m.sockets = 1;
-        if let Some(bytes) = self.budget {
+        // Quotas hold the budget of sites, and a page of several has a place in each memory.
+        let by_quota = matches!(self.placed, Placed::Sites(..));
+        if let Some(bytes) = self.budget.filter(|_| !by_quota) {
             let dimms = u64::from(m.dram.channels * m.dram.dimms_per_channel).max(1);
             m.dram.dimm_bytes = Bytes(bytes.div_ceil(dimms).next_multiple_of(PAGE).max(PAGE));
         }
@@ -221,6 +247,14 @@ impl ObjectSpec {
 /// DRAM of one socket, bytes.
 fn dram_bytes(m: &Machine) -> u64 {
     m.dram.dimm_bytes.0 * u64::from(m.dram.channels * m.dram.dimms_per_channel)
+}
+
+/// The colours of page frames: those of one colour take the same places in the last-level cache.
+fn colours_of(m: &Machine) -> u32 {
+    let lines = PAGE / tiers::LINE;
+    let sets = (m.llc.bytes.0 / tiers::LINE / u64::from(m.llc.ways)).max(1);
+    let common = 1 << sets.trailing_zeros().min(lines.trailing_zeros());
+    (sets / common) as u32
 }
 
 /// Where pages go, and on which DIMMs that is where they have colours.
@@ -275,7 +309,6 @@ fn run_in_step(
         _ => {}
     }
     let topology = Topology::of(&machine, PAGE).map_err(varve_pages::Error::from)?;
-    let fast_pages = dram_bytes(&machine) / PAGE;
     let pages = |(frames, policy)| Pages {
         frames,
         policy,
@@ -295,9 +328,7 @@ fn run_in_step(
         })
     };
     let as_it_was = || Layout::as_it_was(&spec.sites);
-    let by_site = |groups: &Groups, quotas: &Quotas, fast_pages| {
-        Layout::by_site(&spec.sites, groups.clone(), quotas.clone(), fast_pages)
-    };
+    let in_arenas = |groups, quotas| Layout::in_arenas(&spec.sites, groups, quotas, u64::MAX);
     let (layout, pages) = match &spec.placed {
         Placed::Fast => (as_it_was(), by_tier(|_| true)),
         Placed::Slow => (as_it_was(), by_tier(|_| false)),
@@ -307,13 +338,24 @@ fn run_in_step(
             let made = policies::entry(&policy)?.make(given, &topology)?;
             (as_it_was(), pages(made))
         }
-        Placed::Sites(groups, quotas) => (
-            by_site(groups, quotas, fast_pages),
-            by_tier(|vpn| is_fast(vpn * PAGE)),
+        Placed::Sites(groups, quotas, _) => {
+            let nodes = [true, false].map(|fast| topology.nodes_of(fast)[0]);
+            let frames = Frames::in_order(&topology);
+            let parts = Parts::new(&frames, nodes, SLOW_BASE / PAGE, colours_of(&machine));
+            (
+                Layout::by_site(&spec.sites, groups.clone(), quotas.clone()),
+                pages((frames, Box::new(parts))),
+            )
+        }
+        Placed::Arenas => (
+            in_arenas(Groups::default(), Quotas::default()),
+            by_tier(|_| true),
         ),
         Placed::Spread => (as_it_was(), by_colour()?),
         // A DIMM that is full is the settings' matter, not the layout's.
-        Placed::Coloured(groups, quotas, _) => (by_site(groups, quotas, u64::MAX), by_colour()?),
+        Placed::Coloured(groups, quotas, _) => {
+            (in_arenas(groups.clone(), quotas.clone()), by_colour()?)
+        }
     };
     let Pages {
         frames,
@@ -330,11 +372,19 @@ fn run_in_step(
     let mut placement = placement.counted(counting);
     let layout = SharedLayout::new(layout);
     let trace = in_step.program(spec.replayed())?;
+    let steady = spec.steady.as_ref();
+    let places: Vec<RunPlace> = steady
+        .map(|part| [Some(part.begin), part.end].into_iter().flatten().collect())
+        .unwrap_or_default();
+    let trace = trace.with_phases(&places);
     let mut program = PlacedProgram::new(trace, layout.clone());
     let name = program.name();
     let mut run = RunSpec::new(machine, &spec.plan, Work::Trace(spec.trace.clone()));
     (run.page_bytes, run.seed) = (PAGE, spec.seed);
     let mut options = run.options();
+    if matches!(spec.placed, Placed::Sites(..)) {
+        options.part_bit = Some(SLOW_BASE.trailing_zeros());
+    }
     if on_dimms {
         options.snapshot_ns = dimms::FIRST_SNAPSHOT_NS;
     }
@@ -342,7 +392,7 @@ fn run_in_step(
     let eye = Eye::new(spec.pictures, placement.topology());
     let mut owners = layout.clone();
     let owners = spec.by_site.then_some(&mut owners as _);
-    let outcome = seen::run(
+    let mut outcome = seen::run(
         &run.machine,
         &mut placement,
         programs,
@@ -351,6 +401,11 @@ fn run_in_step(
         &eye,
         watch,
     )?;
+    // The phases of a run with a steady state: start-up, that, and the end.
+    let measured = steady.and_then(|_| outcome.phases.iter().position(|phase| phase.number == 1));
+    outcome
+        .phases
+        .truncate(measured.map_or(usize::MAX, |phase| phase + 1));
     let mut result = RunResult::new(&run, &name, &placement, &outcome);
     if eye.looks() {
         let mut seen = Seen::of(&run.machine, &outcome, &[], 1, &eye);
@@ -360,8 +415,15 @@ fn run_in_step(
     // Programs free their memory before they end: their peak counts.
     let most = placement.counting().map(Counting::most);
     let most = most.cloned().unwrap_or_default();
-    result.measured.fast_bytes = most.fast() * PAGE;
-    result.measured.slow_bytes = most.slow() * PAGE;
+    let (fast, slow) = match &spec.placed {
+        // The page of several sites has a place in each memory, and counts there by its bytes.
+        Placed::Sites(.., whole) => {
+            let fast = layout.get().most_fast_bytes().min(most.fast() * PAGE);
+            (fast, whole.saturating_sub(fast))
+        }
+        _ => (most.fast() * PAGE, most.slow() * PAGE),
+    };
+    (result.measured.fast_bytes, result.measured.slow_bytes) = (fast, slow);
     let written = match &spec.placed {
         Placed::Pages(policy) => policy,
         _ => &spec.plan,
@@ -392,14 +454,28 @@ fn run_in_step(
             ..tally
         }
     };
+    let of = |owners: &[OwnerCounts], site: usize| owners.get(site).copied().unwrap_or_default();
     let sites = (0..count).map(|site| SiteCounts {
         tally: tally(site),
-        waits: outcome.owners.get(site).copied().unwrap_or_default(),
+        waits: match measured {
+            Some(_) => of(&outcome.last().owners, site),
+            None => of(&outcome.owners, site),
+        },
+        whole: of(&outcome.owners, site),
     });
     Ok(ObjectResult {
         plan: spec.plan.clone(),
-        budget_bytes: dram_bytes(&run.machine),
-        most_bytes: (most.fast() + most.slow()) * PAGE,
+        budget_bytes: match (&spec.placed, spec.budget) {
+            (Placed::Sites(..), Some(bytes)) => bytes,
+            _ => dram_bytes(&run.machine),
+        },
+        most_bytes: fast + slow,
+        steady: measured.and(steady).map(|part| SteadyRun {
+            whole_seconds: outcome.ns as f64 / 1e9,
+            before: part.before,
+            share: part.share,
+            pages_before: part.pages_before,
+        }),
         placed: Vec::new(),
         cpu_j: on_dimms
             .then(|| processors(&run.machine, &outcome))
@@ -440,7 +516,7 @@ pub fn placed(
             *group = mapped;
         }
     }
-    let layout = Layout::by_site(&sites, groups, quotas, fast / PAGE);
+    let layout = Layout::in_arenas(&sites, groups, quotas, fast / PAGE);
     Ok(Box::new(PlacedProgram::new(
         TraceProgram::open(trace)?,
         SharedLayout::new(layout),
@@ -460,12 +536,25 @@ pub fn keys(sites: &TraceSites, result: &ObjectResult) -> Vec<Key> {
 }
 
 /// Costs and benefits of sites, by two replays that counted by site: one with all in fast memory, one with all in slow
-/// memory.
+/// memory. They are those of the steady state, if there is one.
 pub fn truth(fast: &ObjectResult, slow: &ObjectResult) -> Vec<Counts> {
+    counted(fast, slow, |site| &site.waits)
+}
+
+/// The same of the whole run.
+pub fn whole_truth(fast: &ObjectResult, slow: &ObjectResult) -> Vec<Counts> {
+    counted(fast, slow, |site| &site.whole)
+}
+
+fn counted(
+    fast: &ObjectResult,
+    slow: &ObjectResult,
+    waits: fn(&SiteCounts) -> &OwnerCounts,
+) -> Vec<Counts> {
     let zero = SiteCounts::default();
     let each = fast.sites.iter().enumerate().map(|(site, in_fast)| {
         let in_slow = slow.sites.get(site).unwrap_or(&zero);
-        let (t, w) = (&in_fast.tally, &in_fast.waits);
+        let (t, w) = (&in_fast.tally, waits(in_fast));
         Counts {
             objects: t.objects,
             bytes: t.bytes,
@@ -478,7 +567,7 @@ pub fn truth(fast: &ObjectResult, slow: &ObjectResult) -> Vec<Counts> {
             misses: w.misses,
             write_misses: w.store_misses,
             fast_ns: w.stall_ps / 1000,
-            slow_ns: in_slow.waits.stall_ps / 1000,
+            slow_ns: waits(in_slow).stall_ps / 1000,
             ..Counts::default()
         }
     });

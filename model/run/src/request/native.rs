@@ -2,24 +2,31 @@
 
 use super::options::{Plans, Stale, Trays};
 use super::{BASE, Budgets, Limited, PlannedRun};
-use crate::advice::native::{fits, slow_sites};
+use crate::advice::native::{fits, slow_sites, start_up, start_up_under};
 use crate::advice::{Advice, Size, of_energy, of_plans};
 use crate::objects::{
     self, By, Groups, Known, MOST_SITES, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan,
     Quotas, TraceSites, check_trays, colours, truth,
 };
 use crate::pipeline::{Comparison, Facts, Role};
+use crate::steady::{self, Course, SteadyPart};
 use crate::{Error, Outcomes, TrayOptions, has_one_memory, jvm};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_machine::Machine;
 use varve_sites::native::{Key, Module, Profile, names};
 use varve_sites::{AnyProfile, Counts};
+use varve_trace::{Intervals, TraceReader};
 
 /// The machine of native programs where none is named: a current one.
 pub const NATIVE_MACHINE: &str = "cxl-spr";
 /// The plan with all in slow memory, which no budget changes.
 const SLOW: &str = "slow";
+/// The least part of its time that a steady state must lose in slow memory for its sites to differ.
+const COSTS: f64 = 0.01;
+/// What is said of a run without a steady state.
+const CHANGING: &str = "No steady state was found: what the program accesses changes to its end, or it takes new memory all along. All \
+     figures are of the whole recording, its start-up included.";
 /// Limit of the sites in results.
 const SITES: usize = 50;
 
@@ -129,6 +136,11 @@ impl NativeRequest {
             )));
         }
         let plans = self.chosen()?;
+        // With one memory the energy of all of the run counts.
+        let course = match has_one_memory(&self.machine) {
+            true => Course::Unknown,
+            false => steady::course(&Intervals::read(&TraceReader::open(trace)?)?),
+        };
         let first: &[&str] = match has_one_memory(&self.machine) {
             true => &[BASE],
             false => &[BASE, SLOW],
@@ -136,7 +148,7 @@ impl NativeRequest {
         let others = plans.iter().filter(|plan| !first.contains(&plan.name));
         let others: Vec<Plan> = others.cloned().collect();
         let limited = |plan: &Plan| match plan.by {
-            By::Fast | By::Slow | By::Colours(_) => Limited::Never,
+            By::Fast | By::Slow | By::Arenas | By::Colours(_) => Limited::Never,
             By::Pages(_) | By::Sites(_) | By::Truth(_) => Limited::Always,
         };
         let named: Vec<(String, Limited)> = others
@@ -153,6 +165,7 @@ impl NativeRequest {
             request: self.clone(),
             trace: trace.into(),
             sites: Arc::new(sites),
+            course,
             keys: Vec::new(),
             stacks: Vec::new(),
             own: Seen::default(),
@@ -197,6 +210,8 @@ fn named_elsewhere(list: &str, e: Error) -> Error {
 pub struct NativeRuns {
     /// Budgets of the runs after the first ones.
     pub budgets: Budgets,
+    /// The course of the run: the steady state is what is measured, if there is one.
+    pub course: Course,
     /// The key of each stack of the program; known from the first runs on.
     pub keys: Vec<Key>,
     /// Cost and benefit of each, by the first runs.
@@ -244,6 +259,14 @@ impl NativeRuns {
         &self.sites.modules
     }
 
+    /// The part of the run that is measured, if it is not the whole.
+    pub fn steady(&self) -> Option<&SteadyPart> {
+        match &self.course {
+            Course::Steady(part) => Some(part),
+            Course::Unknown | Course::Even | Course::Changing => None,
+        }
+    }
+
     /// Whether all in one memory was the machine's only choice, so that sites differ by DIMM.
     fn colours(&self) -> bool {
         self.first.len() == 1
@@ -258,6 +281,7 @@ impl NativeRuns {
             placed,
             budget,
             seed: self.request.seed,
+            steady: self.steady().cloned(),
             by_site,
             pictures: self.request.pictures,
         }
@@ -286,12 +310,13 @@ impl NativeRuns {
                 "Sites count by their misses: their cost in slow memory is unknown, since `{SLOW}` did not run."
             ));
         }
-        let groups = Groups::by_heat(&self.keys, &self.stacks);
-        let counts = groups.sum(&self.stacks);
+        let decisive = self.decisive(dram, slow.ok());
+        let decisive = decisive.as_ref().unwrap_or(&self.stacks);
+        let groups = Groups::by_heat(&self.keys, decisive);
         self.own = Seen {
-            truth: counts.clone(),
+            truth: groups.sum(&self.stacks),
+            counts: groups.sum(decisive),
             groups,
-            counts,
         };
         self.known = match &self.request.profile {
             None => self.own.clone(),
@@ -313,20 +338,40 @@ impl NativeRuns {
         Ok(())
     }
 
+    /// The counts that sites are chosen by, where these are not those of the steady state: if that costs nothing in slow memory, the
+    /// start-up may still do.
+    fn decisive(
+        &mut self,
+        dram: &ObjectResult,
+        slow: Option<&ObjectResult>,
+    ) -> Option<Vec<Counts>> {
+        let slow = slow.filter(|slow| slow.steady.is_some())?;
+        let more = slow.seconds - dram.seconds;
+        if more > COSTS * dram.seconds {
+            return None;
+        }
+        self.notes.push(
+            "Slow memory costs nothing in the steady state: plans by site go by the start-up, and make no difference after it."
+                .into(),
+        );
+        Some(objects::whole_truth(dram, slow))
+    }
+
     /// The placement of the sites by a plan, and the fast memory of each.
-    fn placed(&self, plan: &Plan, budget: u64) -> (Placed, Option<Quotas>) {
+    fn placed(&self, plan: &Plan, budget: u64, whole: u64) -> (Placed, Option<Quotas>) {
         match &plan.by {
             By::Fast => (Placed::Fast, None),
             By::Slow => (Placed::Slow, None),
+            By::Arenas => (Placed::Arenas, None),
             By::Pages(policy) => (Placed::Pages(policy.clone()), None),
             By::Sites(choose) => {
                 let quotas = choose.quotas(&self.known.counts, budget);
-                let placed = Placed::Sites(self.known.groups.clone(), quotas.clone());
+                let placed = Placed::Sites(self.known.groups.clone(), quotas.clone(), whole);
                 (placed, Some(quotas))
             }
             By::Truth(choose) => {
                 let quotas = choose.quotas(&self.own.counts, budget);
-                let placed = Placed::Sites(self.own.groups.clone(), quotas.clone());
+                let placed = Placed::Sites(self.own.groups.clone(), quotas.clone(), whole);
                 (placed, Some(quotas))
             }
             By::Colours(capacity) => {
@@ -389,7 +434,7 @@ impl Comparison for NativeRuns {
         let (mut specs, mut quotas) = (Vec::new(), Vec::new());
         for run in &self.budgets.runs {
             let budget = run.bytes.unwrap_or(dram.most_bytes);
-            let (placed, of) = self.placed(&self.plans[run.plan], budget);
+            let (placed, of) = self.placed(&self.plans[run.plan], budget, dram.most_bytes);
             quotas.push(of);
             specs.push(self.spec(&run.name, placed, run.bytes, false));
         }
@@ -437,16 +482,23 @@ impl Comparison for NativeRuns {
         if self.colours() {
             return of_energy(base, &came.shown(), size);
         }
-        if let Some(fits) = fits(&self.request.machine, base, came.named(SLOW), size) {
+        let slow = came.named(SLOW);
+        let first = match &self.course {
+            Course::Changing => Some(CHANGING.into()),
+            _ => start_up(base, slow),
+        };
+        if let Some(fits) = fits(&self.request.machine, base, slow, size) {
             return Advice {
                 run: None,
-                said: vec![fits],
+                said: first.into_iter().chain([fits]).collect(),
             };
         }
         let mut advice = of_plans(self, came, base, size);
         let told = advice.run.as_deref().and_then(|run| came.named(run));
         let sites = told.and_then(|told| slow_sites(told, size));
-        advice.said.extend(sites);
+        let longer = told.and_then(|told| start_up_under(told, base));
+        advice.said.extend(longer.into_iter().chain(sites));
+        advice.said.splice(0..0, first);
         advice
     }
 }

@@ -15,7 +15,7 @@ pub fn explain(listed: &Listed, spec: &str) -> Result<String, Failure> {
         ]
     };
     let (memories, machine) = match plan.by {
-        By::Fast | By::Pages(_) => (two(&["everything"], &[]), "cxl-spr"),
+        By::Fast | By::Arenas | By::Pages(_) => (two(&["everything"], &[]), "cxl-spr"),
         By::Slow => (two(&[], &["everything"]), "cxl-spr"),
         By::Sites(_) | By::Truth(_) => (
             two(

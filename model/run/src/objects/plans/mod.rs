@@ -1,5 +1,6 @@
 //! Plans for the memory of native programs. Each is one file here, with its `ENTRY`; page policies are plans too.
 
+mod arenas;
 mod by_writes;
 mod cgz_d;
 mod cgz_f;
@@ -25,6 +26,8 @@ pub enum By {
     Fast,
     /// All is in slow memory.
     Slow,
+    /// All is in fast memory, but laid out anew.
+    Arenas,
     /// A page policy, `name:key=value,...`, on the pages that the program's own allocator fills.
     Pages(String),
     /// Allocation sites, chosen by their known counts.
@@ -71,7 +74,7 @@ impl By {
         match self {
             By::Sites(choose) => Some(choose.quotas(known, budget)),
             By::Truth(choose) => Some(choose.quotas(truth, budget)),
-            By::Fast | By::Slow | By::Pages(_) | By::Colours(_) => None,
+            By::Fast | By::Slow | By::Arenas | By::Pages(_) | By::Colours(_) => None,
         }
     }
 }
@@ -103,6 +106,7 @@ pub const PLANS: Catalogue<By> = Catalogue {
         cgz_f::ENTRY,
         cgz_d::ENTRY,
         oracle::ENTRY,
+        arenas::ENTRY,
         trays::ENTRY,
     ],
     pages: By::Pages,
