@@ -182,8 +182,10 @@ impl Sums {
     /// A part without intervals at its edges that are not like it.
     fn without_edges(&self, part: Range<usize>) -> Range<usize> {
         let unlike = |at: &usize| self.difference(*at..at + 1, part.clone()) > EDGE;
-        let start = part.clone().take_while(unlike).count() + part.start;
-        let end = part.end - part.clone().rev().take_while(unlike).count();
+        // Where all are unlike the whole, phases take turns, and none of them is the edge.
+        let most = part.len() / PARTS;
+        let start = part.clone().take(most).take_while(unlike).count() + part.start;
+        let end = part.end - part.clone().rev().take(most).take_while(unlike).count();
         // What is before and after it may reach into the first and the last one.
         let before = usize::from(start > 0);
         let after = usize::from(end < self.len());
@@ -261,7 +263,14 @@ mod tests {
         let turns: Vec<_> = (0..40)
             .flat_map(|_| [(0, &[2u32, 3][..]), (0, &[4, 5])])
             .collect();
-        let run = [times(40, (1000, &[1])), turns].concat();
+        let one_by_one = [times(40, (1000, &[1])), turns.clone()].concat();
+        let turns: Vec<_> = turns
+            .chunks(2)
+            .flat_map(|pair| [pair[0], pair[0], pair[1], pair[1]])
+            .collect();
+        let longer = [times(40, (1000, &[1])), turns].concat();
+        assert!(matches!(steady(&longer), Course::Steady(_)));
+        let run = one_by_one;
         let (begin, end) = places(steady(&run));
         assert!((41..43).contains(&begin) && end.is_none(), "{begin}");
     }

@@ -42,10 +42,13 @@ fn plans_for_objects_and_pages_stand_in_one_table() {
         "cgz-f",
         "cgz-d",
         "oracle",
+        "arenas",
     ];
     assert_eq!(runs.len(), names.len());
-    for name in names {
+    // The layout's own effect may go either way.
+    for name in &names[..names.len() - 1] {
         assert!(seconds("dram") <= seconds(name), "{name}");
+        assert!(seconds(name) <= 1.001 * seconds("slow"), "{name}");
     }
     for run in runs {
         let bytes = |key: &str| {
@@ -55,8 +58,9 @@ fn plans_for_objects_and_pages_stand_in_one_table() {
         };
         let all = bytes("fast_bytes") + bytes("slow_bytes");
         assert!(all > 0);
-        if !["dram", "slow"].contains(&run["plan"].as_str().unwrap()) {
-            assert!(bytes("fast_bytes") <= all * 27 / 100, "{run}");
+        if !["dram", "slow", "arenas"].contains(&run["plan"].as_str().unwrap()) {
+            // A page at most is rounded.
+            assert!(bytes("fast_bytes") <= all / 4 + 4096, "{run}");
         }
         bytes("slow_read_bytes");
     }

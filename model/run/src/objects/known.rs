@@ -21,13 +21,12 @@ pub struct Known<'a> {
 impl Known<'_> {
     /// The stacks of a run as sites of the profile, with their counts in it; refused if the profile knows less than
     /// half of the memory.
-    /// Notes about that go into `notes`. Peaks are scaled by the ratio of the run's memory to the profile's, which may
-    /// be of another input.
+    /// Notes about that go into `notes`. Peaks are scaled by the ratio of the sites' memory in the run to that in the profile, which
+    /// may be of another input.
     pub fn of(
         &self,
         keys: &[Key],
         stacks: &[Counts],
-        most_bytes: u64,
         notes: &mut Vec<String>,
     ) -> Result<(Groups, Vec<Counts>), Error> {
         let exact = Groups::by_profile(keys, self.profile);
@@ -52,8 +51,9 @@ impl Known<'_> {
                 self.otherwise
             ));
         }
-        let all: u64 = self.profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
-        let ratio = most_bytes as f64 / all.max(1) as f64;
+        let then: u64 = self.profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
+        let now: u64 = stacks.iter().map(|counts| counts.peak_bytes).sum();
+        let ratio = now as f64 / then.max(1) as f64;
         let counts = self.profile.sites.iter().map(|site| Counts {
             peak_bytes: (site.counts.peak_bytes as f64 * ratio) as u64,
             ..site.counts.clone()

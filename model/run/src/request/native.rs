@@ -326,8 +326,7 @@ impl NativeRuns {
                     stale: self.request.stale.stale,
                     otherwise: if self.colours() { "hot" } else { SLOW },
                 };
-                let (groups, counts) =
-                    known.of(&self.keys, &self.stacks, dram.most_bytes, &mut self.notes)?;
+                let (groups, counts) = known.of(&self.keys, &self.stacks, &mut self.notes)?;
                 Seen {
                     truth: groups.sum(&self.stacks),
                     groups,

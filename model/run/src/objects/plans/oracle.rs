@@ -11,7 +11,7 @@ pub const ENTRY: PlanEntry = PlanEntry {
     live: LiveSupport::By("run --live --sites"),
     ..PlanEntry::new(
         "oracle",
-        "the sites that cost most time in slow memory, by the truth of this very run: a bound",
+        "the sites that cost most time in slow memory, by the truth of this very run: a bound of plans by site",
         |_| {
             Ok(By::Truth(Choose::new(|sites, budget| {
                 let by_time: Vec<Candidate> = sites.iter().map(Candidate::by_time).collect();
