@@ -15,6 +15,7 @@ fn main() {
     println!("cargo:rerun-if-changed=src/place");
     println!("cargo:rerun-if-changed=objects");
     println!("cargo:rerun-if-changed=src/objects/format.rs");
+    println!("cargo:rerun-if-changed=src/objects/ledger.rs");
     println!("cargo:rerun-if-changed=src/sampled/format.rs");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(varve_live_shim)");

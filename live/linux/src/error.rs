@@ -22,7 +22,7 @@ pub enum LiveError {
     NoCommand,
     /// The size of the DRAM cache is not known.
     #[error(
-        "the kernel reports no DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size, such as --bins 48GiB"
+        "the kernel reports no DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size, such as --bins 48GiB; or place objects by allocation site: --sites FILE.sites --fast 8GiB, with a file of `varve profile -o FILE.sites -- COMMAND`"
     )]
     NoCache,
     /// Nodes have DRAM caches of different sizes.
@@ -31,7 +31,7 @@ pub enum LiveError {
     )]
     SeveralCaches(String),
     /// The command is not a program that can be found.
-    #[error("cannot find the program {0:?} in PATH")]
+    #[error("{name}: {}", no_command(.0), name = .0.display())]
     NotFound(PathBuf),
     /// The program cannot load the shim.
     #[error("cannot place the memory of {program}: {why}")]
@@ -59,6 +59,14 @@ pub enum LiveError {
         /// The system's error.
         error: io::Error,
     },
+}
+
+/// That a command is not there: a path, or a name that is looked up.
+fn no_command(name: &Path) -> &'static str {
+    match name.components().count() {
+        1 => "no such command on PATH",
+        _ => "no such program",
+    }
 }
 
 impl LiveError {

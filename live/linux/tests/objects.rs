@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use varve_live::nodes::Kinds;
 use varve_live::objects::{
-    FrameRef, Group, GroupReport, ObjectOptions, ObjectReport, Running, Site, SiteMap, Tier,
+    FrameRef, Group, GroupReport, Lived, ObjectOptions, ObjectReport, Running, Site, SiteMap, Tier,
     Variable, run,
 };
 use varve_live::probe::Topology;
@@ -104,6 +104,32 @@ fn check(report: &ObjectReport, map: &SiteMap) {
     for process in &report.ran.processes {
         assert_eq!(process.pages_elsewhere(&map.kinds).1, 0, "{process:#?}");
     }
+    for (number, lived) in report.lived.iter().enumerate() {
+        let own = report.ran.processes.iter().map(|p| p.group(number));
+        let (objects, bytes) = own.fold((0, 0), |sum, g| (sum.0 + g.objects, sum.1 + g.bytes));
+        // A process that became another program reports what it did since.
+        assert!(lived.objects >= objects, "{number}: {report:#?}");
+        assert!(lived.bytes >= bytes, "{number}: {report:#?}");
+        assert!(lived.fast_at_top <= lived.fast_most, "{report:#?}");
+        assert!(lived.slow_at_top <= lived.slow_most, "{report:#?}");
+        assert!(lived.fast_most <= report.all.fast_most, "{report:#?}");
+        assert!(lived.slow_most <= report.all.slow_most, "{report:#?}");
+        assert!(
+            lived.fast_most + lived.slow_most <= lived.bytes,
+            "{report:#?}"
+        );
+    }
+    let all = &report.all;
+    assert!(all.fast_at_top + all.slow_at_top <= all.fast_most + all.slow_most);
+    assert_eq!(all.objects > 0, all.fast_at_top + all.slow_at_top > 0);
+}
+
+/// What a site had while the program ran.
+fn lived<'a>(report: &'a ObjectReport, function: &str) -> &'a Lived {
+    let site = SITES.iter().position(|s| s.0 == function).unwrap();
+    let groups = &report.groups;
+    let group = groups.iter().position(|g| *g == Group::Sites(vec![site]));
+    &report.lived[group.expect("a group of its own")]
 }
 
 #[test]
@@ -114,6 +140,9 @@ fn objects_are_in_the_memory_of_their_site_to_the_end() {
     let map = sites(&program);
     let report = start(&program, &map, &["keep", "500"]);
     check(&report, &map);
+    if let Some(places) = &report.places {
+        assert_eq!(places.elsewhere(&map.kinds), 0, "{places:?}");
+    }
     for function in ["hot", "wrapped_hot", "aligned_hot"] {
         let group = of_site(&report, 0, function);
         assert_eq!(
@@ -163,6 +192,11 @@ fn threads_forks_and_reallocations_leave_every_block_as_it_was() {
         assert_eq!((group.fast, group.slow), (0, 0), "all was freed: {group:?}");
     }
     assert_eq!(parent.fast_bytes, 0);
+    // What was so while it ran is known all the same.
+    for group in &parent.groups {
+        let lived = &report.lived[group.group];
+        assert!(lived.fast_most + lived.slow_most > 100_000, "{lived:?}");
+    }
 }
 
 #[test]
@@ -209,6 +243,9 @@ fn the_least_worthy_spill_first_and_come_back_when_there_is_room() {
     );
     // 80 blocks of 64 KiB are 5 MiB: 4 fit, or almost, since blocks are rounded up.
     assert!(less.spilled >= MIB && less.spilled <= 2 * MIB, "{less:?}");
+    let refused = lived(&report, "hot").refused;
+    assert!((16..=32).contains(&refused), "{refused}");
+    assert_eq!(lived(&report, "cold").refused, 0);
     // Then half of the first 5 MiB are given back, of fast and slow memory alike; the worthier has the room.
     assert!(worthy.fast as u64 > 3 * MIB, "{worthy:?}");
     assert!(
@@ -250,6 +287,14 @@ fn a_mapping_takes_what_is_left_and_gives_back_what_goes() {
         assert_eq!(group.fast > 0, !group.fast_pages.is_empty(), "{group:?}");
         assert_eq!(group.slow > 0, !group.slow_pages.is_empty(), "{group:?}");
         assert_eq!(report.ran.processes[0].fast_bytes, group.fast as u64);
+        // Whatever is left in the end: all 4 MiB were fast once, and each mapping found too little room.
+        let lived = lived(&report, "mapped_hot");
+        assert_eq!(lived.fast_most, 4 * MIB, "{number}: {lived:?}");
+        assert!(
+            lived.slow_most as i64 >= group.slow.max(4 * MIB as i64),
+            "{number}: {lived:?}"
+        );
+        assert!(lived.refused >= objects, "{number}: {lived:?}");
     }
 }
 

@@ -370,9 +370,8 @@ impl Program for TraceProgram {
                 cut.offset, cut.why, self.replayed
             ));
         }
+        // Often the file is a temporary one.
         let signal = self.reader().end()?.signal?;
-        Some(format!(
-            "{path}: the recorded program was ended by signal {signal}"
-        ))
+        Some(format!("the recorded program was ended by signal {signal}"))
     }
 }

@@ -7,11 +7,12 @@ use super::native_replay::profile;
 use crate::args::run::job::LiveNative;
 use crate::ui::{Done, Failure, print, wrong};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use varve_live::nodes::{Kinds, NoKinds};
 use varve_live::objects::{
-    Group, GroupReport, ObjectOptions, ObjectReport, Running, SiteMap, Tier,
+    Group, GroupReport, Lived, ObjectOptions, ObjectReport, Places, Running, SiteMap, Tier,
 };
 use varve_live::probe::Topology;
 use varve_report::fmt::{self, Format};
@@ -78,7 +79,10 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     report.ran.notes.splice(0..0, said);
     let lines = lines(&report, &map, &names);
     if a.json.json {
-        print(serde_json::to_string_pretty(&as_json(&report, &lines, budget)).unwrap_or_default());
+        print(
+            serde_json::to_string_pretty(&as_json(&report, &map, &lines, budget))
+                .unwrap_or_default(),
+        );
     } else {
         // The program's own output is on standard output; ours goes beside it.
         eprint!("{}", as_text(&report, &map, &lines, budget));
@@ -124,24 +128,32 @@ fn plan(named: Option<&str>) -> Result<Plan, Failure> {
     }
 }
 
-/// A group of sites of all processes together.
+/// A group of sites of all processes together, or all groups.
 struct Line {
     name: String,
-    sum: GroupReport,
+    lived: Lived,
+    /// Whether it was to be in fast memory.
+    fast: bool,
+    /// What is left at the end of each process.
+    left: GroupReport,
+}
+
+impl Line {
+    /// Bytes that were to be in fast memory, and are not.
+    fn spilled(&self) -> u64 {
+        if self.fast { self.lived.slow_bytes } else { 0 }
+    }
 }
 
 fn lines(report: &ObjectReport, map: &SiteMap, names: &[String]) -> Vec<Line> {
-    let line = |(number, group): (usize, &Group)| {
-        let mut sum = GroupReport::default();
+    let line = |((number, group), lived): ((usize, &Group), &Lived)| {
+        let mut left = GroupReport::default();
         for process in &report.ran.processes {
             let one = process.group(number);
-            sum.objects += one.objects;
-            sum.bytes += one.bytes;
-            sum.spilled += one.spilled;
-            sum.fast += one.fast;
-            sum.slow += one.slow;
+            left.fast += one.fast;
+            left.slow += one.slow;
         }
-        let name = match group {
+        let (name, tier) = match group {
             Group::Sites(sites) => {
                 let mut all: Vec<&str> = sites.iter().map(|&site| &*names[site]).collect();
                 all.truncate(2);
@@ -151,17 +163,23 @@ fn lines(report: &ObjectReport, map: &SiteMap, names: &[String]) -> Vec<Line> {
                 } else {
                     String::new()
                 };
-                let tier = sites.first().map_or("", |&site| tier(map.sites[site].tier));
-                format!("{}{more} [{tier}]", all.join(", "))
+                let tier = sites.first().map(|&site| map.sites[site].tier);
+                (format!("{}{more}", all.join(", ")), tier)
             }
-            Group::Undecided => "(not in the profile) [slow]".into(),
-            Group::Asked(wanted) => format!("(asked for by the program) [{}]", tier(*wanted)),
+            Group::Undecided => ("(not in the profile)".into(), Some(Tier::Slow)),
+            Group::Asked(wanted) => ("(asked for by the program)".into(), Some(*wanted)),
         };
-        Line { name, sum }
+        Line {
+            name: format!("{name} [{}]", tier.map_or("", self::tier)),
+            lived: lived.clone(),
+            fast: tier == Some(Tier::Fast),
+            left,
+        }
     };
-    let all = report.groups.iter().enumerate().map(line);
-    let mut all: Vec<Line> = all.filter(|line| line.sum.objects > 0).collect();
-    all.sort_by_key(|line| std::cmp::Reverse(line.sum.bytes));
+    let all = report.groups.iter().enumerate().zip(&report.lived);
+    let all = all.map(line);
+    let mut all: Vec<Line> = all.filter(|line| line.lived.objects > 0).collect();
+    all.sort_by_key(|line| std::cmp::Reverse(line.lived.bytes));
     all
 }
 
@@ -172,47 +190,38 @@ fn tier(tier: Tier) -> &'static str {
     }
 }
 
-fn elsewhere(report: &ObjectReport, kinds: &Kinds) -> (u64, u64) {
-    let each = report
-        .ran
-        .processes
-        .iter()
-        .map(|p| p.pages_elsewhere(kinds));
-    each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
-}
+/// Sites that the table has; `--json` has all.
+const SHOWN: usize = 20;
 
 fn as_text(report: &ObjectReport, map: &SiteMap, lines: &[Line], budget: u64) -> String {
-    let mut table = RunTable::new(
-        "Objects by allocation site, at the end of each process",
-        "site",
-    );
+    let mut table = RunTable::new("Objects by allocation site, while the program ran", "site");
     table.columns = vec![
         Column::new("objects", Format::Number, Better::Neither),
-        Column::new("asked for", Format::Bytes, Better::Neither),
-        Column::new("spilled", Format::Bytes, Better::Neither),
-        Column::new("fast now", Format::Bytes, Better::Neither),
-        Column::new("slow now", Format::Bytes, Better::Neither),
+        Column::new("refused", Format::Number, Better::Neither),
+        Column::new("most fast", Format::Bytes, Better::Neither),
+        Column::new("most slow", Format::Bytes, Better::Neither),
+        Column::new("fast at peak", Format::Bytes, Better::Neither),
+        Column::new("slow at peak", Format::Bytes, Better::Neither),
     ];
-    for line in lines.iter().take(20) {
-        let g = &line.sum;
-        table.push(
-            &line.name,
-            [
-                (g.objects as f64).into(),
-                (g.bytes as f64).into(),
-                (g.spilled as f64).into(),
-                (g.fast as f64).into(),
-                (g.slow as f64).into(),
-            ],
-        );
+    for line in lines.iter().take(SHOWN) {
+        table.push(&line.name, values(&line.lived));
     }
+    if let Some(rest @ 1..) = lines.len().checked_sub(SHOWN) {
+        table
+            .notes
+            .push(format!("{rest} more sites are in the sum; --json has all"));
+    }
+    table.push("all", values(&report.all));
+    table.notes.push(
+        "refused: objects meant for fast memory that found no room in its budget, for some of their bytes at least".into(),
+    );
     table
         .notes
-        .push("spilled: meant for fast memory, but over its budget".into());
-    let (pages, wrong) = elsewhere(report, &map.kinds);
+        .push("at peak: when all sites together had most; these columns add up".into());
     table.notes.push(format!(
-        "Budget {}. Of {pages} pages checked, the kernel has {wrong} on a node of the other kind.",
-        fmt::bytes(budget as f64)
+        "Budget {}. {}",
+        fmt::bytes(budget as f64),
+        whereabouts(report.places.as_ref(), &map.kinds)
     ));
     for process in &report.ran.processes {
         if process.variables_fast + process.variables_slow > 0 {
@@ -237,19 +246,73 @@ fn as_text(report: &ObjectReport, map: &SiteMap, lines: &[Line], budget: u64) ->
     terminal::runs(&table, Look::plain()) + "\n"
 }
 
-fn as_json(report: &ObjectReport, lines: &[Line], budget: u64) -> Value {
-    let line = |line: &Line| {
-        json!({
-            "site": line.name, "objects": line.sum.objects, "bytes": line.sum.bytes, "spilled_bytes": line.sum.spilled,
-            "fast_bytes": line.sum.fast, "slow_bytes": line.sum.slow,
-        })
+/// A row's values, as the columns are.
+fn values(lived: &Lived) -> [varve_report::Value; 6] {
+    [
+        lived.objects,
+        lived.refused,
+        lived.fast_most,
+        lived.slow_most,
+        lived.fast_at_top,
+        lived.slow_at_top,
+    ]
+    .map(|value| (value as f64).into())
+}
+
+/// Where pages were, in words.
+fn whereabouts(places: Option<&Places>, kinds: &Kinds) -> String {
+    let Some(places) = places else {
+        return "The program ended before it was looked where its pages are.".into();
     };
+    let bytes = |nodes: &BTreeMap<u32, u64>| fmt::bytes(nodes.values().sum::<u64>() as f64);
+    let wrong = match places.elsewhere(kinds) {
+        0 => "all on nodes of their kind".into(),
+        wrong => format!(
+            "{} of that on nodes of the other kind",
+            fmt::bytes(wrong as f64)
+        ),
+    };
+    format!(
+        "After {:.3} s, when most was in memory (of {} looks), the kernel had {} of pages meant to be fast and {} meant to be slow, {wrong}.",
+        places.seconds,
+        places.looks,
+        bytes(&places.fast),
+        bytes(&places.slow)
+    )
+}
+
+fn as_json(report: &ObjectReport, map: &SiteMap, lines: &[Line], budget: u64) -> Value {
+    let line = |line: &Line| {
+        let mut object = lived(&line.lived, line.spilled());
+        object["site"] = json!(line.name);
+        object["fast_bytes"] = json!(line.left.fast);
+        object["slow_bytes"] = json!(line.left.slow);
+        object
+    };
+    let spilled = lines.iter().map(Line::spilled).sum();
+    let pages = report.places.as_ref().map(|places| {
+        json!({
+            "seconds": places.seconds, "looks": places.looks,
+            "fast_bytes_by_node": places.fast, "slow_bytes_by_node": places.slow, "other_bytes_by_node": places.others,
+            "elsewhere_bytes": places.elsewhere(&map.kinds),
+        })
+    });
     json!({
         "exit_code": report.ran.status.code(),
         "seconds": report.ran.seconds,
         "budget_bytes": budget,
         "processes": report.ran.processes.len(),
         "sites": lines.iter().map(line).collect::<Vec<_>>(),
+        "all": lived(&report.all, spilled),
+        "pages": pages,
         "notes": report.ran.notes,
+    })
+}
+
+fn lived(lived: &Lived, spilled: u64) -> Value {
+    json!({
+        "objects": lived.objects, "bytes": lived.bytes, "refused_objects": lived.refused, "spilled_bytes": spilled,
+        "fast_peak_bytes": lived.fast_most, "slow_peak_bytes": lived.slow_most,
+        "fast_bytes_at_peak": lived.fast_at_top, "slow_bytes_at_peak": lived.slow_at_top,
     })
 }

@@ -279,7 +279,9 @@ fn live_placement_says_what_it_lacks() {
         ],
     );
     if kernel_tells_of_no_cache() {
-        varve(&["run", "--live", "--", "true"]).refuses(2, &["no DRAM cache", "--bins 48GiB"]);
+        let said = varve(&["run", "--live", "--", "true"]);
+        let remedies = ["--bins 48GiB", "--sites FILE.sites", "varve profile -o"];
+        said.refuses(2, &[&["no DRAM cache"], &remedies[..]].concat());
     }
 }
 

@@ -38,6 +38,7 @@ mod sandbox;
 #[path = "../shared/small_disk.rs"]
 mod small_disk;
 mod stop;
+mod strange;
 mod sweep;
 mod tier;
 mod tier_frames;

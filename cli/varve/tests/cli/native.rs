@@ -517,3 +517,31 @@ fn records_of_damon_become_a_profile_of_what_a_map_tells() {
     .refuses(2, &["no records of DAMON"]);
     assert!(!out.exists());
 }
+
+/// Commands that lack something, or are written as they should not be: one line has the remedy.
+#[test]
+fn commands_that_are_nearly_right_are_told_what_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/bin/sh\n").unwrap();
+    let script = text(&script);
+    let own = env!("CARGO_BIN_EXE_varve");
+    for program in [script, own] {
+        let remedy = format!("`varve run -- {program}`");
+        varve(&["run", program]).refuses(2, &["is a program", &remedy]);
+    }
+    let make = format!("--sites FILE.sites: make it with `varve profile -o FILE.sites -- {own}`");
+    for option in [["--fast", "64MiB"], ["--nodes", "fast=0,slow=0"]] {
+        let said = varve(&[&["run", "--live"], &option[..], &["--", own]].concat());
+        said.refuses(2, &[&format!("--live {}", option[0]), &make]);
+        assert!(said.err.len() < 160 + 2 * own.len(), "{}", said.err);
+    }
+    for before in ["run", "run --live --bins 48GiB", "profile -o x.sites"] {
+        let with = |program| [&typed(before)[..], &["--", program]].concat();
+        let path = varve(&with("./no-such-program"));
+        path.refuses(2, &["./no-such-program: no such program"]);
+        assert!(!path.err.contains("PATH"), "{}", path.err);
+        varve(&with("no-such-program")).refuses(2, &["no-such-program: no such command on PATH"]);
+    }
+    varve("explain hotset").well();
+}

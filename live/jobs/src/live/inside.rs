@@ -202,8 +202,7 @@ impl Prepared {
     /// To be called now and then while the program runs.
     pub fn look(&self) {
         if let Prepared::Sites(prepared, _) = self {
-            // A budget that cannot be read any more is that of a program that is ending.
-            let _ = prepared.look();
+            prepared.look();
         }
     }
 

@@ -66,6 +66,9 @@ fn give(thread: &Thread, group: usize, wish: Wish) -> *mut c_void {
     if room >= wish.bytes as i64 {
         return give_in(thread, group, FAST, wish);
     }
+    if budget::is_fast(group) {
+        thread.refused(group);
+    }
     if room >= LEAST as i64 && wish.bytes > LEAST {
         return give_divided(thread, group, wish, room);
     }

@@ -5,9 +5,9 @@
 
 use crate::format::{FAST, OWN_GROUPS};
 use crate::map::Map;
-use crate::sys;
+use crate::{share, sys};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 struct Group {
     /// Bytes in fast memory.
@@ -20,18 +20,6 @@ static GROUPS: AtomicPtr<Group> = AtomicPtr::new(std::ptr::null_mut());
 static TOTAL: AtomicI64 = AtomicI64::new(0);
 static STEP: AtomicU64 = AtomicU64::new(0);
 static DECIDING: AtomicBool = AtomicBool::new(false);
-/// The file that the processes of a run share: address and number of slots.
-static SHARED: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
-static SLOTS: AtomicUsize = AtomicUsize::new(0);
-static OWN: AtomicUsize = AtomicUsize::new(usize::MAX);
-
-/// One process's share: 16 bytes of the shared file, which begins zeroed.
-#[repr(C)]
-struct Slot {
-    process: AtomicU64,
-    bytes: AtomicI64,
-}
-
 /// Before anything is placed.
 pub fn begin(map: &Map) -> Result<(), &'static str> {
     let bytes = (map.groups() * size_of::<Group>()).next_multiple_of(sys::PAGE);
@@ -44,58 +32,15 @@ pub fn begin(map: &Map) -> Result<(), &'static str> {
         group(slow).room.store(i64::MIN, Relaxed);
     }
     STEP.store((map.budget() / 1024).clamp(4 << 10, 1 << 20), Relaxed);
-    if let Some((at, bytes)) =
-        sys::variable(c"VARVE_OBJECTS_SHARE").and_then(|f| sys::map_file(f, true))
-    {
-        SLOTS.store(bytes / size_of::<Slot>(), Relaxed);
-        SHARED.store(at as *mut Slot, Ordering::Release);
-        join();
-    }
+    share::begin(map);
     decide();
     Ok(())
-}
-
-fn slots() -> &'static [Slot] {
-    let at = SHARED.load(Ordering::Acquire);
-    if at.is_null() {
-        return &[];
-    }
-    // SAFETY: a shared mapping of that many slots, never unmapped.
-    unsafe { std::slice::from_raw_parts(at, SLOTS.load(Relaxed)) }
-}
-
-/// Takes a slot of the shared file; this process's own if it had one before it became another program.
-fn join() {
-    // SAFETY: asks for a number.
-    let own = unsafe { libc::getpid() } as u64;
-    let slots = slots();
-    let mine = slots.iter().position(|s| s.process.load(Relaxed) == own);
-    let mine = mine.or_else(|| {
-        slots.iter().position(|s| {
-            s.process
-                .compare_exchange(0, own, Ordering::AcqRel, Relaxed)
-                .is_ok()
-        })
-    });
-    OWN.store(mine.unwrap_or(usize::MAX), Relaxed);
-    if let Some(slot) = mine {
-        slots[slot].bytes.store(0, Relaxed);
-    }
 }
 
 /// In the child of a fork: what the parent has counts as the parent's, and pages that the child writes are few at first.
 pub fn after_fork() {
     DECIDING.store(false, Relaxed);
-    join();
-}
-
-/// This process needs nothing any more.
-pub fn end() {
-    if let Some(slot) = slots().get(OWN.load(Relaxed)) {
-        slot.bytes.store(0, Relaxed);
-        slot.process.store(0, Ordering::Release);
-    }
-    OWN.store(usize::MAX, Relaxed);
+    share::after_fork();
 }
 
 fn group(group: usize) -> &'static Group {
@@ -115,6 +60,12 @@ pub fn room(of: usize) -> i64 {
     group(of).room.load(Relaxed)
 }
 
+/// Whether a group is to be in fast memory.
+#[inline]
+pub fn is_fast(of: usize) -> bool {
+    room(of) != i64::MIN
+}
+
 /// Bytes in fast memory.
 pub fn total() -> i64 {
     TOTAL.load(Relaxed)
@@ -132,16 +83,8 @@ pub fn decide() {
     if DECIDING.swap(true, Ordering::Acquire) {
         return;
     }
-    let own = OWN.load(Relaxed);
     let total = TOTAL.load(Relaxed);
-    let mut others = 0;
-    for (index, slot) in slots().iter().enumerate() {
-        match slot.process.load(Relaxed) {
-            _ if index == own => slot.bytes.store(total, Relaxed),
-            0 => {}
-            _ => others += slot.bytes.load(Relaxed).max(0),
-        }
-    }
+    let others = share::others(total);
     let left = map.budget() as i64 - total - others;
     let (sites, own) = (map.groups() - OWN_GROUPS, map.groups() - OWN_GROUPS);
     let mut promised = 0;

@@ -232,6 +232,9 @@ pub fn settle(map: &Map, thread: &Thread, group: usize, at: usize, bytes: usize)
         return block;
     }
     thread.born(group);
+    if fast < bytes && budget::is_fast(group) {
+        thread.refused(group);
+    }
     block.count(thread);
     block
 }

@@ -8,6 +8,7 @@
 //! vast.rs     blocks of very large alignments
 //! thread.rs   per thread: a heap in each tier, counts
 //! budget.rs   who may have fast memory
+//! share.rs    ... of all processes of a run, and what they have in memory; ledger: the file
 //! find.rs     from return addresses to groups
 //! memo.rs     walks that a thread made before
 //! map.rs      the site map as it lies in its file
@@ -37,6 +38,9 @@ mod find;
 mod format;
 #[path = "../../src/sampled/format.rs"]
 mod layout;
+#[allow(dead_code, reason = "read on the other side")]
+#[path = "../../src/objects/ledger.rs"]
+mod ledger;
 mod life;
 #[allow(dead_code, reason = "the library that places pages uses the rest")]
 #[path = "../../shim/line.rs"]
@@ -50,6 +54,7 @@ mod pieces;
 mod report;
 mod sampled;
 mod sandbox;
+mod share;
 mod sys;
 mod thread;
 mod vast;

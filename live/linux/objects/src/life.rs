@@ -2,7 +2,7 @@
 
 use crate::entry::PLAIN;
 use crate::map::{Map, map};
-use crate::{budget, line, mapped, memory, modules, report, sampled, sandbox, sys, thread};
+use crate::{budget, line, mapped, memory, modules, report, sampled, sandbox, share, sys, thread};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -123,7 +123,8 @@ extern "C" fn finish() {
         .is_ok()
     {
         sys::keeping_errno(|| report::write(map));
-        budget::end();
+        thread::tell_all();
+        share::end();
     }
 }
 

@@ -135,6 +135,9 @@ fn settle(map: &Map, thread: &Thread, group: usize, at: usize, bytes: usize, mos
         FAST => divided::fast_part(at, bytes, budget::room(group)),
         _ => 0,
     };
+    if most == FAST && fast < bytes && budget::is_fast(group) {
+        thread.refused(group);
+    }
     let mut bound = false;
     for (start, bytes, tier) in [(at, fast, FAST), (at + fast, bytes - fast, SLOW)] {
         if bytes > 0 && sys::bind(start, bytes, map.nodes_of(tier), 0) {

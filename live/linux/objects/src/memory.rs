@@ -2,6 +2,7 @@
 //! whose it is. Beside the tiers' ranges lies a table with the group of each object in them.
 
 use crate::format::{FAST, SLOW};
+use crate::ledger::RANGE;
 use crate::map::Map;
 use crate::sys;
 use libmimalloc_sys as mi;
@@ -11,6 +12,11 @@ use std::sync::atomic::{AtomicI32, AtomicU16, AtomicUsize, Ordering::Relaxed};
 /// Bytes of each range, as a power of two. They cost nothing until they are used.
 const EACH_BITS: u32 = 40;
 const EACH: usize = 1 << EACH_BITS;
+const _: () = assert!(EACH as u64 == RANGE);
+
+/// Bytes of a tier's range that are used: between two ranges is a gap, so that the kernel does not take them for one mapping where
+/// both tiers have the same nodes.
+const USED: usize = EACH - ALIGN;
 
 /// First address of the ranges: others, fast, slow. [`NONE`] when no addresses could be had.
 static BASE: AtomicUsize = AtomicUsize::new(NONE);
@@ -146,17 +152,22 @@ pub fn begin(map: &Map) -> Result<(), &'static str> {
     for tier in [FAST, SLOW] {
         let start = base + EACH * (tier as usize + 1);
         // SAFETY: a tier's part of what was reserved.
-        if unsafe { !sys::open_up(start, EACH) } {
+        if unsafe { !sys::open_up(start, USED) } {
             return Err("the reserved addresses cannot be used (mprotect)");
         }
-        if !sys::bind(start, EACH, map.nodes_of(tier), 0) {
+        if !sys::bind(start, USED, map.nodes_of(tier), 0) {
             return Err("mbind on the nodes of a tier is refused; a sandbox may forbid it");
         }
-        let arena = manage(start, EACH, true).ok_or("mimalloc does not take the address range")?;
+        let arena = manage(start, USED, true).ok_or("mimalloc does not take the address range")?;
         ARENAS[tier as usize].store(arena, Relaxed);
         ENDS[tier as usize].store(start, Relaxed);
     }
     Ok(())
+}
+
+/// First address of the ranges.
+pub fn base() -> usize {
+    BASE.load(Relaxed)
 }
 
 /// mimalloc's number of a tier's range.

@@ -53,6 +53,12 @@ pub fn prefer_huge_pages(at: usize, bytes: usize) {
     unsafe { libc::madvise(at as *mut c_void, bytes, libc::MADV_HUGEPAGE) };
 }
 
+/// Has no pages of a file read around the one that is touched.
+pub fn read_no_more(at: usize, bytes: usize) {
+    // SAFETY: says how memory of ours is used, and nothing about what it holds.
+    unsafe { libc::madvise(at as *mut c_void, bytes, libc::MADV_RANDOM) };
+}
+
 /// Gives a part of a mapping of ours back.
 ///
 /// # Safety
@@ -194,7 +200,11 @@ pub fn shared_file(name: &[u8], bytes: usize) -> usize {
             _ => 0,
         };
         libc::close(file);
-        at.max(0) as usize
+        let at = at.max(0) as usize;
+        if at != 0 {
+            read_no_more(at, bytes);
+        }
+        at
     }
 }
 

@@ -7,6 +7,7 @@ use crate::memo::Memo;
 use crate::memory;
 use crate::sampled::Countdown;
 use crate::sandbox;
+use crate::share;
 use crate::sys;
 use libmimalloc_sys as mi;
 use std::arch::{asm, global_asm};
@@ -18,35 +19,80 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, 
 /// Groups whose counts a thread has not told others of yet, at most.
 const DIRTY: usize = 32;
 
+/// Objects of a group that a thread is given before it tells others of them, at most.
+const UNTOLD: u64 = 4096;
+
 /// One thread's counts for one group. Only that thread writes it; the reporting thread reads it.
 #[derive(Default)]
+#[repr(C, align(64))]
 pub struct Count {
     pub objects: AtomicU64,
     /// Bytes given in fast memory, and in slow.
     pub given: [AtomicU64; 2],
     /// Bytes freed, which others may have given.
     pub taken: [AtomicU64; 2],
+    /// The most that `given` was ahead of `taken` since others were told.
+    top: [AtomicI64; 2],
+    /// Objects that were to be in fast memory, and found no room for all of their bytes.
+    refused: AtomicU64,
+    /// It is in the thread's list of those of which there is more to tell.
+    dirty: AtomicBool,
     /// Bytes allocated and freed before a fork, in fast and in slow memory: the child inherits them, but did not do it.
     pub before: [AtomicI64; 2],
     /// Fast memory that was reported to the budget.
     told: AtomicI64,
-    /// It is in the thread's list of those of which there is more to tell.
-    dirty: AtomicBool,
+    /// Of what other processes know.
+    shared: Shared,
+}
+
+/// The counts of a group as they were last told to the file of the run.
+#[derive(Default)]
+struct Shared {
+    objects: AtomicU64,
+    given: [AtomicU64; 2],
+    refused: AtomicU64,
+    /// Bytes given less those taken.
+    held: [AtomicI64; 2],
 }
 
 impl Count {
     /// Bytes of a tier: those given minus those freed.
     pub fn live(&self, tier: u64) -> i64 {
-        let tier = tier as usize;
-        let changed = self.given[tier]
-            .load(Relaxed)
-            .wrapping_sub(self.taken[tier].load(Relaxed));
-        self.before[tier].load(Relaxed).wrapping_add(changed as i64)
+        let before = self.before[tier as usize].load(Relaxed);
+        before.wrapping_add(self.held(tier as usize))
+    }
+
+    /// The same, since the fork.
+    #[inline]
+    fn held(&self, tier: usize) -> i64 {
+        let given = self.given[tier].load(Relaxed);
+        given.wrapping_sub(self.taken[tier].load(Relaxed)) as i64
+    }
+
+    /// Tells the file of the run what is new. Any thread may: each change is told once, by the one that puts it into `shared`.
+    fn tell(&self, group: usize) {
+        for tier in 0..2 {
+            let held = self.held(tier);
+            let told = self.shared.held[tier].swap(held, Relaxed);
+            let top = self.top[tier].load(Relaxed);
+            self.top[tier].store(held, Relaxed);
+            share::changed(group, tier, held - told, top - told);
+        }
+        let more = |now: &AtomicU64, told: &AtomicU64| {
+            let now = now.load(Relaxed);
+            now.wrapping_sub(told.swap(now, Relaxed))
+        };
+        share::given(
+            group,
+            more(&self.objects, &self.shared.objects),
+            [0, 1].map(|tier| more(&self.given[tier], &self.shared.given[tier])),
+            more(&self.refused, &self.shared.refused),
+        );
     }
 }
 
 /// A thread, or the place of one that ended.
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Thread {
     heaps: [Cell<*mut mi::mi_heap_t>; 2],
     /// Addresses of the stack.
@@ -59,8 +105,10 @@ pub struct Thread {
     pub samples: Countdown,
     dirty: [Cell<u16>; DIRTY],
     dirty_count: Cell<usize>,
-    /// Bytes of fast memory not yet reported to the budget.
-    pending: Cell<i64>,
+    /// Bytes of fast memory not yet reported to the budget; the same of slow memory.
+    pending: [Cell<i64>; 2],
+    /// As many bytes of both, and there may be more in use than ever.
+    until_top: Cell<i64>,
     reached: [Cell<usize>; 2],
     used: AtomicBool,
     next: *const Thread,
@@ -181,6 +229,16 @@ extern "C" fn ended(thread: *mut c_void) {
     thread.used.store(false, Ordering::Release);
 }
 
+/// Tells the file of the run what all threads have not told.
+pub fn tell_all() {
+    for thread in all() {
+        for group in 0..thread.groups {
+            thread.count(group).tell(group);
+        }
+    }
+    share::top();
+}
+
 /// All threads, and those that were.
 pub fn all() -> impl Iterator<Item = &'static Thread> {
     let mut at = ALL.load(Ordering::Acquire).cast_const();
@@ -208,7 +266,9 @@ fn late_free(group: usize, tier: u64, bytes: usize) {
     let Some(late) = (unsafe { LATE.load(Ordering::Acquire).as_ref() }) else {
         return;
     };
-    late.count(group).taken[tier as usize].fetch_add(bytes as u64, Relaxed);
+    let count = late.count(group);
+    count.taken[tier as usize].fetch_add(bytes as u64, Relaxed);
+    count.tell(group);
     if tier == FAST {
         budget::add(group, -(bytes as i64));
     }
@@ -284,7 +344,7 @@ impl Thread {
     /// Bytes of fast memory allocated or freed that are not reported to the budget.
     #[inline]
     pub fn pending(&self) -> i64 {
-        self.pending.get()
+        self.pending[FAST as usize].get()
     }
 
     /// Counts an object that was given.
@@ -308,7 +368,17 @@ impl Thread {
     /// Counts an object or mapping, without its bytes.
     #[inline]
     pub fn born(&self, group: usize) {
-        add(&self.count(group).objects, 1);
+        let objects = &self.count(group).objects;
+        add(objects, 1);
+        if objects.load(Relaxed).is_multiple_of(UNTOLD) {
+            self.flush();
+        }
+    }
+
+    /// Counts an object that was to be in fast memory, and finds no room for all of its bytes.
+    #[cold]
+    pub fn refused(&self, group: usize) {
+        add(&self.count(group).refused, 1);
     }
 
     /// Counts bytes that were given.
@@ -316,9 +386,12 @@ impl Thread {
     pub fn mapped(&self, group: usize, tier: u64, bytes: usize) {
         let count = self.count(group);
         add(&count.given[tier as usize], bytes as u64);
-        if tier == FAST {
-            self.change(count, group, bytes as i64);
+        let held = count.held(tier as usize);
+        let top = &count.top[tier as usize];
+        if held > top.load(Relaxed) {
+            top.store(held, Relaxed);
         }
+        self.grew(count, group, tier, bytes);
     }
 
     /// Counts an object that was freed.
@@ -326,28 +399,41 @@ impl Thread {
     pub fn taken(&self, group: usize, tier: u64, bytes: usize) {
         let count = self.count(group);
         add(&count.taken[tier as usize], bytes as u64);
-        if tier == FAST {
-            self.change(count, group, -(bytes as i64));
-        }
+        self.shrank(count, group, tier, bytes);
     }
 
     /// Undoes the count of freed bytes.
     pub fn kept(&self, group: usize, tier: u64, bytes: usize) {
         let taken = &self.count(group).taken[tier as usize];
         taken.store(taken.load(Relaxed).wrapping_sub(bytes as u64), Relaxed);
-        if tier == FAST {
-            self.change(self.count(group), group, bytes as i64);
+        self.grew(self.count(group), group, tier, bytes);
+    }
+
+    /// A tier's bytes changed. Returns how many are not told.
+    #[inline]
+    fn change(&self, count: &Count, group: usize, tier: u64, bytes: i64) -> i64 {
+        let pending = &self.pending[tier as usize];
+        let now = pending.get() + bytes;
+        pending.set(now);
+        if !count.dirty.load(Relaxed) {
+            self.note(count, group);
+        }
+        now
+    }
+
+    #[inline]
+    fn grew(&self, count: &Count, group: usize, tier: u64, bytes: usize) {
+        let now = self.change(count, group, tier, bytes as i64);
+        let [fast, slow] = &self.pending;
+        if now >= budget::step() as i64 || fast.get() + slow.get() > self.until_top.get() {
+            self.flush();
         }
     }
 
     #[inline]
-    fn change(&self, count: &Count, group: usize, bytes: i64) {
-        let pending = self.pending.get() + bytes;
-        self.pending.set(pending);
-        if !count.dirty.load(Relaxed) {
-            self.note(count, group);
-        }
-        if pending.unsigned_abs() >= budget::step() {
+    fn shrank(&self, count: &Count, group: usize, tier: u64, bytes: usize) {
+        let now = self.change(count, group, tier, -(bytes as i64));
+        if now <= -(budget::step() as i64) {
             self.flush();
         }
     }
@@ -362,7 +448,7 @@ impl Thread {
         self.dirty_count.set(self.dirty_count.get() + 1);
     }
 
-    /// Tells the budget what changed.
+    /// Tells the budget and the file of the run what changed.
     #[cold]
     pub fn flush(&self) {
         for dirty in &self.dirty[..self.dirty_count.replace(0)] {
@@ -371,20 +457,32 @@ impl Thread {
             let now = count.live(FAST);
             budget::add(group, now - count.told.load(Relaxed));
             count.told.store(now, Relaxed);
+            count.tell(group);
             count.dirty.store(false, Relaxed);
         }
-        self.pending.set(0);
+        self.pending.iter().for_each(|bytes| bytes.set(0));
         budget::decide();
+        self.until_top.set(share::top());
     }
 
     /// In the child of a fork: what was given before is the parent's to report.
     pub fn forget_history(&self) {
         for count in (0..self.groups).map(|g| self.count(g)) {
-            count.objects.store(0, Relaxed);
+            let shared = &count.shared;
+            for number in [&count.objects, &count.refused] {
+                number.store(0, Relaxed);
+            }
+            for number in [&shared.objects, &shared.refused] {
+                number.store(0, Relaxed);
+            }
             for tier in 0..2 {
                 count.before[tier].store(count.live(tier as u64), Relaxed);
-                count.given[tier].store(0, Relaxed);
-                count.taken[tier].store(0, Relaxed);
+                for bytes in [&count.given[tier], &count.taken[tier], &shared.given[tier]] {
+                    bytes.store(0, Relaxed);
+                }
+                for bytes in [&count.top[tier], &shared.held[tier]] {
+                    bytes.store(0, Relaxed);
+                }
             }
         }
     }

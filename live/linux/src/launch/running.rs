@@ -95,14 +95,15 @@ impl Running {
         &mut self,
         mut look: impl FnMut(&Running) -> io::Result<()>,
     ) -> io::Result<ExitStatus> {
-        /// Time between two calls.
-        const PERIOD: Duration = Duration::from_millis(10);
+        /// Time between two calls: at first less, since many programs are short.
+        const LEAST: Duration = Duration::from_millis(1);
+        const MOST: Duration = Duration::from_millis(10);
         loop {
             look(self)?;
             if let Some(status) = self.ended()? {
                 return Ok(status);
             }
-            std::thread::sleep(PERIOD);
+            std::thread::sleep((self.begun.elapsed() / 8).clamp(LEAST, MOST));
         }
     }
 

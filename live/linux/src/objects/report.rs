@@ -1,6 +1,8 @@
 //! The report of a live run of placed objects.
 
 use super::map::Group;
+use super::places::Places;
+use super::share::Lived;
 use crate::nodes::Kinds;
 use crate::report::Ran;
 use serde::Deserialize;
@@ -13,6 +15,12 @@ pub struct ObjectReport {
     pub ran: Ran<ObjectProcess>,
     /// The groups by number, those with the largest benefit first.
     pub groups: Vec<Group>,
+    /// What each of them had while the program ran, also in processes that left no report.
+    pub lived: Vec<Lived>,
+    /// The same of all groups together. The most is of a moment, so it is not the sum of the groups' most.
+    pub all: Lived,
+    /// Where memory was, when most was in use; none if the program ended before it was looked.
+    pub places: Option<Places>,
 }
 
 /// One process's report at its end, without its time before an `exec`.

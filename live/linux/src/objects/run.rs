@@ -1,19 +1,21 @@
 //! Running an unmodified program with its objects placed.
 
+use super::ledger::PROCESSES;
 use super::map::{Compiled, Group, SiteMap};
 use super::modules::Modules;
+use super::places::Looks;
 use super::report::{ObjectProcess, ObjectReport};
 use super::running::{Requests, Running, RunningProcess};
+use super::share::{Share, Taker};
 use crate::error::LiveError;
 use crate::launch::{self, Folder, STOPPED, library};
 use crate::nodes::{Kinds, NodeMemory};
 use crate::program;
 use object::{Object, ObjectSymbol};
 use std::ffi::OsString;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::sync::Mutex;
 
 /// How to run a program with its objects placed.
 #[derive(Clone, Debug, Default)]
@@ -25,11 +27,6 @@ pub struct ObjectOptions {
     /// first such run on.
     pub on_request: Option<fn(&Running)>,
 }
-
-/// Processes of a run whose use of fast memory is added up; more than these have the whole budget each.
-const PROCESSES: usize = 1024;
-/// Bytes of one in the shared file: its number, and its bytes of fast memory.
-const SLOT: usize = 16;
 
 /// Runs `words` (a program and its arguments) with its objects placed, waits for it, and reports. The program's input and
 /// output are the caller's. Programs that it starts are placed too.
@@ -47,14 +44,14 @@ pub fn run(
     let mut requests = options.on_request.map(|tell| (Requests::begin(), tell));
     let ended = launch::run(command, |program| {
         program.wait_and(|program| {
-            let slots = prepared.look()?;
+            let takers = prepared.takers();
             if let Some((requests, tell)) = &mut requests
                 && requests.asked()
             {
                 tell(&Running {
                     elapsed: program.begun().elapsed(),
                     budget_bytes: map.budget_bytes,
-                    processes: running(&slots, &map.kinds),
+                    processes: running(&takers, &map.kinds),
                 });
             }
             Ok(())
@@ -68,8 +65,9 @@ pub fn run(
 #[derive(Debug)]
 pub struct PreparedObjects {
     folder: Folder,
-    /// Each process's share of the budget.
-    share: File,
+    /// What each process and each group has.
+    share: Share,
+    looks: Mutex<Looks>,
     groups: Vec<Group>,
     notes: Vec<String>,
     kinds: Kinds,
@@ -95,8 +93,8 @@ impl PreparedObjects {
 
         let folder = Folder::new()?;
         load(command, &folder, &compiled)?;
-        let share_file = folder.write("share", &[0; PROCESSES * SLOT])?;
-        let share = File::options().read(true).write(true).open(&share_file);
+        let share_file = folder.file("share");
+        let share = Share::new(&share_file, compiled.groups.len());
         let share = share.map_err(LiveError::file("cannot write", &share_file))?;
         command
             .env("VARVE_OBJECTS_REPORT", folder.report())
@@ -104,27 +102,26 @@ impl PreparedObjects {
         Ok(PreparedObjects {
             folder,
             share,
+            looks: Mutex::new(Looks::begin()),
             groups: compiled.groups,
             notes: compiled.notes,
             kinds: map.kinds.clone(),
         })
     }
 
-    /// To be called now and then while the program runs: what a process had of the budget that was killed is free again. Gives the
-    /// shares as they were.
-    ///
-    /// # Errors
-    /// The file of the shares cannot be read or written any more.
-    pub fn look(&self) -> std::io::Result<Shares> {
-        let mut slots = [0; PROCESSES * SLOT];
-        self.share.read_exact_at(&mut slots, 0)?;
-        for (index, slot) in slots.chunks(SLOT).enumerate() {
-            let process = u64::from_le_bytes(slot[..8].try_into().expect("eight bytes"));
-            if process != 0 && !Path::new(&format!("/proc/{process}")).exists() {
-                self.share.write_all_at(&[0; SLOT], (index * SLOT) as u64)?;
-            }
+    /// To be called now and then while the program runs: what a process had that was killed is free again, and it is looked where
+    /// memory is.
+    pub fn look(&self) {
+        self.takers();
+    }
+
+    /// The same. Gives the processes that take part of the budget.
+    fn takers(&self) -> Vec<Taker> {
+        let takers = self.share.takers();
+        if let Ok(mut looks) = self.looks.lock() {
+            looks.look(&takers, &self.kinds);
         }
-        Ok(Shares(slots))
+        takers
     }
 
     /// The report, once the program has ended with `status` after `seconds`.
@@ -137,9 +134,17 @@ impl PreparedObjects {
         }
         ran.notes.splice(0..0, self.notes);
         ran.notes.extend(notes_about(&ran.processes, &self.kinds));
+        if let crowded @ 1.. = self.share.crowded() {
+            ran.notes.push(format!(
+                "{crowded} processes were too many at a time ({PROCESSES}): their memory is in no peak, and each had the whole budget"
+            ));
+        }
         ObjectReport {
             ran,
             groups: self.groups,
+            lived: self.share.lived(),
+            all: self.share.all(),
+            places: self.looks.into_inner().ok().and_then(Looks::most),
         }
     }
 }
@@ -160,9 +165,6 @@ pub(crate) fn load(
         .env("VARVE_OBJECTS_SAMPLES", folder.file("samples"));
     Ok(())
 }
-
-/// The share of each process of a run in its budget.
-pub struct Shares([u8; PROCESSES * SLOT]);
 
 /// Why objects of the program in this file cannot be placed; `None` when they can, or it is a script.
 pub fn why_not_placeable(path: &Path) -> Option<String> {
@@ -186,34 +188,58 @@ pub fn why_not_placeable(path: &Path) -> Option<String> {
     })
 }
 
-/// The processes that take part of the budget.
-fn running(Shares(slots): &Shares, kinds: &Kinds) -> Vec<RunningProcess> {
-    let word = |slot: &[u8], at: usize| {
-        u64::from_le_bytes(*slot[at..].first_chunk().expect("eight bytes"))
-    };
-    let taken = slots.chunks(SLOT).filter(|slot| word(slot, 0) != 0);
-    let look =
-        |slot: &[u8]| RunningProcess::look(word(slot, 0) as u32, word(slot, 8) as i64, kinds);
-    taken.filter_map(look).collect()
+/// What is so by now in the processes that take part of the budget.
+fn running(takers: &[Taker], kinds: &Kinds) -> Vec<RunningProcess> {
+    let look = |taker: &Taker| RunningProcess::look(taker.pid, taker.fast_bytes, kinds);
+    takers.iter().filter_map(look).collect()
 }
 
 fn notes_about(processes: &[ObjectProcess], kinds: &Kinds) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = Notes::default();
     for process in processes {
-        let who = format!("{} ({})", process.program, process.pid);
+        let mut note = |what: String| notes.add(process, what);
         if let Some(why) = &process.idle {
-            notes.push(format!("{who}: objects are not placed: {why}"));
+            note(format!("objects are not placed: {why}"));
         }
         if process.sandboxed {
-            notes.push(format!("{who}: it forbade itself system calls (seccomp); mappings were not placed from then on, and it is not known where its pages are"));
+            note("it forbade itself system calls (seccomp); mappings were not placed from then on, and it is not known where its pages are".into());
         }
         for module in &process.other_build {
-            notes.push(format!("{who}: {module} is another build than the profile's, so nothing of it is placed; profile this build, or find its functions by name with --stale"));
+            note(format!(
+                "{module} is another build than the profile's, so nothing of it is placed; profile this build, or find its functions by name with --stale"
+            ));
         }
         let (pages, elsewhere) = process.pages_elsewhere(kinds);
         if elsewhere > 0 {
-            notes.push(format!("{who}: {elsewhere} of {pages} pages checked are on other nodes than requested: those were full"));
+            note(format!(
+                "{elsewhere} of {pages} pages checked are on other nodes than requested: those were full"
+            ));
         }
     }
-    notes
+    notes.said()
+}
+
+/// What is to be said of processes: each thing once, with the first process of which it is so, and how many there are.
+#[derive(Default)]
+struct Notes(Vec<(String, String, usize)>);
+
+impl Notes {
+    fn add(&mut self, process: &ObjectProcess, what: String) {
+        match self.0.iter_mut().find(|(_, said, _)| *said == what) {
+            Some((_, _, processes)) => *processes += 1,
+            None => {
+                let who = format!("{} ({})", process.program, process.pid);
+                self.0.push((who, what, 1));
+            }
+        }
+    }
+
+    fn said(self) -> Vec<String> {
+        let said = |(who, what, processes)| match processes {
+            1 => format!("{who}: {what}"),
+            2 => format!("{who} and another process: {what}"),
+            _ => format!("{who} and {} other processes: {what}", processes - 1),
+        };
+        self.0.into_iter().map(said).collect()
+    }
 }

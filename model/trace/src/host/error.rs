@@ -3,6 +3,14 @@
 use crate::TraceError;
 use std::path::PathBuf;
 
+/// That a command is not there: a path, or a name that is looked up.
+fn no_command(name: &str) -> &'static str {
+    match name.contains('/') {
+        true => "no such program",
+        false => "no such command on PATH",
+    }
+}
+
 /// Why a program cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -17,7 +25,7 @@ pub enum RecordError {
     )]
     NoQemu,
     /// The command does not exist.
-    #[error("{0}: no such command on PATH")]
+    #[error("{name}: {}", no_command(.0), name = .0)]
     NotFound(String),
     /// Nothing to run.
     #[error("no command given; write it after `--`")]

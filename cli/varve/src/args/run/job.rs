@@ -428,6 +428,11 @@ impl Request {
         let other = |id: &&Id| self.given(id) && !taken.contains(id);
         if let Some(arg) = all.get_arguments().find(|arg| other(&arg.get_id())) {
             let option = format!("--{}", arg.get_long().unwrap_or_default());
+            if kind == RunKind::LivePages && RunKind::LiveNative.takes().contains(arg.get_id()) {
+                return Err(format!(
+                    "--live {option} places objects, and needs --sites FILE.sites: make it with `varve profile -o FILE.sites {what}`"
+                ));
+            }
             // Pages have plans of their own name.
             let remedy = match (kind, &*option) {
                 (RunKind::ModelledPages, "--plan") => "take --policy".into(),
