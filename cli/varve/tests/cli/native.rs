@@ -48,7 +48,10 @@ fn plans_for_objects_and_pages_stand_in_one_table() {
     // The layout's own effect may go either way.
     for name in &names[..names.len() - 1] {
         assert!(seconds("dram") <= seconds(name), "{name}");
-        assert!(seconds(name) <= 1.001 * seconds("slow"), "{name}");
+    }
+    // Plans by site differ from it in the memory of lines alone, and move nothing.
+    for name in &names[5..names.len() - 1] {
+        assert!(seconds(name) <= 1.005 * seconds("slow"), "{name}");
     }
     for run in runs {
         let bytes = |key: &str| {
@@ -59,8 +62,8 @@ fn plans_for_objects_and_pages_stand_in_one_table() {
         let all = bytes("fast_bytes") + bytes("slow_bytes");
         assert!(all > 0);
         if !["dram", "slow", "arenas"].contains(&run["plan"].as_str().unwrap()) {
-            // A page at most is rounded.
-            assert!(bytes("fast_bytes") <= all / 4 + 4096, "{run}");
+            // Each DIMM has whole pages.
+            assert!(bytes("fast_bytes") <= all / 4 + 16 * 4096, "{run}");
         }
         bytes("slow_read_bytes");
     }

@@ -7,6 +7,7 @@ use crate::marks::*;
 use crate::ring::*;
 use crate::*;
 use std::os::unix::fs::MetadataExt;
+use std::sync::Mutex;
 
 /// `malloc` returned `args[0]`, `args[1]` bytes, to `args[2]`, an address that is at `args[3]`; rbp was `args[4]`.
 const CALL_ALLOC: i64 = 0x7661_0001;
@@ -141,6 +142,8 @@ pub extern "C" fn on_return(_: Id, number: c_uint, call: i64, result: i64) {
                 write_module(&shared, result as u64, args[1], args[5], args[4] as i32);
             }
         }
+        SHMAT if !failed => attached(&shared, slot, args[0], result as u64),
+        SHMDT if !failed => detached(&shared, slot, args[0]),
         MPROTECT if !failed && args[2] & PROT_READ != 0 => stacks::can_read(args[0], args[1]),
         MUNMAP if !failed => shared.put(slot, EVENT_UNMAP, &[args[0], args[1]]),
         MREMAP if !failed => {
@@ -179,6 +182,59 @@ fn object(flags: u64, file: i32) -> Option<(u64, bool)> {
             Some((1 << 63 | process << 40 | number, false))
         }
         None => None,
+    }
+}
+
+/// Segments of System V that this process, or one that it was forked from, has attached: address and bytes. A lock that another thread had
+/// at the fork stays taken in the child, so nothing waits for it.
+static SEGMENTS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+
+unsafe extern "C" {
+    fn shmctl(segment: c_int, what: c_int, about: *mut SegmentInfo) -> c_int;
+}
+
+/// `struct shmid_ds` of the C library on x86-64.
+#[repr(C)]
+struct SegmentInfo {
+    /// `struct ipc_perm`
+    rights: [u64; 6],
+    bytes: u64,
+    rest: [u64; 16],
+}
+
+/// Bytes of a segment of System V.
+fn segment_bytes(segment: u64) -> Option<u64> {
+    const STAT: c_int = 2;
+    let mut about = SegmentInfo {
+        rights: [0; 6],
+        bytes: 0,
+        rest: [0; 16],
+    };
+    // SAFETY: room for what the call writes.
+    (unsafe { shmctl(segment as c_int, STAT, &mut about) } == 0).then_some(about.bytes)
+}
+
+/// A segment of System V is at an address now. It is one object, whoever has it attached.
+fn attached(shared: &Shared, slot: usize, segment: u64, address: u64) {
+    let Some(bytes) = segment_bytes(segment) else {
+        return;
+    };
+    let bytes = bytes.next_multiple_of(4096);
+    if let Ok(mut segments) = SEGMENTS.try_lock() {
+        segments.push((address, bytes));
+    }
+    shared.put(slot, EVENT_MAP, &[address, bytes]);
+    let object = 3 << 62 | segment & 0xffff_ffff;
+    shared.put(slot, EVENT_SHARED, &[address, bytes, object, 0, 0]);
+}
+
+fn detached(shared: &Shared, slot: usize, address: u64) {
+    let Ok(mut segments) = SEGMENTS.try_lock() else {
+        return;
+    };
+    if let Some(at) = segments.iter().position(|(start, _)| *start == address) {
+        let (start, bytes) = segments.swap_remove(at);
+        shared.put(slot, EVENT_UNMAP, &[start, bytes]);
     }
 }
 

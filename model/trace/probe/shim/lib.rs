@@ -112,6 +112,8 @@ impl Next {
 type OneSize = unsafe extern "C" fn(usize) -> *mut c_void;
 type TwoSizes = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Map = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void;
+type Attach = unsafe extern "C" fn(c_int, *const c_void, c_int) -> *mut c_void;
+type Control = unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int;
 type Resize = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type ResizeArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
 type Release = unsafe extern "C" fn(*mut c_void);
@@ -126,10 +128,13 @@ with_callers!(memalign = on_memalign, 2);
 with_callers!(aligned_alloc = on_aligned_alloc, 2);
 with_callers!(reallocarray = on_reallocarray, 3);
 with_callers!(posix_memalign = on_posix_memalign, 3);
+with_callers!(shmat = on_shmat, 3);
 
 with_callers_of_six!(mmap = on_mmap);
 with_callers_of_six!(mmap64 = on_mmap);
 
+static SHMAT: Next = Next::new(c"shmat");
+static SHMCTL: Next = Next::new(c"shmctl");
 static MMAP: Next = Next::new(c"mmap");
 static MALLOC: Next = Next::new(c"malloc");
 static VALLOC: Next = Next::new(c"valloc");
@@ -167,6 +172,37 @@ extern "C" fn on_mmap(
             CALL_MAPPED,
             [pointer as usize, bytes, back, place, frame, 0],
         );
+    }
+    pointer
+}
+
+/// A segment of System V, which other processes may have attached too.
+extern "C" fn on_shmat(
+    segment: c_int,
+    at: *const c_void,
+    flags: c_int,
+    from: Callers,
+) -> *mut c_void {
+    const FAILED: *mut c_void = core::ptr::without_provenance_mut(usize::MAX);
+    const STAT: c_int = 2;
+    /// `struct shmid_ds` has its size after six words, and 23 words in all.
+    const BYTES: usize = 6;
+    let Some(next) = SHMAT.get() else {
+        return FAILED;
+    };
+    // SAFETY: the C library's function of this type, with the program's own arguments.
+    let pointer = unsafe { core::mem::transmute::<*mut c_void, Attach>(next)(segment, at, flags) };
+    let mut about = [0usize; 23];
+    let known = pointer != FAILED
+        && SHMCTL.get().is_some_and(|next| {
+            let room = about.as_mut_ptr().cast();
+            // SAFETY: the C library's function of this type, with room for what it writes.
+            unsafe { core::mem::transmute::<*mut c_void, Control>(next)(segment, STAT, room) == 0 }
+        });
+    if known {
+        let [back, place, frame] = from.words();
+        let words = [pointer as usize, about[BYTES], back, place, frame, 0];
+        system(CALL_MAPPED, words);
     }
     pointer
 }

@@ -1,9 +1,11 @@
-// A parent fills a table and an archive, one of them shared if asked, and children use the table. `forks shared|inherited|written`
+// A parent fills a table and an archive, one of them shared if asked, and children use the table. `forks shared|segment|inherited|written`
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,9 +16,17 @@ static void *filled(void *at, size_t bytes) {
     return at;
 }
 
-__attribute__((noinline)) static uint64_t *make_table(int shared) {
+__attribute__((noinline)) static uint64_t *make_table(const char *how) {
     int flags = MAP_ANONYMOUS | MAP_SHARED;
-    return filled(shared ? mmap(0, TABLE, PROT_READ | PROT_WRITE, flags, -1, 0) : malloc(TABLE), TABLE);
+    if (!strcmp(how, "shared"))
+        return filled(mmap(0, TABLE, PROT_READ | PROT_WRITE, flags, -1, 0), TABLE);
+    if (!strcmp(how, "segment")) {
+        int segment = shmget(IPC_PRIVATE, TABLE, IPC_CREAT | 0600);
+        void *at = shmat(segment, 0, 0);
+        shmctl(segment, IPC_RMID, 0);
+        return filled(at, TABLE);
+    }
+    return filled(malloc(TABLE), TABLE);
 }
 
 __attribute__((noinline)) static char *make_archive(void) { return filled(malloc(ARCHIVE), ARCHIVE); }
@@ -33,7 +43,7 @@ static void use(uint64_t *table, int child, int writes) {
 
 int main(int count, char **words) {
     const char *how = count > 1 ? words[1] : "inherited";
-    uint64_t *table = make_table(!strcmp(how, "shared"));
+    uint64_t *table = make_table(how);
     char *archive = make_archive();
     for (int child = 0; child < CHILDREN; child++)
         if (!fork())
