@@ -8,7 +8,8 @@ use crate::ring::*;
 use crate::*;
 use std::os::unix::fs::MetadataExt;
 
-/// `malloc` returned `args[0]`, `args[1]` bytes, to `args[2]`, an address that is at `args[3]`; rbp was `args[4]`.
+/// `malloc` returned `args[0]`, `args[1]` bytes, to `args[2]`, an address that is at `args[3]`; rbp was `args[4]`. The C library
+/// knows the thread by `args[5]`.
 const CALL_ALLOC: i64 = 0x7661_0001;
 /// `args[0]` is about to be freed.
 const CALL_FREE: i64 = 0x7661_0002;
@@ -44,7 +45,7 @@ pub extern "C" fn on_call(
                 CALL_ALLOC => EVENT_ALLOC_AT,
                 _ => EVENT_MAPPED,
             };
-            let stack = stacks::tell(slot, [c, d, e]);
+            let stack = stacks::tell(slot, [c, d, e], f);
             shared().put(slot, event, &[a, b, stack]);
         }
         CALL_MACHINE => shared().put(slot, EVENT_MACHINE, &[a, b]),

@@ -1,6 +1,7 @@
 //! The file of an instruction's address, and the name of the function there.
 
 use super::ring::file_object;
+use super::scripts::{Scripts, interprets};
 use crate::spaces::space_of;
 use crate::writer::LoadedModule;
 use crate::{CallSite, Event, arch};
@@ -45,19 +46,23 @@ pub(super) struct Modules {
     stacks: BTreeSet<(u32, u64, u64)>,
     /// What was mapped when a process began, until it is asked for.
     mapped: HashMap<u32, Vec<Event>>,
+    scripts: Scripts,
 }
 
 /// Stands for a path where the text has a thread's stack.
 const STACK: &str = "[stack]";
 
 impl Modules {
-    /// Reads the text that the probe has written, in the form of /proc/PID/maps with the number of the process before
-    /// each line; text that was read before is skipped.
-    pub fn update(&mut self, text: &str) {
-        let new = text.get(self.text_read..).unwrap_or_default();
-        for line in new.split_inclusive('\n') {
+    /// Reads more of the text that the probe has written: lines of /proc/PID/maps with the number of the process before
+    /// each, and of code of scripts.
+    pub fn update(&mut self, new: &[u8]) {
+        for line in new.split_inclusive(|&byte| byte == b'\n') {
             self.text_read += line.len();
-            let _ = self.line(line);
+            let line = String::from_utf8_lossy(line);
+            match self.scripts.line(&line) {
+                true => {}
+                false => _ = self.line(&line),
+            }
         }
     }
 
@@ -137,6 +142,24 @@ impl Modules {
                 Some(caller) if self.follows_call(&caller) => site.callers.push(caller),
                 _ => break,
             }
+        }
+        site
+    }
+
+    /// The same with the lines of a script that such code was called by. Calls of an interpreter say nothing then.
+    pub fn stack(
+        &mut self,
+        process: u32,
+        callers: &[u64],
+        lines: &[(u64, u32)],
+        text: usize,
+    ) -> CallSite {
+        let mut site = self.site(process, callers, text);
+        let lines = self.scripts.calls(lines);
+        if !lines.is_empty() {
+            let interpreter = site.callers.iter().position(interprets);
+            site.callers.truncate(interpreter.unwrap_or(usize::MAX));
+            site.callers.extend(lines);
         }
         site
     }
@@ -312,7 +335,7 @@ mod tests {
     fn the_newest_mapping_at_an_address_names_it() {
         let mut modules = Modules::default();
         modules.update(
-            "0 1000-3000 r-xp 00000000 00:00 5 /old file\n0 2000-3000 r-xp 00004000 00:00 6 /new\n",
+            b"0 1000-3000 r-xp 00000000 00:00 5 /old file\n0 2000-3000 r-xp 00004000 00:00 6 /new\n",
         );
         let at = |modules: &mut Modules, address, text| modules.site(0, &[address], text);
         assert_eq!(
@@ -335,7 +358,8 @@ mod tests {
                 .lines()
                 .filter(|line| line.contains('/'))
                 .map(|line| format!("0 {line}\n"))
-                .collect::<String>(),
+                .collect::<String>()
+                .as_bytes(),
         );
         let site = modules.site(
             0,
@@ -351,11 +375,12 @@ mod tests {
         let path = std::env::current_exe().unwrap();
         let path = path.display();
         let mut modules = Modules::default();
-        modules.update(&format!(
+        modules.update(format!(
             "0 10000-11000 r--p 00000000 08:01 5 {path}\n0 70000-71000 r--p 00000000 08:01 5 {path}\n\
              0 70000-71000 r-xp 00000000 08:01 5 {path}\n1 30000-31000 r-xp 0 0:0 0 {path}\n\
              0 5000-9000 rw-p 0 0:0 0 [stack]\n"
-        ));
+        )
+        .as_bytes());
         let bases: Vec<_> = modules
             .loaded(true)
             .iter()

@@ -5,7 +5,7 @@ use super::super::ring::{
     EVENT_ALLOC, EVENT_ALLOC_AT, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE,
     EVENT_HEAP_RANGE, EVENT_MACHINE, EVENT_MAP, EVENT_MAPPED, EVENT_PAUSE, EVENT_RANGE,
     EVENT_RESUME, EVENT_SHARED, EVENT_STACK, EVENT_START, EVENT_TICK, EVENT_TOUCHED, EVENT_UNMAP,
-    EVENT_WAIT, EVENT_WINDOW, EVENT_WORK,
+    EVENT_WAIT, EVENT_WINDOW, EVENT_WORK, LINE,
 };
 use super::super::templates::{After, Key, Place, Registry};
 use super::{RawEvent, Runs, Walker};
@@ -62,11 +62,22 @@ impl Walker {
                     callers,
                 });
             }
-            EVENT_STACK => out.event(RawEvent::Stack {
-                number: addr,
-                text: word(1) as usize,
-                callers: rest.get(2..).unwrap_or_default().into(),
-            }),
+            EVENT_STACK => {
+                let stack = rest.get(2..).unwrap_or_default();
+                let (callers, lines) = stack.split_at(
+                    stack
+                        .iter()
+                        .position(|word| word & LINE != 0)
+                        .unwrap_or(stack.len()),
+                );
+                let two = lines.chunks_exact(2);
+                out.event(RawEvent::Stack {
+                    number: addr,
+                    text: word(1) as usize,
+                    callers: callers.into(),
+                    lines: two.map(|two| (two[1], two[0] as u32)).collect(),
+                });
+            }
             EVENT_ALLOC_AT => out.event(RawEvent::AllocAt {
                 addr: place,
                 bytes,
