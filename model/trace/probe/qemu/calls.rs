@@ -196,11 +196,15 @@ fn on_break(shared: &Shared, slot: usize, now: u64) {
 }
 
 /// Everything that is mapped from a file now: the program and its interpreter (and QEMU itself). Each line begins with
-/// the number of the process.
+/// the number of the process. Before them comes how the program was named when it was started, since links are not there.
 pub fn write_modules(shared: &Shared) {
     if let Ok(maps) = std::fs::read_to_string("/proc/self/maps") {
         let process = PROCESS.load(Relaxed);
         let mut text = String::new();
+        let words = WORDS.load(Relaxed) as usize;
+        if let Some(program) = follow::program(words).filter(|_| words > 0) {
+            text.push_str(&format!("{process} started\t{}\n", program.display()));
+        }
         for line in maps.lines().filter(|line| line.contains('/')) {
             text.push_str(&format!("{process} {line}\n"));
             stacks::add_mapping(line);

@@ -1,7 +1,7 @@
 //! The file of an instruction's address, and the name of the function there.
 
 use super::ring::file_object;
-use super::scripts::{Scripts, interprets};
+use super::scripts::{Scripts, about, interprets};
 use crate::spaces::space_of;
 use crate::writer::LoadedModule;
 use crate::{CallSite, Event, arch};
@@ -28,6 +28,8 @@ struct Module {
 /// A file, read when one of its addresses is first asked for.
 struct File {
     path: String,
+    /// The link that the program was started by, if it is one.
+    link: Option<String>,
     read: Option<Option<(std::fs::File, Binary)>>,
     /// Places that were asked for, by offset in the file.
     known: HashMap<u64, CallSite>,
@@ -47,6 +49,8 @@ pub(super) struct Modules {
     /// What was mapped when a process began, until it is asked for.
     mapped: HashMap<u32, Vec<Event>>,
     scripts: Scripts,
+    /// Programs by their paths: the paths that they were started by.
+    links: HashMap<String, String>,
 }
 
 /// Stands for a path where the text has a thread's stack.
@@ -66,8 +70,22 @@ impl Modules {
         }
     }
 
+    /// A program was started by this path.
+    fn started(&mut self, path: &str) -> Option<()> {
+        let file = std::fs::canonicalize(path).ok()?;
+        let (file, path) = (file.to_str()?.to_string(), path.to_string());
+        let is_other = Path::new(&file).file_name() != Path::new(&path).file_name();
+        if is_other {
+            self.links.entry(file).or_insert(path);
+        }
+        Some(())
+    }
+
     /// Parses a line, the last that was read.
     fn line(&mut self, line: &str) -> Option<()> {
+        if let Some(path) = about(line, "started") {
+            return self.started(path);
+        }
         let mut words = line.split_ascii_whitespace();
         let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
         let process = words.next()?.parse().ok()?;
@@ -84,13 +102,18 @@ impl Modules {
         let file = match self.paths.get(&path) {
             Some(&file) => file,
             None => {
+                let link = self.links.get(&path).cloned();
+                let number = self.files.len();
+                self.paths
+                    .extend(link.iter().map(|link| (link.clone(), number)));
                 self.files.push(File {
                     path: path.clone(),
+                    link,
                     read: None,
                     known: HashMap::new(),
                 });
-                self.paths.insert(path, self.files.len() - 1);
-                self.files.len() - 1
+                self.paths.insert(path, number);
+                number
             }
         };
         // lines that the probe made have no inode
@@ -237,12 +260,13 @@ impl Modules {
             }
         }
         let told = found.difference(&hosts).map(|&(process, base, file)| {
-            let file = &self.files[file];
+            let file = &mut self.files[file];
+            let path = file.shown();
             let binary = file.read.iter().flatten().next();
             LoadedModule {
                 process,
                 base,
-                path: file.path.clone(),
+                path,
                 build_id: binary.map_or(String::new(), |(_, binary)| binary.build_id().into()),
             }
         });
@@ -270,10 +294,19 @@ impl File {
         self.read.get_or_insert_with(read).as_ref()
     }
 
+    /// The path for readers: the link that the program was started by. Without a build id, the name decides which file it is, so
+    /// that there the file itself is meant.
+    fn shown(&mut self) -> String {
+        let has_id = |read: &(std::fs::File, Binary)| !read.1.build_id().is_empty();
+        let link = self.link.clone();
+        let link = link.filter(|_| self.read().is_some_and(has_id));
+        link.unwrap_or_else(|| self.path.clone())
+    }
+
     /// The function at an offset, with the functions inlined there: the same for all places where these are the same.
     fn function(&mut self, offset: u64) -> CallSite {
         let mut site = CallSite {
-            module: self.path.clone(),
+            module: self.shown(),
             ..CallSite::default()
         };
         let Some((_, binary)) = self.read() else {
@@ -305,7 +338,7 @@ impl File {
             return site.clone();
         }
         let mut site = CallSite {
-            module: self.path.clone(),
+            module: self.shown(),
             offset,
             ..CallSite::default()
         };
@@ -368,6 +401,25 @@ mod tests {
             usize::MAX,
         );
         assert!(site.to_string().contains("has_its_name"), "{site}");
+    }
+
+    #[test]
+    fn a_program_has_the_name_that_it_was_started_by() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("server");
+        let file = std::env::current_exe().unwrap().canonicalize().unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let mut modules = Modules::default();
+        let text = format!(
+            "0 started\t{}\n0 10000-11000 r-xp 0 0:0 0 {}\n0 started\t/nosuch\n0 started\t\n",
+            link.display(),
+            file.display()
+        );
+        modules.update(text.as_bytes());
+        let site = modules.site(0, &[0x10010], usize::MAX);
+        assert_eq!(site.frame().module, "server");
+        assert_eq!(site.build_id.len(), 40, "which stays what it is");
+        assert_eq!(modules.loaded(false)[0].path, link.display().to_string());
     }
 
     #[test]
