@@ -1,8 +1,7 @@
 //! A code object: the function that it is, its file, and which lines its instructions are of.
 
-use super::frames::MOST_BYTES;
 use super::layout::Layout;
-use super::{Memory, word_in};
+use super::{MOST_BYTES, Memory, word_in};
 
 /// Longer names are cut, and longer tables of lines are not read.
 const MOST_LETTERS: usize = 512;

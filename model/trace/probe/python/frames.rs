@@ -1,10 +1,8 @@
 //! The frames of a thread of a Python program.
 
 use super::layout::{Layout, OWNED_BY_NONE};
-use super::{Memory, word_in};
+use super::{MOST_BYTES, Memory, word_in};
 
-/// No structure that is read at once is larger.
-pub const MOST_BYTES: usize = 512;
 /// Interpreters and threads of a process that are looked through, and frames that are no function's.
 const MOST_INTERPRETERS: usize = 64;
 const MOST_THREADS: usize = 4096;

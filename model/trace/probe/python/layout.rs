@@ -1,6 +1,6 @@
 //! Where CPython has what, by its version. Offsets are those of 64-bit builds with the interpreter's lock.
 
-use super::{Memory, word_in};
+use super::{MOST_BYTES, Memory, word_in};
 
 /// Offsets in the interpreter's structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +143,6 @@ fn told(runtime: u64, memory: &mut impl Memory) -> Option<Layout> {
     ];
     small
         .iter()
-        .all(|&at| at < super::frames::MOST_BYTES as u64 - 8)
+        .all(|&at| at < MOST_BYTES as u64 - 8)
         .then_some(layout)
 }

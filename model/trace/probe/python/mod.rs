@@ -17,6 +17,9 @@ pub mod code;
 pub mod frames;
 pub mod layout;
 
+/// No structure that is read at once is larger.
+const MOST_BYTES: usize = 512;
+
 /// Memory of the program.
 pub trait Memory {
     /// Reads all of `into` at an address; `false` if it is not readable.

@@ -387,8 +387,7 @@ mod tests {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let mut modules = Modules::default();
         modules.update(
-            &maps
-                .lines()
+            maps.lines()
                 .filter(|line| line.contains('/'))
                 .map(|line| format!("0 {line}\n"))
                 .collect::<String>()

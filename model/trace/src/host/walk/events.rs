@@ -63,19 +63,12 @@ impl Walker {
                 });
             }
             EVENT_STACK => {
-                let stack = rest.get(2..).unwrap_or_default();
-                let (callers, lines) = stack.split_at(
-                    stack
-                        .iter()
-                        .position(|word| word & LINE != 0)
-                        .unwrap_or(stack.len()),
-                );
-                let two = lines.chunks_exact(2);
+                let (callers, lines) = stack(rest.get(2..).unwrap_or_default());
                 out.event(RawEvent::Stack {
                     number: addr,
                     text: word(1) as usize,
-                    callers: callers.into(),
-                    lines: two.map(|two| (two[1], two[0] as u32)).collect(),
+                    callers,
+                    lines,
                 });
             }
             EVENT_ALLOC_AT => out.event(RawEvent::AllocAt {
@@ -261,6 +254,18 @@ impl Walker {
             at += size;
         }
     }
+}
+
+/// Lines of a script: the number of the code, and the line.
+pub(super) type Lines = Box<[(u64, u32)]>;
+
+/// The return addresses of a stack, and the lines of a script behind them.
+pub(super) fn stack(words: &[u64]) -> (Box<[u64]>, Lines) {
+    let is_line = |word: &u64| word & LINE != 0;
+    let native = words.iter().position(is_line).unwrap_or(words.len());
+    let (callers, lines) = words.split_at(native);
+    let lines = lines.chunks_exact(2).map(|two| (two[1], two[0] as u32));
+    (callers.into(), lines.collect())
 }
 
 /// An event of a Java virtual machine; none if its codes are not known.
