@@ -10,6 +10,9 @@
 //!   "sites": [ { "kind": "heap", "stack": [0], "objects": 12, "bytes": 6144, "reads": 100, "writes": 20, ... } ] }
 //! ```
 //!
+//! A frame of a script, such as one in Python, is a line of a file: the file is its module, the line's number the address, and what is in
+//! the file its build id. It comes behind the calls of the interpreter that it led to.
+//!
 //! A frame is known by its module's build id, or by the module's name where it has none, and by an address in it that
 //! does not change from run to run. So a profile fits the very build that it was made with. Lines are for readers, and
 //! functions for those too who want it for another build ([`stale`]).
@@ -76,6 +79,12 @@ impl Frame {
     fn id(&self) -> ((bool, &str), u64) {
         (same(&self.module, &self.build_id), self.offset)
     }
+
+    /// Is this a line of a script? Then its address is the line of its own file.
+    pub fn is_script(&self) -> bool {
+        let line = self.line.as_deref().and_then(|line| line.rsplit_once(':'));
+        line.is_some_and(|(file, line)| file == self.module && line == self.offset.to_string())
+    }
 }
 
 /// The identity of an allocation site.
@@ -130,6 +139,19 @@ impl Key {
         match self {
             Key::Heap(stack) | Key::Mapping(stack) => stack,
             _ => &[],
+        }
+    }
+
+    /// The same site without the lines of scripts: what native code can tell of it.
+    pub fn without_scripts(&self) -> Key {
+        let native = |stack: &[Frame]| {
+            let native = stack.iter().take_while(|frame| !frame.is_script());
+            native.cloned().collect()
+        };
+        match self {
+            Key::Heap(stack) => Key::Heap(native(stack)),
+            Key::Mapping(stack) => Key::Mapping(native(stack)),
+            other => other.clone(),
         }
     }
 
@@ -236,8 +258,18 @@ impl Profile {
     /// The same with stacks [cut](Key::cut). What is one site then is added up: its peak is the sum of peaks, which
     /// need not have been at one time.
     pub fn cut(&self, depth: usize) -> Profile {
+        self.with_keys(|key| key.cut(depth))
+    }
+
+    /// The same [without the lines of scripts](Key::without_scripts), for those who see native code alone. What is one site
+    /// then is added up as above.
+    pub fn without_scripts(&self) -> Profile {
+        self.with_keys(Key::without_scripts)
+    }
+
+    fn with_keys(&self, new: impl Fn(&Key) -> Key) -> Profile {
         let cut = self.sites.iter().map(|site| Site {
-            key: site.key.cut(depth),
+            key: new(&site.key),
             counts: site.counts.clone(),
         });
         let mut sites = Vec::new();
@@ -361,6 +393,44 @@ pub(crate) mod tests {
         assert_eq!(key.cut(2), key);
         assert_eq!(Key::Heap(vec![]).cut(2), Key::Heap(vec![]));
         assert_eq!(Key::Stacks.cut(1), Key::Stacks);
+    }
+
+    /// A line of a script.
+    pub fn line(file: &str, function: &str, number: u64) -> Frame {
+        Frame {
+            module: file.into(),
+            build_id: "0123456789abcdef".into(),
+            offset: number,
+            function: Some(function.into()),
+            line: Some(format!("{file}:{number}")),
+            ..Frame::default()
+        }
+    }
+
+    #[test]
+    fn lines_of_scripts_are_sites_which_native_code_takes_together() {
+        let called = |number| {
+            Key::Heap(vec![
+                frame("PyArray_Zeros", 1),
+                line("np.py", "<module>", number),
+            ])
+        };
+        let both = profile([site(called(3), peak(1, 100)), site(called(5), peak(2, 50))]);
+        assert_ne!(called(3), called(5));
+        assert_eq!(
+            both.cut(1).sites.len(),
+            2,
+            "the interpreter's own calls say too little"
+        );
+        let native = both.without_scripts();
+        assert_eq!(native.sites.len(), 1);
+        assert_eq!(native.sites[0].key.stack(), [frame("PyArray_Zeros", 1)]);
+        assert_eq!(native.sites[0].counts.peak_bytes, 150);
+        let in_c = Frame {
+            line: Some("np.c:3".into()),
+            ..frame("main", 3)
+        };
+        assert!(line("np.py", "f", 3).is_script() && !in_c.is_script());
     }
 
     #[test]

@@ -18,12 +18,14 @@
 //! | `elf` | a file, read and taken apart |
 //! | `debug` | separate debug files |
 //! | `statics` | static variables |
+//! | `cpython` | the interpreter of Python in a file |
 //! | `rebuilt` | a profile for files that were built anew |
 //! | [`unwind`] | tables by which stacks without frame pointers are walked |
 //! | [`import`] | profiles of native programs from what other tools have written |
 
 mod binary;
 mod calls;
+mod cpython;
 mod debug;
 mod demangle;
 mod elf;
@@ -34,6 +36,7 @@ pub mod unwind;
 
 pub use binary::Binary;
 pub use calls::{CALL_BYTES, ends_in_call};
+pub use cpython::{CPython, cpython};
 pub use demangle::demangle;
 pub use elf::SymbolsError;
 pub use rebuilt::{Rebuilt, rebuilt};

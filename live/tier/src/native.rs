@@ -21,6 +21,8 @@ pub fn site_map(
     takes: Option<u64>,
     kinds: Kinds,
 ) -> (SiteMap, Vec<String>) {
+    // The allocator sees native calls alone.
+    let profile = &profile.without_scripts();
     let counts: Vec<Counts> = profile.sites.iter().map(|s| s.counts.clone()).collect();
     let peak: u64 = counts.iter().map(|c| c.peak_bytes).sum();
     let least = (peak as f64 * SHARE / 100.0) as u64;

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 mod arch;
 
 /// Changes with every change of this file; both sides check it.
-pub const LAYOUT: u64 = 0x7661_7276_6501_000a;
+pub const LAYOUT: u64 = 0x7661_7276_6501_000b;
 /// The object that a file is, by the numbers of its device and its own.
 pub const fn file_object(major: u64, minor: u64, inode: u64) -> u64 {
     let device = (major << 20) ^ minor;
@@ -51,6 +51,10 @@ pub const MODULE_BYTES: usize = 4 << 20;
 pub const CALLERS: usize = 4;
 /// Return addresses of a stack, at most.
 pub const STACK: usize = 16;
+/// Lines of a script of which such code is called, at most.
+pub const LINES: usize = 8;
+/// Marks the word of a line. No address has this bit.
+pub const LINE: u64 = 1 << 62;
 
 // A chunk is made of words. A word below 2^63 is an address (or belongs to the words before); the others are one of
 // three heads. From compiled code, an access is two words: `kind | size << 2 | caller << 18` (kind: 0 read, 1 write,
@@ -96,7 +100,8 @@ pub const EVENT_RANGE: u64 = 11;
 /// The process is another program from here on: addresses mean something else.
 pub const EVENT_EXEC: u64 = 12;
 /// A stack that the thread is going to name by its number. Words: the number, how many bytes there are of the text about
-/// modules, return addresses of up to [`STACK`] calls, the innermost first.
+/// modules, return addresses of up to [`STACK`] calls, the innermost first, and two words for each of up to [`LINES`] lines of a
+/// script: [`LINE`] and the line, and the number that the text about modules has for the code.
 pub const EVENT_STACK: u64 = 13;
 /// Words: address, bytes, number of the stack.
 pub const EVENT_ALLOC_AT: u64 = 14;

@@ -53,13 +53,22 @@ impl CallSite {
         [self].into_iter().chain(&self.callers)
     }
 
+    /// Name of the file without its folder. The line of a script says it with as much of the folder as tells it apart.
+    fn file_name(&self) -> &str {
+        let line = self.line.as_deref().and_then(|line| line.rsplit_once(':'));
+        let script = line
+            .filter(|(file, line)| *line == self.offset.to_string() && self.module.ends_with(file));
+        let name = || self.module.rsplit('/').next().unwrap_or_default();
+        script.map_or_else(name, |(file, _)| file)
+    }
+
     /// The call by itself, without those that led there.
     pub fn frame(&self) -> Frame {
         let symbol = self.symbol.as_deref();
         let parts = symbol.and_then(|symbol| symbol.rsplit_once("+0x"));
         let function = parts.map(|(name, _)| name).or(symbol);
         Frame {
-            module: self.module.rsplit('/').next().unwrap_or_default().into(),
+            module: self.file_name().into(),
             build_id: self.build_id.clone(),
             offset: self.address.unwrap_or(self.offset),
             function: function.map(str::to_string),

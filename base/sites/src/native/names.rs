@@ -1,7 +1,9 @@
 //! Names of sites for readers: the first function that is no mere wrapper of an allocator, and as many of its
-//! callers as it takes to tell sites apart.
+//! callers as it takes to tell sites apart. Where callers are the same, the wrappers that were called tell.
+//!
+//! Under a script, that is the innermost line of its own: an interpreter's functions are wrappers, and so are its libraries.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Frame, Key};
 
@@ -120,10 +122,14 @@ fn steps(stack: &[Frame]) -> impl Iterator<Item = Step<'_>> {
     })
 }
 
+/// A line of code that is not in a file, such as this, is the module's own.
+const TOP: &str = "<module>";
+
 impl Step<'_> {
     fn text(&self, stack: &[Frame]) -> String {
         let frame = &stack[self.frame];
         match (self.function, self.line) {
+            (Some(TOP), Some(line)) => line.into(),
             (Some(function), Some(line)) => format!("{} ({line})", bare(function)),
             (Some(function), None) if frame.module.is_empty() => bare(function).into(),
             (Some(function), None) => format!("{}!{}", frame.module, bare(function)),
@@ -133,10 +139,17 @@ impl Step<'_> {
     }
 }
 
-/// The steps from the first function that is no wrapper on; none if all are. A function without a name counts as a
-/// wrapper if one follows: static functions of stripped libraries have no names.
-fn asking(stack: &[Frame]) -> Vec<Step<'_>> {
-    let mut steps: Vec<Step> = steps(stack).collect();
+/// How many of a stack's steps are inside of the allocator: those before the first function that is no wrapper. A function without
+/// a name counts as a wrapper if one follows: static functions of stripped libraries have no names.
+fn inside(stack: &[Frame], steps: &[Step]) -> usize {
+    let is_script = |step: &&Step| stack[step.frame].is_script();
+    if let Some(line) = steps.iter().position(|step| is_script(&step)) {
+        let own = steps.iter().position(|step| {
+            let frame = &stack[step.frame];
+            frame.is_script() && !is_library(&frame.module)
+        });
+        return own.unwrap_or(line);
+    }
     let inner = steps
         .iter()
         .take_while(|step| step.function.is_none_or(is_wrapper));
@@ -144,8 +157,19 @@ fn asking(stack: &[Frame]) -> Vec<Step<'_>> {
         .enumerate()
         .filter(|(_, step)| step.function.is_some())
         .last();
-    let skip = last.map_or(0, |(at, _)| at + 1);
-    steps.drain(..skip);
+    last.map_or(0, |(at, _)| at + 1)
+}
+
+/// Is this file of a script in a library? Those keep the folder of their package.
+fn is_library(module: &str) -> bool {
+    module.contains('/') || module.starts_with("<frozen ")
+}
+
+/// The steps from the first function that is no wrapper on; none if all are.
+fn asking(stack: &[Frame]) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step> = steps(stack).collect();
+    let inside = inside(stack, &steps);
+    steps.drain(..inside);
     steps
 }
 
@@ -216,31 +240,33 @@ pub fn functions(frame: &Frame) -> Vec<String> {
     functions.map(String::from).collect()
 }
 
-/// Names of sites in one list: each with the fewest callers that distinguish it from the others,
-/// and where that is not enough with the address of the first call that differs.
+/// Names of sites in one list: each with the fewest callers that distinguish it from the others. Sites with the same callers are
+/// told apart by what they call, and where that is not enough by the address of the first call that differs.
 pub fn names(keys: &[Key]) -> Vec<String> {
     let mut names = vec![String::new(); keys.len()];
-    let mut open: Vec<usize> = (0..keys.len()).collect();
+    // Sites with one name at the last depth, and all of them.
+    let mut open: Vec<Vec<usize>> = vec![(0..keys.len()).collect()];
     for depth in 1.. {
-        let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut has_more = false;
-        for &at in &open {
-            let (name, more) = called(&keys[at], depth);
-            has_more |= more;
-            groups.entry(name).or_default().push(at);
-        }
-        open.clear();
-        for (name, group) in groups {
-            match &group[..] {
-                &[one] => names[one] = name,
-                _ if has_more => open.extend(group),
-                _ => {
-                    let apart = difference(keys, &group);
-                    for at in group {
-                        let frame = keys[at].stack().get(apart);
-                        let offset = frame.map_or(0, |frame| frame.offset);
-                        names[at] = format!("{name} at {offset:#x}");
+        for group in std::mem::take(&mut open) {
+            let mut parts: Vec<(String, Vec<usize>)> = Vec::new();
+            let mut places: HashMap<String, usize> = HashMap::new();
+            for at in group {
+                let (name, _) = called(&keys[at], depth);
+                let place = *places.entry(name.clone()).or_insert(parts.len());
+                match parts.get_mut(place) {
+                    Some((_, part)) => part.push(at),
+                    None => parts.push((name, vec![at])),
+                }
+            }
+            for (name, part) in parts {
+                match &part[..] {
+                    &[one] => names[one] = name,
+                    _ if have_same_callers(keys, &part) => {
+                        for (at, inside) in part.iter().zip(insides(keys, &part)) {
+                            names[*at] = format!("{name}{inside}");
+                        }
                     }
+                    _ => open.push(part),
                 }
             }
         }
@@ -249,6 +275,84 @@ pub fn names(keys: &[Key]) -> Vec<String> {
         }
     }
     names
+}
+
+/// Is there nothing in the callers of these sites that tells them apart?
+fn have_same_callers(keys: &[Key], sites: &[usize]) -> bool {
+    let all = |site: &usize| called(&keys[*site], usize::MAX).0;
+    let first = sites.first().map(all);
+    sites.iter().all(|site| Some(all(site)) == first)
+}
+
+/// What comes behind the name of sites with the same callers: what they call, from the outermost call inwards, up to the first that
+/// differs.
+fn insides(keys: &[Key], sites: &[usize]) -> Vec<String> {
+    let short = calls_inside(keys, sites, |function| without_parameters(bare(function)));
+    // Instances of one template may be all that differs.
+    let said = match are_different(&short) {
+        true => short,
+        false => calls_inside(keys, sites, |function| bare(function).into()),
+    };
+    let apart = difference(keys, sites);
+    let with_place = |(site, text): (&usize, &String)| {
+        let is_alone = said.iter().filter(|other| *other == text).count() == 1;
+        let frame = keys[*site].stack().get(apart);
+        match is_alone {
+            true => text.clone(),
+            false => format!("{text} at {:#x}", frame.map_or(0, |frame| frame.offset)),
+        }
+    };
+    sites.iter().zip(&said).map(with_place).collect()
+}
+
+fn are_different(texts: &[String]) -> bool {
+    let different: HashSet<&String> = texts.iter().collect();
+    different.len() == texts.len()
+}
+
+/// The first call that is not the same in all of these sites, of functions by the names that `name` gives them.
+fn calls_inside(keys: &[Key], sites: &[usize], name: impl Fn(&str) -> String) -> Vec<String> {
+    let calls = |site: &usize| {
+        let stack = keys[*site].stack();
+        let steps: Vec<Step> = steps(stack).collect();
+        let inside = inside(stack, &steps).min(steps.len().saturating_sub(1));
+        let named = steps[..inside].iter().rev();
+        let named = named.filter_map(|step| Some(name(step.function?)));
+        named.collect::<Vec<String>>()
+    };
+    let calls: Vec<Vec<String>> = sites.iter().map(calls).collect();
+    let said = |own: &Vec<String>| {
+        let shared = |other: &Vec<String>| {
+            let same = own.iter().zip(other).take_while(|(a, b)| a == b);
+            same.count()
+        };
+        let others = calls.iter().filter(|other| *other != own);
+        let most = others.map(shared).max()?;
+        let call = own.get(most.min(own.len().checked_sub(1)?))?;
+        Some(format!(" > {call}"))
+    };
+    calls
+        .iter()
+        .map(|own| said(own).unwrap_or_default())
+        .collect()
+}
+
+/// A name without the parameters of templates. An operator's name may have such brackets itself.
+fn without_parameters(name: &str) -> String {
+    if name.contains("operator") || name.starts_with('<') {
+        return name.into();
+    }
+    let mut depth = 0usize;
+    let outside = name.chars().filter(|letter| {
+        let was = depth;
+        match letter {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        was == 0 && depth == 0
+    });
+    outside.collect()
 }
 
 /// The first place in stacks at which not all of these sites are in one frame.
@@ -290,7 +394,7 @@ fn called(key: &Key, depth: usize) -> (String, bool) {
 #[cfg(test)]
 mod tests {
     use super::super::Inlined;
-    use super::super::tests::frame;
+    use super::super::tests::{frame, line};
     use super::*;
 
     #[test]
@@ -404,6 +508,88 @@ mod tests {
             "(stacks)",
         ];
         assert_eq!(names(&keys), expected);
+    }
+
+    #[test]
+    fn sites_of_one_line_are_told_apart_by_what_it_calls() {
+        // `log.push_back("request " + std::to_string(i))`, as a compiler without inlining of the library makes it.
+        let row = |calls: &[(&str, u64)]| {
+            let library = calls.iter().map(|&(name, at)| frame(name, at));
+            let main = Frame {
+                line: Some("vec.cpp:17".into()),
+                ..frame("main", 9)
+            };
+            Key::Heap(library.chain([main]).collect())
+        };
+        let keys = [
+            row(&[
+                ("operator new(unsigned long)", 1),
+                ("std::string::_M_create(unsigned long&)", 2),
+                ("std::string::append(char const*)", 3),
+            ]),
+            row(&[
+                ("operator new(unsigned long)", 1),
+                ("void std::vector<int>::_M_realloc_insert<int>(int&&)", 4),
+            ]),
+            row(&[("operator new(unsigned long)", 1)]),
+            row(&[("operator new(unsigned long)", 5)]),
+            row(&[]),
+        ];
+        let expected = [
+            "main (vec.cpp:17) > std::string::append",
+            "main (vec.cpp:17) > std::vector<int>::_M_realloc_insert<int>",
+            "main (vec.cpp:17) > operator new at 0x1",
+            "main (vec.cpp:17) > operator new at 0x5",
+            "main (vec.cpp:17)",
+        ];
+        assert_eq!(names(&keys), expected);
+        assert_eq!(names(&keys[..1]), ["main (vec.cpp:17)"]);
+        assert_eq!(
+            names(&keys[..2]),
+            [
+                "main (vec.cpp:17) > std::string::append",
+                "main (vec.cpp:17) > std::vector::_M_realloc_insert"
+            ]
+        );
+        // Of calls that begin alike, the first that differs.
+        let alike = |last| row(&[(last, 2), ("std::string::append(char const*)", 3)]);
+        assert_eq!(
+            names(&[alike("malloc"), alike("realloc")]),
+            ["main (vec.cpp:17) > malloc", "main (vec.cpp:17) > realloc"]
+        );
+    }
+
+    #[test]
+    fn under_a_script_sites_have_the_names_of_its_own_lines() {
+        let of = |calls: &[Frame], lines: &[Frame]| Key::Heap([calls, lines].concat());
+        let top = |number| line("np.py", "<module>", number);
+        let library = line("numpy/core/numeric.py", "ones", 191);
+        let zeros = [frame("default_calloc", 1), frame("PyArray_Zeros_int", 2)];
+        let keys = [
+            of(&zeros, &[top(3)]),
+            of(&zeros, &[library.clone(), top(5)]),
+            of(&zeros, &[line("np.py", "load", 7), top(8)]),
+            of(&zeros, &[line("np.py", "load", 7), top(9)]),
+            of(
+                &[frame("list_resize", 3)],
+                &[line("np.py", "load", 7), top(9)],
+            ),
+            of(
+                &zeros,
+                &[line("<frozen importlib._bootstrap>", "_call", 241), library],
+            ),
+        ];
+        let expected = [
+            "np.py:3",
+            "np.py:5",
+            "load (np.py:7) < np.py:8",
+            "load (np.py:7) < np.py:9 > PyArray_Zeros_int",
+            "load (np.py:7) < np.py:9 > list_resize",
+            "_call (<frozen importlib._bootstrap>:241)",
+        ];
+        assert_eq!(names(&keys), expected);
+        assert_eq!(first(keys[1].stack()), 3);
+        assert_eq!(calls(&keys[2]), ["heap", "np.py:8", "load (np.py:7)"]);
     }
 
     #[test]

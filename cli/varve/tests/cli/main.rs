@@ -35,6 +35,7 @@ mod profile;
 mod registries;
 mod sampled;
 mod sandbox;
+mod scripts;
 #[path = "../shared/small_disk.rs"]
 mod small_disk;
 mod stop;

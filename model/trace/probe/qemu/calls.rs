@@ -9,7 +9,8 @@ use crate::*;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Mutex;
 
-/// `malloc` returned `args[0]`, `args[1]` bytes, to `args[2]`, an address that is at `args[3]`; rbp was `args[4]`.
+/// `malloc` returned `args[0]`, `args[1]` bytes, to `args[2]`, an address that is at `args[3]`; rbp was `args[4]`. The C library
+/// knows the thread by `args[5]`.
 const CALL_ALLOC: i64 = 0x7661_0001;
 /// `args[0]` is about to be freed.
 const CALL_FREE: i64 = 0x7661_0002;
@@ -45,7 +46,7 @@ pub extern "C" fn on_call(
                 CALL_ALLOC => EVENT_ALLOC_AT,
                 _ => EVENT_MAPPED,
             };
-            let stack = stacks::tell(slot, [c, d, e]);
+            let stack = stacks::tell(slot, [c, d, e], f);
             shared().put(slot, event, &[a, b, stack]);
         }
         CALL_MACHINE => shared().put(slot, EVENT_MACHINE, &[a, b]),
@@ -251,11 +252,15 @@ fn on_break(shared: &Shared, slot: usize, now: u64) {
 }
 
 /// Everything that is mapped from a file now: the program and its interpreter (and QEMU itself). Each line begins with
-/// the number of the process.
+/// the number of the process. Before them comes how the program was named when it was started, since links are not there.
 pub fn write_modules(shared: &Shared) {
     if let Ok(maps) = std::fs::read_to_string("/proc/self/maps") {
         let process = PROCESS.load(Relaxed);
         let mut text = String::new();
+        let words = WORDS.load(Relaxed) as usize;
+        if let Some(program) = follow::program(words).filter(|_| words > 0) {
+            text.push_str(&format!("{process} started\t{}\n", program.display()));
+        }
         for line in maps.lines().filter(|line| line.contains('/')) {
             text.push_str(&format!("{process} {line}\n"));
             stacks::add_mapping(line);

@@ -46,6 +46,19 @@ pub fn keep_words(words: usize) {
     }
 }
 
+/// The program that this process began with, by the path that it was started by; `words` as above.
+pub fn program(words: usize) -> Option<PathBuf> {
+    let line = std::fs::read("/proc/self/cmdline").ok()?;
+    let mut rest = line.split(|&byte| byte == 0).skip(words + 1);
+    let mut path = rest.next()?;
+    // another name for the program, which `start` has put there
+    if path == b"-0" {
+        path = rest.nth(1)?;
+    }
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    Some(std::env::current_dir().ok()?.join(path))
+}
+
 /// The guest's memory cannot be seen: only forks are followed.
 pub fn keep_nothing() {
     PID.store(std::process::id(), Relaxed);

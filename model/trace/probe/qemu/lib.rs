@@ -10,6 +10,8 @@ mod decode;
 mod guest;
 #[path = "../agent/marks.rs"]
 mod marks;
+#[path = "../python/mod.rs"]
+mod python;
 #[path = "../ring.rs"]
 mod ring;
 
@@ -18,6 +20,7 @@ mod calls;
 mod follow;
 mod lines;
 mod plan;
+mod scripts;
 mod stacks;
 #[path = "../../../../base/symbols/walk/walk.rs"]
 mod walk;

@@ -2,6 +2,7 @@
 //! met.
 
 use crate::follow::guest;
+use crate::scripts::Scripts;
 use crate::walk::{Frame, Rule, open, rule_at, walk};
 use crate::*;
 use std::collections::HashSet;
@@ -37,6 +38,8 @@ impl Mapped {
 struct Table {
     words: Vec<u64>,
     bytes: usize,
+    /// The interpreter of Python in the file: where its state is (link-time), and its version.
+    python: Option<(u64, u32)>,
 }
 
 /// State of the process. Threads hold it for the length of a walk.
@@ -60,6 +63,8 @@ struct State {
     rules: Vec<(u64, Option<Rule>)>,
     /// How often a file was mapped where another had been: the same addresses are other code since.
     epoch: u64,
+    /// What interprets a script in this process.
+    scripts: Scripts,
 }
 
 /// Rules that are kept.
@@ -75,6 +80,7 @@ static mut STATE: Mutex<State> = Mutex::new(State {
     stacks: Vec::new(),
     rules: Vec::new(),
     epoch: 0,
+    scripts: Scripts::NONE,
 });
 
 fn state() -> MutexGuard<'static, State> {
@@ -111,6 +117,7 @@ pub fn begin_child() {
             stacks: Vec::new(),
             rules: Vec::new(),
             epoch: old.epoch,
+            scripts: Scripts::NONE,
         }));
     }
 }
@@ -191,9 +198,9 @@ fn is_outside(start: u64, end: u64) -> impl Fn(&(u64, u64)) -> bool {
     move |range| range.1 <= start || end <= range.0
 }
 
-/// Reports the stack of a call, unless the thread has reported it before: the return address, where it is, and rbp.
-/// Returns its number.
-pub fn tell(slot: usize, [back, place, fp]: [u64; 3]) -> u64 {
+/// Reports the stack of a call, unless the thread has reported it before: the return address, where it is, and rbp. The C library
+/// knows the thread as `thread`. Returns the stack's number.
+pub fn tell(slot: usize, [back, place, fp]: [u64; 3], thread: u64) -> u64 {
     let mut state = state();
     let mut stack = [0usize; STACK];
     stack[0] = back as usize;
@@ -214,7 +221,13 @@ pub fn tell(slot: usize, [back, place, fp]: [u64; 3]) -> u64 {
             |at| memory.word(at),
         );
     }
-    let words: [u64; STACK] = core::array::from_fn(|at| stack[at] as u64);
+    let mut words = [0; STACK + 2 * LINES];
+    for (to, from) in words.iter_mut().zip(&stack[..count]) {
+        *to = *from as u64;
+    }
+    if state.sees {
+        count += state.scripts.lines(slot, thread, &mut words[count..]);
+    }
     let words = &words[..count];
     let number = hash(state.epoch, words);
     if !state.has_first_stack && state.sees {
@@ -229,7 +242,7 @@ pub fn tell(slot: usize, [back, place, fp]: [u64; 3]) -> u64 {
     drop(state);
     if is_new {
         let shared = shared();
-        let mut all = [number; STACK + 2];
+        let mut all = [number; STACK + 2 * LINES + 2];
         // What is mapped later is not where these calls are.
         all[1] = shared.header().module_bytes.load(Acquire).into();
         all[2..count + 2].copy_from_slice(words);
@@ -239,7 +252,7 @@ pub fn tell(slot: usize, [back, place, fp]: [u64; 3]) -> u64 {
 }
 
 /// FNV-1a over words.
-fn hash(epoch: u64, words: &[u64]) -> u64 {
+pub fn hash(epoch: u64, words: &[u64]) -> u64 {
     let add = |hash: u64, word: &u64| (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
     words.iter().fold(0xcbf2_9ce4_8422_2325 ^ epoch, add)
 }
@@ -265,16 +278,28 @@ impl State {
         if self.mapped[at].table.is_none() {
             let table = self.table_of(at);
             self.mapped[at].table = Some(table);
+            self.meet_python(at, call);
         }
         let mapped = &self.mapped[at];
-        let (start, segments, rows) = mapped.table.as_ref()?.as_ref()?.parts()?;
-        let offset = call - mapped.start + mapped.offset;
-        let holds = |segment: &&walk::Segment| {
-            offset >= segment.offset && offset - segment.offset < segment.bytes
-        };
-        let segment = segments.iter().find(holds)?;
-        let address = offset - segment.offset + segment.address;
+        let table = mapped.table.as_ref()?.as_ref()?;
+        let (start, _, rows) = table.parts()?;
+        let address = table.address(call - mapped.start + mapped.offset)?;
         Some(rule_at(rows, address.wrapping_sub(start)))
+    }
+
+    /// Code of a mapped file was met for the first time. If it is an interpreter of Python, its state is in the same file.
+    fn meet_python(&mut self, at: usize, call: u64) {
+        let mapped = &self.mapped[at];
+        let found = || {
+            let table = mapped.table.as_ref()?.as_ref()?;
+            let (runtime, version) = table.python?;
+            let offset = call - mapped.start + mapped.offset;
+            let base = call.wrapping_sub(table.address(offset)?);
+            Some((base.wrapping_add(runtime), version))
+        };
+        if let Some((runtime, version)) = found() {
+            self.scripts.meet(runtime, version);
+        }
     }
 
     /// The table of a mapped file: one that another mapping of it has, or the recorder's answer.
@@ -292,7 +317,10 @@ impl Table {
         stream.write_all(format!("{path}\n").as_bytes()).ok()?;
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).ok()?;
-        let file = answer.strip_suffix('\n').filter(|file| !file.is_empty())?;
+        let mut said = answer.strip_suffix('\n')?.split('\t');
+        let file = said.next().filter(|file| !file.is_empty())?;
+        let mut number = || u64::from_str_radix(said.next()?, 16).ok();
+        let python = number().zip(number());
         let bytes = std::fs::read(file).ok()?;
         let words = bytes.chunks(8).map(|piece| {
             let mut word = [0; 8];
@@ -302,9 +330,20 @@ impl Table {
         let table = Table {
             words: words.collect(),
             bytes: bytes.len(),
+            python: python.map(|(runtime, version)| (runtime, version as u32)),
         };
         table.parts()?;
         Some(Arc::new(table))
+    }
+
+    /// The address (link-time) of a byte of the file.
+    fn address(&self, offset: u64) -> Option<u64> {
+        let (_, segments, _) = self.parts()?;
+        let holds = |segment: &&walk::Segment| {
+            offset >= segment.offset && offset - segment.offset < segment.bytes
+        };
+        let segment = segments.iter().find(holds)?;
+        Some(offset - segment.offset + segment.address)
     }
 
     fn parts(&self) -> Option<(u64, &[walk::Segment], &[walk::Row])> {

@@ -13,7 +13,7 @@ mod callers;
 mod entry;
 mod environment;
 
-use arch::system;
+use arch::{system, thread};
 use callers::Callers;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
@@ -49,7 +49,10 @@ fn tell_free(pointer: *mut c_void) {
 fn told(pointer: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
     if !pointer.is_null() {
         let [back, place, frame] = from.words();
-        system(CALL_ALLOC, [pointer as usize, bytes, back, place, frame, 0]);
+        system(
+            CALL_ALLOC,
+            [pointer as usize, bytes, back, place, frame, thread()],
+        );
     }
     pointer
 }
@@ -170,7 +173,7 @@ extern "C" fn on_mmap(
         let [back, place, frame] = from.words();
         system(
             CALL_MAPPED,
-            [pointer as usize, bytes, back, place, frame, 0],
+            [pointer as usize, bytes, back, place, frame, thread()],
         );
     }
     pointer

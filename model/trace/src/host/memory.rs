@@ -200,13 +200,13 @@ impl SharedMemory {
         (self.header().module_bytes.load(Acquire) as usize).min(MODULE_BYTES)
     }
 
-    /// The probe's text about mapped files.
-    pub fn module_text(&self) -> String {
+    /// The probe's text about mapped files, from a byte on.
+    pub fn module_text(&self, from: usize) -> &[u8] {
         let length = self.module_bytes();
         // SAFETY: in the mapping; the text is only appended to.
         let bytes =
             unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(MODULES_AT), length) };
-        String::from_utf8_lossy(bytes).into_owned()
+        bytes.get(from..).unwrap_or_default()
     }
 
     /// Sleeps until a probe rings, unless `ready` returns that there is something already; at most `milliseconds`.

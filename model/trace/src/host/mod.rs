@@ -14,6 +14,7 @@ mod modules;
 mod record;
 mod resident;
 mod schedule;
+mod scripts;
 mod sink;
 mod tables;
 mod templates;

@@ -1,6 +1,7 @@
 //! The file of an instruction's address, and the name of the function there.
 
 use super::ring::file_object;
+use super::scripts::{Scripts, about, interprets};
 use crate::spaces::space_of;
 use crate::writer::LoadedModule;
 use crate::{CallSite, Event, arch};
@@ -27,6 +28,8 @@ struct Module {
 /// A file, read when one of its addresses is first asked for.
 struct File {
     path: String,
+    /// The link that the program was started by, if it is one.
+    link: Option<String>,
     read: Option<Option<(std::fs::File, Binary)>>,
     /// Places that were asked for, by offset in the file.
     known: HashMap<u64, CallSite>,
@@ -45,24 +48,44 @@ pub(super) struct Modules {
     stacks: BTreeSet<(u32, u64, u64)>,
     /// What was mapped when a process began, until it is asked for.
     mapped: HashMap<u32, Vec<Event>>,
+    scripts: Scripts,
+    /// Programs by their paths: the paths that they were started by.
+    links: HashMap<String, String>,
 }
 
 /// Stands for a path where the text has a thread's stack.
 const STACK: &str = "[stack]";
 
 impl Modules {
-    /// Reads the text that the probe has written, in the form of /proc/PID/maps with the number of the process before
-    /// each line; text that was read before is skipped.
-    pub fn update(&mut self, text: &str) {
-        let new = text.get(self.text_read..).unwrap_or_default();
-        for line in new.split_inclusive('\n') {
+    /// Reads more of the text that the probe has written: lines of /proc/PID/maps with the number of the process before
+    /// each, and of code of scripts.
+    pub fn update(&mut self, new: &[u8]) {
+        for line in new.split_inclusive(|&byte| byte == b'\n') {
             self.text_read += line.len();
-            let _ = self.line(line);
+            let line = String::from_utf8_lossy(line);
+            match self.scripts.line(&line) {
+                true => {}
+                false => _ = self.line(&line),
+            }
         }
+    }
+
+    /// A program was started by this path.
+    fn started(&mut self, path: &str) -> Option<()> {
+        let file = std::fs::canonicalize(path).ok()?;
+        let (file, path) = (file.to_str()?.to_string(), path.to_string());
+        let is_other = Path::new(&file).file_name() != Path::new(&path).file_name();
+        if is_other {
+            self.links.entry(file).or_insert(path);
+        }
+        Some(())
     }
 
     /// Parses a line, the last that was read.
     fn line(&mut self, line: &str) -> Option<()> {
+        if let Some(path) = about(line, "started") {
+            return self.started(path);
+        }
         let mut words = line.split_ascii_whitespace();
         let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
         let process = words.next()?.parse().ok()?;
@@ -79,13 +102,18 @@ impl Modules {
         let file = match self.paths.get(&path) {
             Some(&file) => file,
             None => {
+                let link = self.links.get(&path).cloned();
+                let number = self.files.len();
+                self.paths
+                    .extend(link.iter().map(|link| (link.clone(), number)));
                 self.files.push(File {
                     path: path.clone(),
+                    link,
                     read: None,
                     known: HashMap::new(),
                 });
-                self.paths.insert(path, self.files.len() - 1);
-                self.files.len() - 1
+                self.paths.insert(path, number);
+                number
             }
         };
         // lines that the probe made have no inode
@@ -137,6 +165,24 @@ impl Modules {
                 Some(caller) if self.follows_call(&caller) => site.callers.push(caller),
                 _ => break,
             }
+        }
+        site
+    }
+
+    /// The same with the lines of a script that such code was called by. Calls of an interpreter say nothing then.
+    pub fn stack(
+        &mut self,
+        process: u32,
+        callers: &[u64],
+        lines: &[(u64, u32)],
+        text: usize,
+    ) -> CallSite {
+        let mut site = self.site(process, callers, text);
+        let lines = self.scripts.calls(lines);
+        if !lines.is_empty() {
+            let interpreter = site.callers.iter().position(interprets);
+            site.callers.truncate(interpreter.unwrap_or(usize::MAX));
+            site.callers.extend(lines);
         }
         site
     }
@@ -214,12 +260,13 @@ impl Modules {
             }
         }
         let told = found.difference(&hosts).map(|&(process, base, file)| {
-            let file = &self.files[file];
+            let file = &mut self.files[file];
+            let path = file.shown();
             let binary = file.read.iter().flatten().next();
             LoadedModule {
                 process,
                 base,
-                path: file.path.clone(),
+                path,
                 build_id: binary.map_or(String::new(), |(_, binary)| binary.build_id().into()),
             }
         });
@@ -247,10 +294,19 @@ impl File {
         self.read.get_or_insert_with(read).as_ref()
     }
 
+    /// The path for readers: the link that the program was started by. Without a build id, the name decides which file it is, so
+    /// that there the file itself is meant.
+    fn shown(&mut self) -> String {
+        let has_id = |read: &(std::fs::File, Binary)| !read.1.build_id().is_empty();
+        let link = self.link.clone();
+        let link = link.filter(|_| self.read().is_some_and(has_id));
+        link.unwrap_or_else(|| self.path.clone())
+    }
+
     /// The function at an offset, with the functions inlined there: the same for all places where these are the same.
     fn function(&mut self, offset: u64) -> CallSite {
         let mut site = CallSite {
-            module: self.path.clone(),
+            module: self.shown(),
             ..CallSite::default()
         };
         let Some((_, binary)) = self.read() else {
@@ -282,7 +338,7 @@ impl File {
             return site.clone();
         }
         let mut site = CallSite {
-            module: self.path.clone(),
+            module: self.shown(),
             offset,
             ..CallSite::default()
         };
@@ -312,7 +368,7 @@ mod tests {
     fn the_newest_mapping_at_an_address_names_it() {
         let mut modules = Modules::default();
         modules.update(
-            "0 1000-3000 r-xp 00000000 00:00 5 /old file\n0 2000-3000 r-xp 00004000 00:00 6 /new\n",
+            b"0 1000-3000 r-xp 00000000 00:00 5 /old file\n0 2000-3000 r-xp 00004000 00:00 6 /new\n",
         );
         let at = |modules: &mut Modules, address, text| modules.site(0, &[address], text);
         assert_eq!(
@@ -331,11 +387,11 @@ mod tests {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let mut modules = Modules::default();
         modules.update(
-            &maps
-                .lines()
+            maps.lines()
                 .filter(|line| line.contains('/'))
                 .map(|line| format!("0 {line}\n"))
-                .collect::<String>(),
+                .collect::<String>()
+                .as_bytes(),
         );
         let site = modules.site(
             0,
@@ -347,15 +403,35 @@ mod tests {
     }
 
     #[test]
+    fn a_program_has_the_name_that_it_was_started_by() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("server");
+        let file = std::env::current_exe().unwrap().canonicalize().unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let mut modules = Modules::default();
+        let text = format!(
+            "0 started\t{}\n0 10000-11000 r-xp 0 0:0 0 {}\n0 started\t/nosuch\n0 started\t\n",
+            link.display(),
+            file.display()
+        );
+        modules.update(text.as_bytes());
+        let site = modules.site(0, &[0x10010], usize::MAX);
+        assert_eq!(site.frame().module, "server");
+        assert_eq!(site.build_id.len(), 40, "which stays what it is");
+        assert_eq!(modules.loaded(false)[0].path, link.display().to_string());
+    }
+
+    #[test]
     fn a_program_under_qemu_is_told_and_qemu_is_not() {
         let path = std::env::current_exe().unwrap();
         let path = path.display();
         let mut modules = Modules::default();
-        modules.update(&format!(
+        modules.update(format!(
             "0 10000-11000 r--p 00000000 08:01 5 {path}\n0 70000-71000 r--p 00000000 08:01 5 {path}\n\
              0 70000-71000 r-xp 00000000 08:01 5 {path}\n1 30000-31000 r-xp 0 0:0 0 {path}\n\
              0 5000-9000 rw-p 0 0:0 0 [stack]\n"
-        ));
+        )
+        .as_bytes());
         let bases: Vec<_> = modules
             .loaded(true)
             .iter()

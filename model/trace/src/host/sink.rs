@@ -179,12 +179,13 @@ impl<W: Write> Sink<W> {
                     number,
                     text,
                     callers,
+                    lines,
                 } => {
                     let key = (self.process(slot), number);
                     // several threads report the same one
                     if !self.stacks.contains_key(&key) {
                         self.update_modules(memory);
-                        let site = self.modules.site(key.0, &callers, text);
+                        let site = self.modules.stack(key.0, &callers, &lines, text);
                         self.stacks.insert(key, self.writer.site(site));
                     }
                 }
@@ -257,7 +258,8 @@ impl<W: Write> Sink<W> {
     /// Reads the mappings since the last time.
     pub fn update_modules(&mut self, memory: &SharedMemory) {
         if memory.module_bytes() > self.modules.text_read() {
-            self.modules.update(&memory.module_text());
+            let text = memory.module_text(self.modules.text_read());
+            self.modules.update(text);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Answers the plugin, which asks for the unwind table of each file that it meets on a stack.
 //!
 //! The plugin connects to a socket, writes a path and a line feed, and reads the path of the table's file, or nothing if
-//! there can be none.
+//! there can be none. If the file has an interpreter of Python, two more words follow: where its state is, as the file counts
+//! addresses, and its version.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -54,7 +55,7 @@ impl Tables {
 fn answer(
     mut stream: &UnixStream,
     folder: &Path,
-    known: &mut HashMap<String, Option<PathBuf>>,
+    known: &mut HashMap<String, String>,
 ) -> io::Result<()> {
     let mut asked = String::new();
     // a client that is stopped in between must not hold up the others for long
@@ -65,11 +66,19 @@ fn answer(
         let file = folder.join(format!("{}.unwind", known.len()));
         let table = varve_symbols::unwind::table_for(Path::new(path)).ok();
         let written = table.filter(|table| std::fs::write(&file, table.bytes()).is_ok());
-        known.insert(path.into(), written.map(|_| file));
+        let said = written.map(|_| format!("{}{}", file.display(), python(Path::new(path))));
+        known.insert(path.into(), said.unwrap_or_default());
     }
-    let file = known.get(path).and_then(Option::as_ref);
-    let file = file.map_or(String::new(), |file| file.display().to_string());
-    stream.write_all(format!("{file}\n").as_bytes())
+    let said = known.get(path).map_or("", String::as_str);
+    stream.write_all(format!("{said}\n").as_bytes())
+}
+
+/// The two words about an interpreter, in hexadecimal digits.
+fn python(path: &Path) -> String {
+    let found = varve_symbols::cpython(path).ok().flatten();
+    found.map_or(String::new(), |found| {
+        format!("\t{:x}\t{:x}", found.runtime, found.version)
+    })
 }
 
 impl Drop for Tables {

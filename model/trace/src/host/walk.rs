@@ -32,6 +32,8 @@ pub(super) enum RawEvent {
         number: u64,
         text: usize,
         callers: Box<[u64]>,
+        /// Lines of a script that such code was called by, the innermost first.
+        lines: events::Lines,
     },
     AllocAt {
         addr: u64,

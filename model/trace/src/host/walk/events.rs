@@ -5,7 +5,7 @@ use super::super::ring::{
     EVENT_ALLOC, EVENT_ALLOC_AT, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE,
     EVENT_HEAP_RANGE, EVENT_MACHINE, EVENT_MAP, EVENT_MAPPED, EVENT_PAUSE, EVENT_RANGE,
     EVENT_RESUME, EVENT_SHARED, EVENT_STACK, EVENT_START, EVENT_TICK, EVENT_TOUCHED, EVENT_UNMAP,
-    EVENT_WAIT, EVENT_WINDOW, EVENT_WORK,
+    EVENT_WAIT, EVENT_WINDOW, EVENT_WORK, LINE,
 };
 use super::super::templates::{After, Key, Place, Registry};
 use super::{RawEvent, Runs, Walker};
@@ -62,11 +62,15 @@ impl Walker {
                     callers,
                 });
             }
-            EVENT_STACK => out.event(RawEvent::Stack {
-                number: addr,
-                text: word(1) as usize,
-                callers: rest.get(2..).unwrap_or_default().into(),
-            }),
+            EVENT_STACK => {
+                let (callers, lines) = stack(rest.get(2..).unwrap_or_default());
+                out.event(RawEvent::Stack {
+                    number: addr,
+                    text: word(1) as usize,
+                    callers,
+                    lines,
+                });
+            }
             EVENT_ALLOC_AT => out.event(RawEvent::AllocAt {
                 addr: place,
                 bytes,
@@ -250,6 +254,18 @@ impl Walker {
             at += size;
         }
     }
+}
+
+/// Lines of a script: the number of the code, and the line.
+pub(super) type Lines = Box<[(u64, u32)]>;
+
+/// The return addresses of a stack, and the lines of a script behind them.
+pub(super) fn stack(words: &[u64]) -> (Box<[u64]>, Lines) {
+    let is_line = |word: &u64| word & LINE != 0;
+    let native = words.iter().position(is_line).unwrap_or(words.len());
+    let (callers, lines) = words.split_at(native);
+    let lines = lines.chunks_exact(2).map(|two| (two[1], two[0] as u32));
+    (callers.into(), lines.collect())
 }
 
 /// An event of a Java virtual machine; none if its codes are not known.

@@ -1,6 +1,6 @@
 use super::super::coder::{Coder, Expander};
 use super::super::ring::{DERIVED, FIRST, NEXT, NO_REGISTER, NONE, SiteAccess, UNKNOWN};
-use super::super::ring::{EVENT_RANGE, EVENT_START, EVENT_UNMAP, EVENT_WORK};
+use super::super::ring::{EVENT_RANGE, EVENT_START, EVENT_UNMAP, EVENT_WORK, LINE};
 use super::events::PAGE_BYTES;
 use super::front::estimate;
 use super::*;
@@ -94,6 +94,22 @@ fn read(bytes: &[u8]) -> Vec<Op> {
         .thread(0)
         .flat_map(|block| block.unwrap().ops)
         .collect()
+}
+
+#[test]
+fn a_stack_may_have_lines_of_a_script_behind_its_calls() {
+    let of = |words: &[u64]| {
+        let (callers, lines) = events::stack(words);
+        (callers.to_vec(), lines.to_vec())
+    };
+    assert_eq!(of(&[1, 2]), (vec![1, 2], vec![]));
+    let code = u64::MAX;
+    assert_eq!(
+        of(&[1, LINE | 7, code, LINE | 9, 3]),
+        (vec![1], vec![(code, 7), (3, 9)])
+    );
+    assert_eq!(of(&[LINE | 7]), (vec![], vec![]), "broken off");
+    assert_eq!(of(&[]), (vec![], vec![]));
 }
 
 #[test]
