@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    fn times<'a>(count: usize, what: (u64, &'a [u32])) -> Vec<(u64, &'a [u32])> {
+    fn times(count: usize, what: (u64, &[u32])) -> Vec<(u64, &[u32])> {
         vec![what; count]
     }
 

@@ -92,6 +92,7 @@ impl Replay {
             budget,
             seed: 1,
             pictures: false,
+            steady: None,
             by_site,
         };
         run_objects(&spec, &mut |_| true).unwrap()
@@ -119,13 +120,13 @@ impl Replay {
 fn a_site_costs_what_it_is_said_to_cost() {
     let folder = tempfile::tempdir().unwrap();
     let replay = Replay::new(folder.path());
-    let (groups, worth, _) = replay.worth();
+    let (groups, worth, in_fast) = replay.worth();
     let all = |except: Option<usize>| {
         let mut bytes = vec![u64::MAX; worth.len()];
         if let Some(site) = except {
             bytes[site] = 0;
         }
-        let placed = Placed::Sites(groups.clone(), Quotas { bytes });
+        let placed = Placed::Sites(groups.clone(), Quotas { bytes }, in_fast.most_bytes);
         replay.run(placed, None, false).seconds * 1e9
     };
     let fast = all(None);
@@ -152,10 +153,11 @@ fn a_quarter_of_memory_is_enough_for_what_is_hot() {
     let mut seconds = std::collections::HashMap::new();
     for plan in PLANS.list("all", |_| true).unwrap() {
         let placed = match &plan.by {
-            By::Fast | By::Slow | By::Colours(_) => continue,
+            By::Fast | By::Slow | By::Arenas | By::Colours(_) => continue,
             By::Pages(policy) => Placed::Pages(policy.clone()),
             By::Sites(choose) | By::Truth(choose) => {
-                Placed::Sites(groups.clone(), choose.quotas(&worth, budget))
+                let quotas = choose.quotas(&worth, budget);
+                Placed::Sites(groups.clone(), quotas, fast.most_bytes)
             }
         };
         let result = replay.run(placed, Some(budget), false);
@@ -252,7 +254,8 @@ fn mappings_and_stacks_are_sites_of_their_own() {
     // The mapping alone is slow.
     let groups = Groups::by_heat(&found, &truth(&fast, &fast));
     let bytes = vec![u64::MAX, 0, u64::MAX];
-    let apart = replay.run(Placed::Sites(groups, Quotas { bytes }), None, false);
+    let placed = Placed::Sites(groups, Quotas { bytes }, fast.most_bytes);
+    let apart = replay.run(placed, None, false);
     assert_eq!((apart.fast_bytes / 4096, apart.slow_bytes / 4096), (12, 64));
 }
 

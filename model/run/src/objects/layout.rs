@@ -398,7 +398,9 @@ impl Layout {
             let size = (next - at) as u16;
             match &mut last {
                 // A page has one place in each tier.
-                Some(piece) if piece.addr + u64::from(piece.size) == addr && at % PAGE != 0 => {
+                Some(piece)
+                    if piece.addr + u64::from(piece.size) == addr && !at.is_multiple_of(PAGE) =>
+                {
                     piece.size += size
                 }
                 _ => {
