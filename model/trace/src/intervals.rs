@@ -3,7 +3,7 @@
 use crate::error::TraceError;
 use crate::format::Event;
 use crate::listener::Listener;
-use crate::program::{Step, Walk};
+use crate::program::{RunPlace, Step, Walk};
 use crate::reader::TraceReader;
 use crate::shared::Alone;
 use crate::spaces::Spaces;
@@ -19,15 +19,6 @@ const REGION_SHIFT: u32 = 16;
 const PAGE_SHIFT: u32 = 12;
 /// The most regions of an [`Interval`]. Larger ones take their place where a program has more.
 const REGIONS: usize = 1024;
-
-/// A place in a run: where a thread has done so many of its ops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunPlace {
-    /// Number of the thread.
-    pub thread: usize,
-    /// Its ops before that.
-    pub ops: u64,
-}
 
 /// An interval of a run.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,7 +3,6 @@
 use crate::error::TraceError;
 use crate::format::Part;
 use crate::format::{CodeAt, Event};
-use crate::intervals::RunPlace;
 use crate::listener::Listener;
 use crate::parts::Block;
 use crate::reader::TraceReader;
@@ -11,6 +10,7 @@ use crate::shared::{Blocks, Reading, SharedTrace};
 use crate::spaces::Spaces;
 use code::Code;
 use marks::Marks;
+pub use marks::RunPlace;
 use std::path::Path;
 use std::sync::Arc;
 use varve_access::{Kind, Op, Program};

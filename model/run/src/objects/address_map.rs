@@ -7,7 +7,7 @@ pub const GRANULE: u64 = 16;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
 /// Bytes of a line.
-const LINE: u64 = super::tiers::LINE;
+pub const LINE: u64 = 64;
 const GRANULES: usize = (PAGE / GRANULE) as usize;
 /// Pages of a leaf: 1 GiB.
 const LEAF: usize = 1 << 18;

@@ -1,7 +1,8 @@
 //! Native programs on a machine with one memory whose DIMMs lie one after the other: hot sites share few DIMMs, and cold sites are
 //! packed on others, so that those left over sleep (Olson et al., TACO 2018, sections 7.1 and 8.2).
 
-use super::layout::{Quotas, is_fast};
+use super::layout::Quotas;
+use super::tiers::is_fast;
 use crate::{Error, TrayOptions};
 use varve_access::Fault;
 use varve_pages::policies::TrayPolicy;

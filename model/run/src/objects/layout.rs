@@ -1,11 +1,11 @@
 //! Where a recorded program's objects are: as its own allocator laid them out, in one memory or by site in two tiers; or anew, in arenas
 //! of two tiers.
 
-use super::address_map::{AddressMap, GRANULE, MappedByte, PAGE};
+use super::address_map::{AddressMap, GRANULE, LINE, MappedByte, PAGE};
 use super::arena::{Arena, MOST_SMALL};
 use super::groups::Groups;
 use super::tally::Tally;
-use super::tiers::{self, LINE, Tiers};
+use super::tiers::{self, SLOW_BASE, Tiers, is_fast};
 use super::trace_sites::TraceSites;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -18,15 +18,8 @@ pub const REST: u32 = 0;
 
 /// Where the arena of fast memory begins.
 const FAST_BASE: u64 = 1 << 44;
-/// Where slow memory begins.
-pub const SLOW_BASE: u64 = 1 << 47;
 /// Bytes that allocators keep right before an object.
 const HEADER: u64 = 16;
-
-/// Is an address of a layout by site in fast memory?
-pub fn is_fast(address: u64) -> bool {
-    address < SLOW_BASE
-}
 
 /// An object that is alive.
 struct Object {

@@ -15,7 +15,7 @@ mod trace_sites;
 
 pub use groups::Groups;
 pub use known::Known;
-pub use layout::{Quotas, REST, is_fast};
+pub use layout::{Quotas, REST};
 pub use plans::{By, PLANS, Plan, USUAL, site_plan};
 pub use tally::Tally;
 
@@ -27,13 +27,15 @@ use crate::{
     scaled_policy,
 };
 pub use address_map::MOST_SITES;
-use address_map::PAGE;
-use layout::{Layout, SLOW_BASE};
+use address_map::{LINE, PAGE};
+use layout::Layout;
 use program::{PlacedProgram, SharedLayout};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tiers::SLOW_BASE;
+pub use tiers::is_fast;
 pub use trace_sites::TraceSites;
 use varve_access::Program;
 use varve_machine::Machine;
@@ -251,8 +253,8 @@ fn dram_bytes(m: &Machine) -> u64 {
 
 /// The colours of page frames: those of one colour take the same places in the last-level cache.
 fn colours_of(m: &Machine) -> u32 {
-    let lines = PAGE / tiers::LINE;
-    let sets = (m.llc.bytes.0 / tiers::LINE / u64::from(m.llc.ways)).max(1);
+    let lines = PAGE / LINE;
+    let sets = (m.llc.bytes.0 / LINE / u64::from(m.llc.ways)).max(1);
     let common = 1 << sets.trailing_zeros().min(lines.trailing_zeros());
     (sets / common) as u32
 }

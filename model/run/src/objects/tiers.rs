@@ -2,15 +2,19 @@
 //! differ in the memory of a line, and in nothing else.
 
 use super::address_map::{AddressMap, MappedByte, PAGE};
-use super::layout::{SLOW_BASE, is_fast};
 use std::collections::HashMap;
 
-/// Bytes of a line.
-pub const LINE: u64 = 64;
+/// Where slow memory begins.
+pub const SLOW_BASE: u64 = 1 << 47;
 /// Bytes of a stretch: addresses keep their place in it.
 const STRETCH: u64 = 1 << 30;
 /// Stretches of a tier. A program that touches more has several in one place.
 const STRETCHES: u64 = SLOW_BASE / STRETCH;
+
+/// Is an address of a layout by site in fast memory?
+pub fn is_fast(address: u64) -> bool {
+    address < SLOW_BASE
+}
 
 /// The place of each stretch of the program's own addresses, in order of first use.
 #[derive(Default)]

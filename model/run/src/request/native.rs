@@ -3,7 +3,7 @@
 use super::options::{Plans, Stale, Trays};
 use super::{BASE, Budgets, Limited, PlannedRun};
 use crate::advice::native::{fits, slow_sites, start_up, start_up_under};
-use crate::advice::{Advice, Size, of_energy, of_plans};
+use crate::advice::{Advice, EQUAL, Size, of_energy, of_plans};
 use crate::objects::{
     self, By, Groups, Known, MOST_SITES, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan,
     Quotas, TraceSites, check_trays, colours, truth,
@@ -22,8 +22,8 @@ use varve_trace::{Intervals, TraceReader};
 pub const NATIVE_MACHINE: &str = "cxl-spr";
 /// The plan with all in slow memory, which no budget changes.
 const SLOW: &str = "slow";
-/// The least part of its time that a steady state must lose in slow memory for its sites to differ.
-const COSTS: f64 = 0.01;
+/// The least part of its time that a steady state must lose in slow memory for its sites to differ: what the model knows.
+const COSTS: f64 = EQUAL - 1.0;
 /// What is said of a run without a steady state.
 const CHANGING: &str = "No steady state was found: what the program accesses changes to its end, or it takes new memory all along. All \
      figures are of the whole recording, its start-up included.";
@@ -350,7 +350,7 @@ impl NativeRuns {
             return None;
         }
         self.notes.push(
-            "Slow memory costs nothing in the steady state: plans by site go by the start-up, and make no difference after it."
+            "Slow memory costs next to nothing in the steady state: plans by site go by the start-up."
                 .into(),
         );
         Some(objects::whole_truth(dram, slow))

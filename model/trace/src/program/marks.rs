@@ -1,7 +1,15 @@
 //! Phases of a replay, which begin at places that the caller names.
 
-use crate::intervals::RunPlace;
 use varve_access::{Kind, Op};
+
+/// A place in a run: where a thread has done so many of its ops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunPlace {
+    /// Number of the thread.
+    pub thread: usize,
+    /// Its ops before that.
+    pub ops: u64,
+}
 
 /// See the module.
 pub(super) struct Marks {
