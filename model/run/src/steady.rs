@@ -13,7 +13,7 @@
 //! A run without such a part has no steady state that is known.
 
 use std::ops::Range;
-use varve_trace::{Intervals, RunPlace};
+use varve_trace::{RunIntervals, RunPlace};
 
 /// Pages that may be accessed for the first time in it, as a share of all.
 const NEW_PAGES: f64 = 0.02;
@@ -61,7 +61,7 @@ pub enum Course {
 }
 
 /// The course of a run.
-pub fn course(intervals: &Intervals) -> Course {
+pub fn course(intervals: &RunIntervals) -> Course {
     let all = intervals.all.len();
     if all == 0 {
         return Course::Unknown;
@@ -114,7 +114,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(intervals: &Intervals) -> Sums {
+    fn of(intervals: &RunIntervals) -> Sums {
         let mut sums = Sums {
             regions: vec![vec![0.0; 2 * intervals.regions]],
             new_pages: vec![0.0],
@@ -200,7 +200,7 @@ mod tests {
     use varve_trace::Interval;
 
     /// Intervals by what each accesses: new pages, and loads by region.
-    fn run(all: &[(u64, &[u32])]) -> Intervals {
+    fn run(all: &[(u64, &[u32])]) -> RunIntervals {
         let interval = |(new_pages, regions): &(u64, &[u32])| Interval {
             new_pages: *new_pages,
             accesses: 1000 * regions.len() as u64,
@@ -213,7 +213,7 @@ mod tests {
             thread: 0,
             ops: 1000 * number as u64,
         };
-        Intervals {
+        RunIntervals {
             begins: (0..all.len()).map(begin).collect(),
             all: all.iter().map(interval).collect(),
             regions: 64,

@@ -33,7 +33,7 @@ pub struct Interval {
 
 /// The intervals of a run, each with about as many accesses as the others.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Intervals {
+pub struct RunIntervals {
     /// In order.
     pub all: Vec<Interval>,
     /// Where each of them begins.
@@ -42,16 +42,16 @@ pub struct Intervals {
     pub regions: usize,
 }
 
-impl Intervals {
+impl RunIntervals {
     /// Reads a trace. It has no intervals if it is a part of a run, is not whole, or is too short.
     ///
     /// # Errors
     /// A block is damaged.
-    pub fn read(reader: &TraceReader) -> Result<Intervals, TraceError> {
+    pub fn read(reader: &TraceReader) -> Result<RunIntervals, TraceError> {
         let ops = reader.end().map_or(0, |end| end.ops);
         let count = (ops / LEAST).min(MOST);
         if reader.header().part.is_some() || count < MOST / 4 {
-            return Ok(Intervals::default());
+            return Ok(RunIntervals::default());
         }
         let mut counter = Counter {
             each: ops.div_ceil(count),
@@ -100,7 +100,7 @@ struct Counter {
     each: u64,
     /// Ops of the last one.
     ops: u64,
-    intervals: Intervals,
+    intervals: RunIntervals,
     /// The number of each region.
     numbers: HashMap<u64, u32>,
     regions: Vec<Region>,
@@ -165,7 +165,7 @@ impl Counter {
     }
 
     /// The intervals, with regions that are few enough: neighbours are one.
-    fn finish(mut self) -> Intervals {
+    fn finish(mut self) -> RunIntervals {
         self.end();
         let mut addresses: Vec<u64> = self.regions.iter().map(|region| region.address).collect();
         let of = loop {

@@ -24,7 +24,7 @@ pub use error::TraceError;
 pub use footprint::{Footprint, PAGE_BYTES};
 pub use format::{Collector, Event, EventAt, FileHeader, Part, Use};
 pub use info::{SiteInfo, ThreadInfo, TraceInfo};
-pub use intervals::{Interval, Intervals};
+pub use intervals::{Interval, RunIntervals};
 pub use java::{HeapRange, JavaMachine};
 pub use listener::Listener;
 pub use parts::Block;

@@ -5,7 +5,7 @@
 mod python;
 
 use python::Memory;
-use python::code::{Code, Lines, identity};
+use python::code::{CodeObject, Lines, identity};
 use python::frames::{Interpreter, Place};
 use python::layout::{Layout, layout};
 
@@ -179,7 +179,7 @@ fn a_thread_is_in_the_lines_that_its_frames_say() {
     let l = &interpreter.layout;
     let said = places[..count].iter().map(|place| {
         let identity = identity(l, place.code, &mut memory).unwrap();
-        let code = Code::read(l, &identity, &mut memory).unwrap();
+        let code = CodeObject::read(l, &identity, &mut memory).unwrap();
         let instruction = (place.instruction - place.code - l.instructions) / 2;
         format!(
             "{} {}:{}",
@@ -337,7 +337,7 @@ fn memory_without_sense_has_an_end() {
             interpreter.frames(0, &mut 77, &mut places, &mut memory);
             for place in places {
                 if let Some(identity) = identity(&layout, place.code, &mut memory) {
-                    let _ = Code::read(&layout, &identity, &mut memory);
+                    let _ = CodeObject::read(&layout, &identity, &mut memory);
                 }
             }
         }

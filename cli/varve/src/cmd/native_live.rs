@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use varve_live::nodes::{Kinds, NoKinds};
 use varve_live::objects::{
-    Group, GroupReport, Lived, ObjectOptions, ObjectReport, Places, Running, SiteMap, Tier,
+    Group, GroupReport, Lived, ObjectOptions, ObjectReport, ResidentBytes, Running, SiteMap, Tier,
 };
 use varve_live::probe::Topology;
 use varve_report::fmt::{self, Format};
@@ -260,7 +260,7 @@ fn values(lived: &Lived) -> [varve_report::Value; 6] {
 }
 
 /// Where pages were, in words.
-fn whereabouts(places: Option<&Places>, kinds: &Kinds) -> String {
+fn whereabouts(places: Option<&ResidentBytes>, kinds: &Kinds) -> String {
     let Some(places) = places else {
         return "The program ended before it was looked where its pages are.".into();
     };

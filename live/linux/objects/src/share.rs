@@ -1,6 +1,6 @@
 //! This process's part of the file that the processes of a run share: its part of the budget, and what its groups have.
 
-use crate::ledger::Ledger;
+use crate::ledger::RunLedger;
 use crate::map::Map;
 use crate::{memory, sys};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -17,7 +17,7 @@ static OWN: AtomicUsize = AtomicUsize::new(NONE);
 pub fn begin(map: &Map) {
     let file = sys::variable(c"VARVE_OBJECTS_SHARE").and_then(|file| sys::map_file(file, true));
     let Some((start, bytes)) = file else { return };
-    if bytes >= Ledger::bytes(map.groups()) {
+    if bytes >= RunLedger::bytes(map.groups()) {
         // Most of it is the rows of other processes.
         sys::read_no_more(start, bytes);
         GROUPS.store(map.groups(), Relaxed);
@@ -26,10 +26,10 @@ pub fn begin(map: &Map) {
     }
 }
 
-fn ledger() -> Option<Ledger> {
+fn ledger() -> Option<RunLedger> {
     let start = START.load(Acquire);
     // SAFETY: a shared mapping with room for that many groups, never unmapped.
-    (start != 0).then(|| unsafe { Ledger::at(start, GROUPS.load(Relaxed)) })
+    (start != 0).then(|| unsafe { RunLedger::at(start, GROUPS.load(Relaxed)) })
 }
 
 fn join() {

@@ -2,7 +2,7 @@
 //! each group of sites has, and had at most. Zeros are an empty one.
 //!
 //! ```text
-//! Head                   all groups together
+//! LedgerHead             all groups together
 //! Slot   x PROCESSES     a process
 //! Line   x groups        a group, of all processes
 //! Row    x PROCESSES x groups   what a process has of a group; taken off its line when the process is gone
@@ -21,7 +21,7 @@ const FINENESS: i64 = 128;
 
 /// All groups together. The tiers are fast and slow, here and below.
 #[repr(C)]
-pub struct Head {
+pub struct LedgerHead {
     /// Bytes now.
     pub now: [AtomicI64; 2],
     /// The most bytes of each tier.
@@ -70,15 +70,15 @@ type Row = [AtomicI64; 2];
 
 /// The file, mapped.
 #[derive(Clone, Copy, Debug)]
-pub struct Ledger {
+pub struct RunLedger {
     start: usize,
     groups: usize,
 }
 
-const SLOTS: usize = size_of::<Head>();
+const SLOTS: usize = size_of::<LedgerHead>();
 const LINES: usize = SLOTS + PROCESSES * size_of::<Slot>();
 
-impl Ledger {
+impl RunLedger {
     /// Bytes of the file for so many groups.
     pub const fn bytes(groups: usize) -> usize {
         LINES + groups * size_of::<Line>() + PROCESSES * groups * size_of::<Row>()
@@ -87,9 +87,9 @@ impl Ledger {
     /// The file at an address.
     ///
     /// # Safety
-    /// It is mapped there to be written, with [`Ledger::bytes`] of these groups, as long as this is used.
-    pub unsafe fn at(start: usize, groups: usize) -> Ledger {
-        Ledger { start, groups }
+    /// It is mapped there to be written, with [`RunLedger::bytes`] of these groups, as long as this is used.
+    pub unsafe fn at(start: usize, groups: usize) -> RunLedger {
+        RunLedger { start, groups }
     }
 
     /// Something in it.
@@ -98,7 +98,7 @@ impl Ledger {
         unsafe { &*std::ptr::with_exposed_provenance(self.start + at) }
     }
 
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &LedgerHead {
         self.part(0)
     }
 
@@ -215,11 +215,11 @@ mod tests {
     use super::*;
 
     /// A ledger of two groups, in memory that stays for the test.
-    fn ledger() -> (Vec<u64>, Ledger) {
-        let words = vec![0u64; Ledger::bytes(2).div_ceil(8)];
+    fn ledger() -> (Vec<u64>, RunLedger) {
+        let words = vec![0u64; RunLedger::bytes(2).div_ceil(8)];
         let start = words.as_ptr().expose_provenance();
         // SAFETY: zeroed memory of that size; the caller keeps it as long as the ledger.
-        (words, unsafe { Ledger::at(start, 2) })
+        (words, unsafe { RunLedger::at(start, 2) })
     }
 
     fn values(of: &[AtomicI64; 2]) -> [i64; 2] {

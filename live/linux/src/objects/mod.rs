@@ -35,7 +35,7 @@ pub use crate::program::find as program_file;
 pub(crate) use map::Compiled;
 pub use map::{FrameRef, Group, Site, SiteMap, Tier, Variable};
 pub use modules::Modules;
-pub use places::Places;
+pub use places::ResidentBytes;
 pub use report::{GroupReport, ObjectProcess, ObjectReport};
 pub(crate) use rules::Rules;
 pub(crate) use run::load;

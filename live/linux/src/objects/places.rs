@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Bytes by the node that they were on, when most were in use of all times that it was looked. Of processes that share pages, each
 /// counts its part of them, which is taken to be the same in all of its memory.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Places {
+pub struct ResidentBytes {
     /// Since the program began.
     pub seconds: f64,
     /// How often it was looked.
@@ -24,7 +24,7 @@ pub struct Places {
     pub others: BTreeMap<u32, u64>,
 }
 
-impl Places {
+impl ResidentBytes {
     /// All bytes.
     pub fn bytes(&self) -> u64 {
         let all = [&self.fast, &self.slow, &self.others];
@@ -41,7 +41,7 @@ impl Places {
     }
 
     /// Adds a part of what another process has.
-    fn join(&mut self, other: Places, part: f64) {
+    fn join(&mut self, other: ResidentBytes, part: f64) {
         for (to, from) in [
             (&mut self.fast, other.fast),
             (&mut self.slow, other.slow),
@@ -109,7 +109,7 @@ fn meant(line: &str, base: u64, kinds: &Kinds) -> Option<bool> {
 pub(super) struct Looks {
     begun: Instant,
     next: Duration,
-    most: Places,
+    most: ResidentBytes,
 }
 
 impl Looks {
@@ -117,7 +117,7 @@ impl Looks {
         Looks {
             begun: Instant::now(),
             next: Duration::ZERO,
-            most: Places::default(),
+            most: ResidentBytes::default(),
         }
     }
 
@@ -130,7 +130,7 @@ impl Looks {
         if before < self.next || takers.is_empty() {
             return;
         }
-        let mut now = Places::default();
+        let mut now = ResidentBytes::default();
         for taker in takers {
             let folder = Path::new("/proc").join(taker.pid.to_string());
             let read = |name| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
@@ -140,7 +140,7 @@ impl Looks {
             };
             // It may have ended by now. Then its pages are all the others'.
             let Some(part) = part else { continue };
-            let mut own = Places::default();
+            let mut own = ResidentBytes::default();
             for line in read("numa_maps").lines() {
                 own.add(line, taker.base, kinds);
             }
@@ -160,7 +160,7 @@ impl Looks {
     }
 
     /// What was so when most memory was in use; none if it was never looked.
-    pub fn most(self) -> Option<Places> {
+    pub fn most(self) -> Option<ResidentBytes> {
         (self.most.looks > 0).then_some(self.most)
     }
 }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn bytes_that_are_not_where_they_are_meant_to_be_are_counted() {
         let two = kinds(&[0], &[2]);
-        let mut places = Places::default();
+        let mut places = ResidentBytes::default();
         for line in [
             "7f00 prefer (many):0 anon=3 N0=2 N2=1 kernelpagesize_kB=4",
             "7f01 prefer (many):2 anon=3 N0=1 N2=2 kernelpagesize_kB=2048",
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(places.others, [(0, 12 << 10)].into());
         assert_eq!(places.elsewhere(&two), (4 << 10) + (2 << 20));
         // Two processes that share all.
-        let mut both = Places::default();
+        let mut both = ResidentBytes::default();
         let part =
             proportion("7f00-7fff ---p 0 00:00 0 [rollup]\nRss:  8 kB\nPss:  4 kB\n").unwrap();
         both.join(places.clone(), part);

@@ -1,7 +1,7 @@
 //! The report of a live run of placed objects.
 
 use super::map::Group;
-use super::places::Places;
+use super::places::ResidentBytes;
 use super::share::Lived;
 use crate::nodes::Kinds;
 use crate::report::Ran;
@@ -20,7 +20,7 @@ pub struct ObjectReport {
     /// The same of all groups together. The most is of a moment, so it is not the sum of the groups' most.
     pub all: Lived,
     /// Where memory was, when most was in use; none if the program ended before it was looked.
-    pub places: Option<Places>,
+    pub places: Option<ResidentBytes>,
 }
 
 /// One process's report at its end, without its time before an `exec`.

@@ -1,6 +1,6 @@
 //! The file that the processes of a run share, from the outside: processes that were killed are taken out of it.
 
-use super::ledger::{Ledger, Line};
+use super::ledger::{Line, RunLedger};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The file, mapped until this is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
-    ledger: Ledger,
+    ledger: RunLedger,
     start: usize,
     bytes: usize,
     groups: usize,
@@ -53,7 +53,7 @@ pub struct Lived {
 impl Share {
     /// Makes the file.
     pub fn new(path: &Path, groups: usize) -> io::Result<Share> {
-        let bytes = Ledger::bytes(groups);
+        let bytes = RunLedger::bytes(groups);
         let file = File::options()
             .read(true)
             .write(true)
@@ -74,7 +74,7 @@ impl Share {
         let start = at.expose_provenance();
         Ok(Share {
             // SAFETY: mapped just now, until `self` is dropped, which has the only ledger.
-            ledger: unsafe { Ledger::at(start, groups) },
+            ledger: unsafe { RunLedger::at(start, groups) },
             start,
             bytes,
             groups,

@@ -25,7 +25,7 @@ pub use hotset::HotSet;
 pub use interleave::Interleave;
 pub use only::Only;
 pub use oracle::Oracle;
-pub use parts::Parts;
+pub use parts::PageParts;
 pub use random::Random;
 pub use static_::Static;
 pub use trays::{ColourOf, Meter, TrayPolicy, TraySettings};

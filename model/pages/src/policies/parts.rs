@@ -9,7 +9,7 @@ use crate::frames::Frames;
 use crate::policy::Policy;
 
 /// See the module.
-pub struct Parts {
+pub struct PageParts {
     /// The bit of a page's number that is set where a part is in slow memory.
     slow_bit: u64,
     /// The nodes of fast and of slow memory.
@@ -24,14 +24,14 @@ pub struct Parts {
     lowest: u32,
 }
 
-impl Parts {
+impl PageParts {
     /// With the nodes of fast and of slow memory. A page's number has `slow_bit` set where its slow part is meant. Frames whose numbers
     /// differ by a multiple of `colours` are of one colour.
-    pub fn new(frames: &Frames, nodes: [usize; 2], slow_bit: u64, colours: u32) -> Parts {
+    pub fn new(frames: &Frames, nodes: [usize; 2], slow_bit: u64, colours: u32) -> PageParts {
         let [fast, slow] = nodes.map(|node| frames.first(node) % colours.max(1));
         // Pages that are all in slow memory are where they would be by any other policy.
         let skipped = (slow + colours.max(1) - fast) % colours.max(1);
-        Parts {
+        PageParts {
             slow_bit,
             nodes,
             first: [frames.first(nodes[0]) + skipped, frames.first(nodes[1])],
@@ -57,7 +57,7 @@ impl Parts {
     }
 }
 
-impl Policy for Parts {
+impl Policy for PageParts {
     fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32> {
         let part = usize::from(fault.vpn & self.slow_bit != 0);
         let page = fault.vpn & !self.slow_bit;
@@ -124,7 +124,7 @@ mod tests {
             let mut frames = Frames::in_order(&topology);
             let nodes = [true, false].map(|fast| topology.nodes_of(fast)[0]);
             let colours = 704;
-            let mut policy = Parts::new(&frames, nodes, SLOW, colours);
+            let mut policy = PageParts::new(&frames, nodes, SLOW, colours);
             let mut places: HashMap<u64, u32> = HashMap::new();
             for (page, fast, leaves) in all {
                 let vpn = page + if fast { 0 } else { SLOW };
@@ -149,7 +149,7 @@ mod tests {
         let topology = Topology::of(&machine, 4096).unwrap();
         let mut frames = Frames::in_order(&topology);
         let nodes = [true, false].map(|fast| topology.nodes_of(fast)[0]);
-        let mut policy = Parts::new(&frames, nodes, SLOW, 704);
+        let mut policy = PageParts::new(&frames, nodes, SLOW, 704);
         let first = frames.first(nodes[1]);
         for page in 0..100 {
             let frame = policy.place(&mut frames, &fault(page | SLOW));

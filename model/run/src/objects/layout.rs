@@ -5,7 +5,7 @@ use super::address_map::{AddressMap, GRANULE, LINE, MappedByte, PAGE};
 use super::arena::{Arena, MOST_SMALL};
 use super::groups::Groups;
 use super::tally::Tally;
-use super::tiers::{self, SLOW_BASE, Tiers, is_fast};
+use super::tiers::{self, SLOW_BASE, TierPlaces, is_fast};
 use super::trace_sites::TraceSites;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -68,7 +68,7 @@ enum Rooms {
     /// Where it was.
     Home,
     /// Where it was, in the tier of its site.
-    Tiers(Tiers),
+    Tiers(TierPlaces),
     /// Into one of two arenas.
     Arenas { fast: Arena, slow: Arena },
 }
@@ -121,7 +121,7 @@ impl Layout {
     /// As the program's own allocator laid it out, each group of stacks with a quota of fast memory. What is beyond it is in slow
     /// memory.
     pub fn by_site(sites: &TraceSites, groups: Groups, quotas: Quotas) -> Layout {
-        Layout::grouped(sites, groups, quotas, Rooms::Tiers(Tiers::default()))
+        Layout::grouped(sites, groups, quotas, Rooms::Tiers(TierPlaces::default()))
     }
 
     /// Laid out anew, in an arena for each tier: each group of stacks has a quota of fast memory, and all together `fast_pages`. Objects
@@ -585,7 +585,7 @@ impl Listener for Layout {
                     Rooms::Tiers(tiers) => {
                         let mut at = addr;
                         while at < addr + bytes {
-                            let end = Tiers::end(at).min(addr + bytes);
+                            let end = TierPlaces::end(at).min(addr + bytes);
                             for fast in [true, false] {
                                 before.extend(unmap(tiers.at(at, fast), end - at));
                             }

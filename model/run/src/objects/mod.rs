@@ -41,7 +41,7 @@ use varve_access::Program;
 use varve_machine::Machine;
 use varve_machine::energy::{CpuEnergy, Energy};
 use varve_machine::model::{Outcome, OwnerCounts, Progress};
-use varve_pages::policies::{ByTier, Parts};
+use varve_pages::policies::{ByTier, PageParts};
 use varve_pages::trays::{DimmMap, TrayState};
 use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
 use varve_sites::Counts;
@@ -343,7 +343,7 @@ fn run_in_step(
         Placed::Sites(groups, quotas, _) => {
             let nodes = [true, false].map(|fast| topology.nodes_of(fast)[0]);
             let frames = Frames::in_order(&topology);
-            let parts = Parts::new(&frames, nodes, SLOW_BASE / PAGE, colours_of(&machine));
+            let parts = PageParts::new(&frames, nodes, SLOW_BASE / PAGE, colours_of(&machine));
             (
                 Layout::by_site(&spec.sites, groups.clone(), quotas.clone()),
                 pages((frames, Box::new(parts))),

@@ -18,11 +18,11 @@ pub fn is_fast(address: u64) -> bool {
 
 /// The place of each stretch of the program's own addresses, in order of first use.
 #[derive(Default)]
-pub struct Tiers {
+pub struct TierPlaces {
     stretches: HashMap<u64, u64>,
 }
 
-impl Tiers {
+impl TierPlaces {
     /// An address in a tier.
     pub fn at(&mut self, own: u64, fast: bool) -> u64 {
         let next = self.stretches.len() as u64 + 1;
@@ -62,7 +62,7 @@ mod tests {
         /// Bytes of different addresses, or tiers, have different places; each keeps its place in its page.
         #[test]
         fn places_are_apart(all in prop::collection::vec((0u64..1 << 48, any::<bool>()), 1..200)) {
-            let mut tiers = Tiers::default();
+            let mut tiers = TierPlaces::default();
             let mut places = HashMap::new();
             for (own, fast) in all {
                 let at = tiers.at(own, fast);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use varve_machine::Machine;
 use varve_sites::native::{Key, Module, Profile, names};
 use varve_sites::{AnyProfile, Counts};
-use varve_trace::{Intervals, TraceReader};
+use varve_trace::{RunIntervals, TraceReader};
 
 /// The machine of native programs where none is named: a current one.
 pub const NATIVE_MACHINE: &str = "cxl-spr";
@@ -139,7 +139,7 @@ impl NativeRequest {
         // With one memory the energy of all of the run counts.
         let course = match has_one_memory(&self.machine) {
             true => Course::Unknown,
-            false => steady::course(&Intervals::read(&TraceReader::open(trace)?)?),
+            false => steady::course(&RunIntervals::read(&TraceReader::open(trace)?)?),
         };
         let first: &[&str] = match has_one_memory(&self.machine) {
             true => &[BASE],

@@ -18,7 +18,7 @@ pub struct Identity {
 
 /// Its names, and its lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Code {
+pub struct CodeObject {
     pub file: String,
     pub name: String,
     pub lines: Lines,
@@ -43,10 +43,14 @@ pub fn identity(layout: &Layout, at: u64, memory: &mut impl Memory) -> Option<Id
     })
 }
 
-impl Code {
+impl CodeObject {
     /// Reads it. `None` if it is none.
-    pub fn read(layout: &Layout, identity: &Identity, memory: &mut impl Memory) -> Option<Code> {
-        Some(Code {
+    pub fn read(
+        layout: &Layout,
+        identity: &Identity,
+        memory: &mut impl Memory,
+    ) -> Option<CodeObject> {
+        Some(CodeObject {
             file: text(layout, identity.file, memory)?,
             name: text(layout, identity.name, memory)?,
             lines: Lines::of(&bytes(identity.lines, memory)?, identity.first_line),

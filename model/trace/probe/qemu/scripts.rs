@@ -2,7 +2,7 @@
 
 use crate::follow::guest;
 use crate::python::Memory;
-use crate::python::code::{Code, Identity, Lines, identity};
+use crate::python::code::{CodeObject, Identity, Lines, identity};
 use crate::python::frames::{Interpreter, Place};
 use crate::python::layout::layout;
 use crate::ring::{LINE, LINES};
@@ -126,7 +126,7 @@ impl Scripts {
             if codes.len() >= MOST_CODES {
                 codes.clear();
             }
-            let code = Code::read(layout, &identity, &mut self.memory)?;
+            let code = CodeObject::read(layout, &identity, &mut self.memory)?;
             let number = tell(&code, identity.first_line);
             let lines = code.lines;
             codes.insert(
@@ -153,7 +153,7 @@ impl Scripts {
 
 /// Writes a line about a code object into the text about modules: the word `code`, its number, its first line, its name and its file,
 /// separated by tabs. Returns the number, which is the same in all processes.
-fn tell(code: &Code, first_line: u32) -> u64 {
+fn tell(code: &CodeObject, first_line: u32) -> u64 {
     let mut file = code.file.clone();
     let is_file = !file.starts_with(['/', '<']);
     if is_file && let Ok(folder) = std::env::current_dir() {
