@@ -5,7 +5,7 @@
 mod python;
 
 use python::Memory;
-use python::code::{CodeObject, Lines, identity};
+use python::code::{CodeObject, LineTable, identity};
 use python::frames::{Interpreter, Place};
 use python::layout::{Layout, layout};
 
@@ -71,7 +71,7 @@ fn bytes(digits: &str) -> Vec<u8> {
 
 #[test]
 fn instructions_have_the_lines_that_python_says() {
-    let lines = Lines::of(&bytes(F_OF_3_11), 5);
+    let lines = LineTable::of(&bytes(F_OF_3_11), 5);
     for (instruction, line) in [
         (0, 5),
         (1, 7),
@@ -88,7 +88,7 @@ fn instructions_have_the_lines_that_python_says() {
     ] {
         assert_eq!(lines.line(instruction), line, "{instruction}");
     }
-    let lines = Lines::of(&bytes(F_OF_3_13), 5);
+    let lines = LineTable::of(&bytes(F_OF_3_13), 5);
     for (instruction, line) in [
         (0, 5),
         (14, 7),
@@ -343,6 +343,6 @@ fn memory_without_sense_has_an_end() {
         }
         let mut table = [0; 64];
         memory.read(seed, &mut table);
-        Lines::of(&table, seed as u32).line(seed as u32);
+        LineTable::of(&table, seed as u32).line(seed as u32);
     }
 }

@@ -2,10 +2,10 @@
 //! each group of sites has, and had at most. Zeros are an empty one.
 //!
 //! ```text
-//! LedgerHead             all groups together
-//! Slot   x PROCESSES     a process
-//! Line   x groups        a group, of all processes
-//! Row    x PROCESSES x groups   what a process has of a group; taken off its line when the process is gone
+//! LedgerHead                    all groups together
+//! ProcessSlot x PROCESSES       a process
+//! Line x groups                 a group, of all processes
+//! Row  x PROCESSES x groups     what a process has of a group; taken off its line when the process is gone
 //! ```
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64};
 
 /// Processes at a time. More than these have the whole budget each, and their memory is not in the sums.
 pub const PROCESSES: usize = 1024;
-/// Bytes of each range of addresses of a process, from [`Slot::base`] on: others, fast, slow.
+/// Bytes of each range of addresses of a process, from [`ProcessSlot::base`] on: others, fast, slow.
 pub const RANGE: u64 = 1 << 40;
 
 /// The part of a top by which memory grows before it is a new one.
@@ -38,7 +38,7 @@ pub struct LedgerHead {
 
 /// A process.
 #[repr(C)]
-pub struct Slot {
+pub struct ProcessSlot {
     /// Its number; 0 for none.
     pub process: AtomicU64,
     /// Bytes of fast memory, as the budget counts them.
@@ -76,7 +76,7 @@ pub struct RunLedger {
 }
 
 const SLOTS: usize = size_of::<LedgerHead>();
-const LINES: usize = SLOTS + PROCESSES * size_of::<Slot>();
+const LINES: usize = SLOTS + PROCESSES * size_of::<ProcessSlot>();
 
 impl RunLedger {
     /// Bytes of the file for so many groups.
@@ -102,13 +102,13 @@ impl RunLedger {
         self.part(0)
     }
 
-    pub fn slot(&self, slot: usize) -> &Slot {
+    pub fn slot(&self, slot: usize) -> &ProcessSlot {
         assert!(slot < PROCESSES);
-        self.part(SLOTS + slot * size_of::<Slot>())
+        self.part(SLOTS + slot * size_of::<ProcessSlot>())
     }
 
     /// The slots that were ever in use.
-    pub fn slots(&self) -> impl Iterator<Item = (usize, &Slot)> {
+    pub fn slots(&self) -> impl Iterator<Item = (usize, &ProcessSlot)> {
         let used = self.head().slots.load(Relaxed) as usize;
         (0..used.min(PROCESSES)).map(|slot| (slot, self.slot(slot)))
     }

@@ -21,12 +21,12 @@ pub struct Identity {
 pub struct CodeObject {
     pub file: String,
     pub name: String,
-    pub lines: Lines,
+    pub lines: LineTable,
 }
 
 /// Lines of instructions: each range's end, in instructions, and its line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lines(Vec<(u32, u32)>);
+pub struct LineTable(Vec<(u32, u32)>);
 
 /// What is at the address of a code object.
 pub fn identity(layout: &Layout, at: u64, memory: &mut impl Memory) -> Option<Identity> {
@@ -53,7 +53,7 @@ impl CodeObject {
         Some(CodeObject {
             file: text(layout, identity.file, memory)?,
             name: text(layout, identity.name, memory)?,
-            lines: Lines::of(&bytes(identity.lines, memory)?, identity.first_line),
+            lines: LineTable::of(&bytes(identity.lines, memory)?, identity.first_line),
         })
     }
 }
@@ -96,9 +96,9 @@ fn text(layout: &Layout, at: u64, memory: &mut impl Memory) -> Option<String> {
     Some(letters.collect())
 }
 
-impl Lines {
+impl LineTable {
     /// Reads a table of places (`Objects/locations.md`), of code that begins in a line.
-    pub fn of(table: &[u8], first_line: u32) -> Lines {
+    pub fn of(table: &[u8], first_line: u32) -> LineTable {
         let mut lines = Vec::new();
         let (mut at, mut end, mut line) = (0, 0u32, i64::from(first_line));
         while let Some(&head) = table.get(at) {
@@ -130,7 +130,7 @@ impl Lines {
             }
             lines.push((end, u32::try_from(known).unwrap_or(0)));
         }
-        Lines(lines)
+        LineTable(lines)
     }
 
     /// The line of an instruction; 0 if it has none.

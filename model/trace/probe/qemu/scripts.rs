@@ -2,7 +2,7 @@
 
 use crate::follow::guest;
 use crate::python::Memory;
-use crate::python::code::{CodeObject, Identity, Lines, identity};
+use crate::python::code::{CodeObject, Identity, LineTable, identity};
 use crate::python::frames::{Interpreter, Place};
 use crate::python::layout::layout;
 use crate::ring::{LINE, LINES};
@@ -27,7 +27,7 @@ struct Known {
     identity: Identity,
     /// Its number in the text about modules.
     number: u64,
-    lines: Lines,
+    lines: LineTable,
 }
 
 const PAGE: usize = 4096;
