@@ -238,7 +238,7 @@ fn three_services_share_this_machine() {
     for (name, said) in [
         (
             "solver",
-            "objects by site under hot-sites: 2 MiB asked for went to fast memory, 8.",
+            "objects by site under hot-sites: 2 MiB asked for went to fast memory, 8",
         ),
         ("api", "its generations under kg-n: "),
         ("cache", "its objects under kg-n: nursery "),
