@@ -85,7 +85,7 @@ pub fn changed(group: usize, tier: usize, bytes: i64, high: i64) {
     }
 }
 
-/// A group was given more objects and bytes by tier, and so many of these objects were refused fast memory.
+/// A group was given more objects and bytes by tier, and the number of these objects that were refused fast memory.
 pub fn given(group: usize, objects: u64, bytes: [u64; 2], refused: u64) {
     let Some(ledger) = ledger() else { return };
     let line = ledger.line(group);

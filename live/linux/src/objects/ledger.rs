@@ -79,7 +79,7 @@ const SLOTS: usize = size_of::<LedgerHead>();
 const LINES: usize = SLOTS + PROCESSES * size_of::<ProcessSlot>();
 
 impl RunLedger {
-    /// Bytes of the file for so many groups.
+    /// Bytes of the file for a number of groups.
     pub const fn bytes(groups: usize) -> usize {
         LINES + groups * size_of::<Line>() + PROCESSES * groups * size_of::<Row>()
     }

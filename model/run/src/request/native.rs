@@ -139,7 +139,9 @@ impl NativeRequest {
         // With one memory the energy of all of the run counts.
         let course = match has_one_memory(&self.machine) {
             true => Course::Unknown,
-            false => steady::course(&RunIntervals::read(&TraceReader::open(trace)?)?),
+            // The replay says where a trace is damaged, and goes as far.
+            false => RunIntervals::read(&TraceReader::open(trace)?)
+                .map_or(Course::Unknown, |intervals| steady::course(&intervals)),
         };
         let first: &[&str] = match has_one_memory(&self.machine) {
             true => &[BASE],

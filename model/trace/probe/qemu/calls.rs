@@ -215,7 +215,7 @@ fn segment_bytes(segment: u64) -> Option<u64> {
     (unsafe { shmctl(segment as c_int, STAT, &mut about) } == 0).then_some(about.bytes)
 }
 
-/// A segment of System V is at an address now. It is one object, whoever has it attached.
+/// A segment of System V is at an address now. It is one object for all processes that attach it.
 fn attached(shared: &Shared, slot: usize, segment: u64, address: u64) {
     let Some(bytes) = segment_bytes(segment) else {
         return;

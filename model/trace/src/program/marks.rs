@@ -2,7 +2,7 @@
 
 use varve_access::{Kind, Op};
 
-/// A place in a run: where a thread has done so many of its ops.
+/// A place in a run: where a thread has done a number of its ops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunPlace {
     /// Number of the thread.
