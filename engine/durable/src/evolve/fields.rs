@@ -76,6 +76,9 @@ fn pair(old: &mut [Declared<'_>], new: &mut [Declared<'_>], names: &Names) {
         !names.exact && !o.name.is_empty() && without_number(o.name) == without_number(n.name)
     };
     let of_one_class = |o: &Declared<'_>, n: &Declared<'_>| class(o) == n.class;
+    let can_be = |o: &Declared<'_>, n: &Declared<'_>| {
+        Convert::between(&o.field.storage, &n.field.storage).is_some()
+    };
     // Renames that the program declares come first, then fields of the same class, then fields that moved to another class.
     let rules: [(Same<'_>, bool); 6] = [
         (&|o, n| of_one_class(o, n) && renamed(o, n), false),
@@ -91,14 +94,20 @@ fn pair(old: &mut [Declared<'_>], new: &mut [Declared<'_>], names: &Names) {
                 continue;
             }
             let fits = |k: &usize| new[*k].found.is_none() && same(&old[i], &new[*k]);
-            let mut all = (0..new.len()).filter(fits);
-            let (first, more) = (all.next(), all.next());
-            // A name in another class means the same field only if nothing else could.
+            let mut all: Vec<usize> = (0..new.len()).filter(fits).collect();
+            // A name in another class means the same field only if nothing else could: of several, those that cannot hold the value
+            // are other fields.
+            if alone && all.len() > 1 {
+                all.retain(|k| can_be(&old[i], &new[*k]));
+            }
             let others = |k: usize| {
-                (0..old.len()).any(|j| j != i && old[j].found.is_none() && same(&old[j], &new[k]))
+                (0..old.len()).any(|j| {
+                    let free = j != i && old[j].found.is_none();
+                    free && same(&old[j], &new[k]) && can_be(&old[j], &new[k])
+                })
             };
-            if let Some(k) = first
-                && !(alone && (more.is_some() || others(k)))
+            if let Some(&k) = all.first()
+                && !(alone && (all.len() > 1 || others(k)))
             {
                 old[i].found = Some(k);
                 new[k].found = Some(i);

@@ -571,6 +571,29 @@ fn a_removed_field_is_left_out_unless_a_new_one_could_be_it() {
     );
 }
 
+/// A class came between, and took the field; the class below has one of the same name now, of another kind.
+#[test]
+fn a_field_that_moves_is_not_the_one_that_hides_it_from_then_on() {
+    let old = tables(&[("A", None, &[("n", Storage::I8)]), ("B", Some(0), &[])]);
+    let new = |hiding: Storage| {
+        tables(&[
+            ("Between", None, &[("n", Storage::I8)]),
+            ("A", Some(0), &[]),
+            ("B", Some(1), &[("n", hiding)]),
+        ])
+    };
+    let of_reference = plan(&old, &new(reference(0))).unwrap();
+    let steps = &of_reference.of_type(1).unwrap().steps;
+    assert_eq!(steps.len(), 1);
+    assert_eq!((steps[0].from, steps[0].to), (8, 8));
+    // It could be either.
+    let error = plan(&old, &new(Storage::I32)).unwrap_err();
+    assert!(
+        error.contains("field n of B is not there any more"),
+        "{error}"
+    );
+}
+
 #[test]
 fn what_must_not_be_durable_any_more_is_refused() {
     let old = tables(&[("A", None, &[])]);

@@ -158,6 +158,9 @@ pub struct Model {
     pub listed: Vec<bool>,
     /// How often records were counted.
     pub counts: BTreeMap<(i64, String, usize), i64>,
+    /// Names of fields that moved to another class in this version, or were hidden by another field: of one that does both, which one
+    /// it was is not clear.
+    moved_or_hidden: BTreeSet<String>,
     next: usize,
 }
 
@@ -170,6 +173,7 @@ impl Model {
             objects: vec![],
             listed: vec![],
             counts: BTreeMap::new(),
+            moved_or_hidden: BTreeSet::new(),
             next: 0,
         };
         for _ in 0..rng.random_range(1..3) {
@@ -271,9 +275,11 @@ impl Model {
         let hidden = above
             .choose(rng)
             .filter(|_| rng.random_range(0..8) == 0)
+            .filter(|name| !self.moved_or_hidden.contains(*name))
             .filter(|name| self.classes[class].fields.iter().all(|f| f.name != **name))
             .cloned();
         let hides = hidden.is_some();
+        self.moved_or_hidden.extend(hidden.clone());
         let name = hidden.unwrap_or_else(|| self.name("f"));
         let initial = match ty {
             Type::Num(n) if rng.random_range(0..2) == 0 => n.any(rng),
@@ -331,6 +337,7 @@ impl Model {
     pub fn evolve(&mut self, rng: &mut SmallRng) -> usize {
         let mut changed = 0;
         self.drop_old_names(rng);
+        self.moved_or_hidden.clear();
         // A field that went and one that came could be one under another name: a version has one kind only.
         let adds = rng.random_range(0..2) == 0;
         for class in self.living() {
@@ -432,7 +439,11 @@ impl Model {
                 self.classes[class].parent = Some(between);
                 let fields = std::mem::take(&mut self.classes[class].fields);
                 for field in fields {
-                    let up = !field.hides && rng.random_range(0..2) == 0;
+                    let clear = !self.moved_or_hidden.contains(&field.name);
+                    let up = !field.hides && rng.random_range(0..2) == 0 && clear;
+                    if up {
+                        self.moved_or_hidden.insert(field.name.clone());
+                    }
                     let to = if up { between } else { class };
                     self.classes[to].fields.push(field);
                 }
@@ -448,9 +459,11 @@ impl Model {
                 let own = self.classes[class].is_abstract;
                 let [only] = below[..] else { return false };
                 let name = &self.classes[class].fields[field].name;
-                if hides || !own || self.classes[only].fields.iter().any(|f| f.name == *name) {
+                let there = self.classes[only].fields.iter().any(|f| f.name == *name);
+                if hides || !own || there || self.moved_or_hidden.contains(name) {
                     return false;
                 }
+                self.moved_or_hidden.insert(name.clone());
                 let field = self.classes[class].fields.remove(field);
                 self.classes[only].fields.push(field);
             }
