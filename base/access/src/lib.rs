@@ -18,4 +18,4 @@ pub mod zipf;
 
 pub use op::{Kind, Op};
 pub use pager::{Daemons, Fault, Move, OutOfFrames, Pager, Sample, Source};
-pub use program::{Program, Region};
+pub use program::{Program, Region, Stretch};

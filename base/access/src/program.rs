@@ -54,10 +54,9 @@ pub trait Program: Send {
         Vec::new()
     }
 
-    /// Instructions that it does besides those that it gives, if it gives only windows of its run, which stand for all of it.
-    /// Phases with odd numbers are the windows, in order; what comes before each, in a phase with an even number, warms caches.
-    /// Known from the start.
-    fn unseen(&self) -> Option<u64> {
+    /// The stretches of its run, in order, if it gives only windows of it; none: it gives all of its run. They are known when it has
+    /// ended; whether there are any is known from the start.
+    fn stretches(&self) -> Option<Vec<Stretch>> {
         None
     }
 
@@ -65,4 +64,15 @@ pub trait Program: Send {
     fn failure(&self) -> Option<String> {
         None
     }
+}
+
+/// A stretch of a run, which a window in it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The phase that is measured. Phases that no stretch names warm caches for the next one that is named.
+    pub phase: u64,
+    /// Instructions of the stretch that the program does not give.
+    pub unseen: u64,
+    /// Number of the part of the run that it belongs to, which is a phase of the whole run.
+    pub part: u64,
 }

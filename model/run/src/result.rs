@@ -158,11 +158,11 @@ pub struct SampledRun {
 }
 
 impl SampledRun {
-    fn of(sampled: Sampled) -> SampledRun {
+    fn of(sampled: &Sampled, phase: usize) -> SampledRun {
         SampledRun {
             windows: sampled.windows,
             share: sampled.share,
-            error: sampled.error,
+            error: sampled.errors.get(phase).copied().flatten(),
         }
     }
 }
@@ -287,7 +287,10 @@ impl RunResult {
                 metadata_bytes: dump.metadata_bytes,
             },
             power: energy.map(|e| MemoryPower::of(spec, out, &e)),
-            sampled: out.sampled.map(SampledRun::of),
+            sampled: out
+                .sampled
+                .as_ref()
+                .map(|sampled| SampledRun::of(sampled, out.phases.len() - 1)),
             answers: out.answers.clone(),
             warning: out.failure.clone(),
             seen: None,

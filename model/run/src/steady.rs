@@ -19,6 +19,8 @@ use varve_trace::{RunIntervals, RunPlace};
 const NEW_PAGES: f64 = 0.02;
 /// Its parts.
 const PARTS: usize = 8;
+/// The least windows that it has, where the run is known by windows.
+const WINDOWS: usize = 5;
 /// The most by which a part may differ from the whole: the share of accesses that go elsewhere.
 const DIFFERENT: f64 = 0.2;
 /// An interval at the edge that differs by more is not of it.
@@ -71,6 +73,12 @@ pub fn course(intervals: &RunIntervals) -> Course {
         return Course::Changing;
     };
     let part = sums.without_edges(part);
+    // Intervals that begin at one place are of one window.
+    let mut windows = intervals.begins[part.clone()].to_vec();
+    windows.dedup();
+    if windows.len() < WINDOWS {
+        return Course::Changing;
+    }
     if part.start as f64 <= NO_START * all as f64 {
         return Course::Even;
     }

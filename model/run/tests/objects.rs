@@ -93,6 +93,7 @@ impl Replay {
             seed: 1,
             pictures: false,
             steady: None,
+            whole: true,
             by_site,
         };
         run_objects(&spec, &mut |_| true).unwrap()

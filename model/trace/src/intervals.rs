@@ -1,12 +1,13 @@
 //! What a program accesses, interval by interval of its run: from it one tells the phases of the run.
 
 use crate::error::TraceError;
-use crate::format::Event;
+use crate::format::{Event, Part};
 use crate::listener::Listener;
-use crate::program::{RunPlace, Step, Walk};
+use crate::program::{Measured, RunPlace, Step, Walk, stretches};
 use crate::reader::TraceReader;
 use crate::shared::Alone;
 use crate::spaces::Spaces;
+use crate::writer::End;
 use std::collections::HashMap;
 use varve_access::{Kind, Op};
 
@@ -43,18 +44,32 @@ pub struct RunIntervals {
 }
 
 impl RunIntervals {
-    /// Reads a trace. It has no intervals if it is a part of a run, is not whole, or is too short.
+    /// Reads a trace. It has no intervals if it is a window that was chosen, is not whole, or is too short. Where there are windows
+    /// all over the run, an interval has what was accessed in the next one.
     ///
     /// # Errors
     /// A block is damaged.
     pub fn read(reader: &TraceReader) -> Result<RunIntervals, TraceError> {
-        let ops = reader.end().map_or(0, |end| end.ops);
-        let count = (ops / LEAST).min(MOST);
-        if reader.header().part.is_some() || count < MOST / 4 {
+        let Some(end) = reader.end() else {
+            return Ok(RunIntervals::default());
+        };
+        let ops = (end.ops - end.touches) as f64;
+        let by_instruction = ops / (end.instructions as f64).max(1.0);
+        let sampled = match reader.part() {
+            Some(Part::Window) => return Ok(RunIntervals::default()),
+            Some(Part::Sample { .. } | Part::Thinning) => true,
+            None => false,
+        };
+        let whole = match sampled {
+            true => ops + end.skipped_instructions as f64 * by_instruction,
+            false => ops,
+        };
+        let count = (whole / LEAST as f64).min(MOST as f64).floor();
+        if count < (MOST / 4) as f64 {
             return Ok(RunIntervals::default());
         }
         let mut counter = Counter {
-            each: ops.div_ceil(count),
+            each: (whole / count).ceil() as u64,
             ..Counter::default()
         };
         let mut walk = Walk::new(reader, 0);
@@ -66,21 +81,116 @@ impl RunIntervals {
                     thread,
                     ops: done[thread],
                 };
-                counter.begin(place, ops.len() as u64);
+                let work = ops.iter().filter(|op| op.kind != Kind::Touch);
+                counter.begin(place, work.count() as u64);
                 done[thread] += ops.len() as u64;
                 let mut spaces = spaces.listen(thread, &mut counter);
                 spaces.ops(ops, &mut Vec::new());
             }
-            Step::Event(event) => spaces
-                .listen(thread, &mut counter)
-                .event(event, &mut Vec::new()),
+            Step::Event(event) => {
+                if let Event::Window { number, .. } = event {
+                    counter.window(*number);
+                }
+                let mut spaces = spaces.listen(thread, &mut counter);
+                spaces.event(event, &mut Vec::new());
+            }
             Step::Waits | Step::Ended => {}
         });
         match walk.damage {
             Some(damage) => Err(damage),
-            None => Ok(counter.finish()),
+            None => {
+                let (windows, own) = (counter.windows.clone(), counter.own.clone());
+                let intervals = counter.finish();
+                Ok(match sampled {
+                    true => {
+                        let weights = weights(&windows, &own, end, by_instruction);
+                        intervals.evenly(&weights, count as usize)
+                    }
+                    false => intervals,
+                })
+            }
         }
     }
+
+    /// As many intervals that stand for equal parts of the run, where these stand for parts of such weights.
+    fn evenly(self, weights: &[f64], count: usize) -> RunIntervals {
+        let whole: f64 = weights.iter().sum();
+        let mut even = RunIntervals {
+            regions: self.regions,
+            ..RunIntervals::default()
+        };
+        let mut before = 0.0;
+        // What is too short for an interval of its own is a part of the next.
+        let mut sum = Interval::default();
+        let mut begin = None;
+        for ((interval, place), weight) in self.all.into_iter().zip(self.begins).zip(weights) {
+            let place = *begin.get_or_insert(place);
+            let number = |weight: f64| (weight / whole * count as f64).round() as usize;
+            let times = number(before + weight) - number(before);
+            before += weight;
+            sum.add(interval, *weight / whole);
+            if times == 0 {
+                continue;
+            }
+            let mut each = std::mem::take(&mut sum).scaled();
+            each.new_pages = each.new_pages.div_ceil(times as u64);
+            for _ in 0..times {
+                even.all.push(each.clone());
+                even.begins.push(place);
+            }
+            begin = None;
+        }
+        even
+    }
+}
+
+/// Accesses of an interval of equal ones.
+const EQUAL: f64 = 1e6;
+
+impl Interval {
+    /// Adds another one, whose accesses count by this weight.
+    fn add(&mut self, other: Interval, weight: f64) {
+        let times = weight * 1e9 / (other.accesses.max(1)) as f64;
+        self.new_pages += other.new_pages;
+        for (region, accesses) in other.regions {
+            let accesses = accesses.map(|count| (f64::from(count) * times) as u32);
+            match self.regions.binary_search_by_key(&region, |of| of.0) {
+                Ok(at) => {
+                    let sum = self.regions[at].1.iter_mut().zip(accesses);
+                    sum.for_each(|(sum, count)| *sum = sum.saturating_add(count));
+                }
+                Err(at) => self.regions.insert(at, (region, accesses)),
+            }
+        }
+    }
+
+    /// The same with as many accesses as all others.
+    fn scaled(mut self) -> Interval {
+        let all = self.regions.iter().flat_map(|(_, accesses)| accesses);
+        let all: f64 = all.map(|count| f64::from(*count)).sum();
+        let scaled = |count: u32| (f64::from(count) / all.max(1.0) * EQUAL).round() as u32;
+        for (_, accesses) in &mut self.regions {
+            *accesses = accesses.map(scaled);
+        }
+        self.accesses = EQUAL as u64;
+        self
+    }
+}
+
+/// How much of the run each interval stands for, in ops: `own` of them, and what was not recorded near its window.
+fn weights(windows: &[u32], own: &[u64], end: &End, by_instruction: f64) -> Vec<f64> {
+    let measured: Vec<Measured> = (0..)
+        .zip(windows)
+        .map(|(phase, window)| Measured {
+            phase,
+            window: *window,
+            part: 0,
+        })
+        .collect();
+    let stretches = stretches(&measured, &end.gaps, end.skipped_instructions);
+    let weight =
+        |(own, of): (&u64, &varve_access::Stretch)| *own as f64 + of.unseen as f64 * by_instruction;
+    own.iter().zip(&stretches).map(weight).collect()
 }
 
 /// A region of the program's memory.
@@ -98,8 +208,15 @@ struct Region {
 struct Counter {
     /// Ops of an interval.
     each: u64,
-    /// Ops of the last one.
-    ops: u64,
+    /// Ops of each one, and the window that it is in.
+    own: Vec<u64>,
+    windows: Vec<u32>,
+    /// The window that is open.
+    window: u32,
+    /// The last interval is over, and the next has not begun.
+    between: bool,
+    /// Pages that were accessed for the first time, of the interval that is not over.
+    new_pages: u64,
     intervals: RunIntervals,
     /// The number of each region.
     numbers: HashMap<u64, u32>,
@@ -113,13 +230,30 @@ struct Counter {
 impl Counter {
     /// Ops come, from this place on.
     fn begin(&mut self, place: RunPlace, ops: u64) {
-        if self.intervals.all.is_empty() || self.ops >= self.each {
-            self.end();
+        let full = self.own.last().is_none_or(|own| *own >= self.each);
+        let other = self.windows.last().is_some_and(|of| *of != self.window);
+        // A window of a sample is one interval.
+        if other || full && self.window == 0 {
+            if !std::mem::take(&mut self.between) {
+                self.end();
+            }
             self.intervals.all.push(Interval::default());
             self.intervals.begins.push(place);
-            self.ops = 0;
+            self.own.push(0);
+            self.windows.push(self.window);
         }
-        self.ops += ops;
+        if let Some(own) = self.own.last_mut() {
+            *own += ops;
+        }
+    }
+
+    /// A window opens, if it is not open.
+    fn window(&mut self, number: u32) {
+        if number > self.window {
+            self.window = number;
+            self.end();
+            self.between = true;
+        }
     }
 
     /// The last interval is over.
@@ -127,14 +261,17 @@ impl Counter {
         let Some(interval) = self.intervals.all.last_mut() else {
             return;
         };
+        interval.new_pages = std::mem::take(&mut self.new_pages);
         for number in self.current.drain(..) {
             let accesses = std::mem::take(&mut self.regions[number as usize].accesses);
             interval.regions.push((number, accesses));
         }
     }
 
-    fn access(&mut self, op: &Op) {
-        let address = op.addr >> REGION_SHIFT;
+    /// A page is accessed, maybe for the first time. Returns its region.
+    fn page(&mut self, address: u64) -> usize {
+        let page = 1u16 << (address >> PAGE_SHIFT & 15);
+        let address = address >> REGION_SHIFT;
         if self.regions.is_empty() || self.last.0 != address {
             let next = self.regions.len() as u32;
             let number = *self.numbers.entry(address).or_insert(next);
@@ -146,17 +283,23 @@ impl Counter {
             }
             self.last = (address, number);
         }
-        let (region, interval) = (
-            &mut self.regions[self.last.1 as usize],
-            self.intervals.all.last_mut().expect("begun"),
-        );
-        let page = 1u16 << (op.addr >> PAGE_SHIFT & 15);
+        let number = self.last.1 as usize;
+        let region = &mut self.regions[number];
         if region.pages & page == 0 {
             region.pages |= page;
-            interval.new_pages += 1;
+            self.new_pages += 1;
         }
+        number
+    }
+
+    fn access(&mut self, op: &Op) {
+        let number = self.page(op.addr);
+        let (region, interval) = (
+            &mut self.regions[number],
+            self.intervals.all.last_mut().expect("begun"),
+        );
         if region.accesses == [0; 2] {
-            self.current.push(self.last.1);
+            self.current.push(number as u32);
         }
         let stores = matches!(op.kind, Kind::Write | Kind::NtWrite);
         let count = &mut region.accesses[usize::from(stores)];
@@ -198,10 +341,21 @@ impl Counter {
 
 impl Listener for Counter {
     fn ops(&mut self, ops: &[Op], _out: &mut Vec<Op>) {
-        for op in ops.iter().filter(|op| op.kind.is_access()) {
-            self.access(op);
+        for op in ops {
+            match op.kind {
+                // It was accessed while it was not recorded.
+                Kind::Touch => _ = self.page(op.addr),
+                kind if kind.is_access() => self.access(op),
+                _ => {}
+            }
         }
     }
 
-    fn event(&mut self, _event: &Event, _before: &mut Vec<Op>) {}
+    fn event(&mut self, event: &Event, _before: &mut Vec<Op>) {
+        if let Event::Touched { addr, bytes } = *event {
+            for page in (addr..addr + bytes).step_by(1 << PAGE_SHIFT) {
+                self.page(page);
+            }
+        }
+    }
 }

@@ -14,6 +14,7 @@ mod packer;
 mod parts;
 mod program;
 mod reader;
+mod schedule;
 mod shared;
 mod sites;
 mod spaces;

@@ -10,6 +10,11 @@ pub trait Listener {
         out.extend_from_slice(ops);
     }
 
+    /// Ops of a thread that the replay skips, and what it does in their place: it adds that to `out`, changed or not.
+    fn passed(&mut self, _ops: &[Op], touches: &[Op], out: &mut Vec<Op>) {
+        self.ops(touches, out);
+    }
+
     /// An event, and the ops that come before it; more may be added.
     fn event(&mut self, _event: &Event, _before: &mut Vec<Op>) {}
 

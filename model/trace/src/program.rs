@@ -1,8 +1,7 @@
 //! A recorded trace as a program that runs on the model.
 
 use crate::error::TraceError;
-use crate::format::Part;
-use crate::format::{CodeAt, Event};
+use crate::format::{CodeAt, Event, Part};
 use crate::listener::Listener;
 use crate::parts::Block;
 use crate::reader::TraceReader;
@@ -13,18 +12,26 @@ use marks::Marks;
 pub use marks::RunPlace;
 use std::path::Path;
 use std::sync::Arc;
-use varve_access::{Kind, Op, Program};
+pub(crate) use stretches::{Measured, stretches};
+use varve_access::{Kind, Op, Program, Stretch};
 use varve_sites::native::names;
 use windows::Windows;
 
 mod code;
 mod marks;
+mod stretches;
+mod thin;
 mod windows;
 
 /// Virtual time that a thread sleeps before it checks again whether it may continue: doubled from the first to the
 /// last.
 const FIRST_SLEEP_NS: u64 = 500;
 const LAST_SLEEP_NS: u64 = 32_000;
+
+/// Instructions of a run that is long: the replay of less, some 70 million accesses, under the usual plans takes a minute.
+const LONG: u64 = 200_000_000;
+/// Ops that a thread skips before others have a turn.
+const SKIPS: usize = 1 << 14;
 
 /// Where one thread of the trace is.
 struct Cursor {
@@ -258,7 +265,7 @@ impl TraceProgram {
         Ok(TraceProgram {
             reading: Reading::begin(trace, first),
             spaces: Spaces::new(walk.threads()),
-            marks: Marks::new(walk.threads(), Vec::new()),
+            marks: Marks::new(walk.threads(), &[]),
             walk,
             sleeps,
             replayed: 0,
@@ -267,10 +274,20 @@ impl TraceProgram {
         })
     }
 
-    /// Phase `n + 1` of the replay begins at the place `n` of these. A trace that is a part of a run has phases of its own.
+    /// Phase `n + 1` of the run begins at the place `n` of these.
     pub fn with_phases(mut self, places: &[RunPlace]) -> TraceProgram {
-        if self.reader().header().part.is_none() {
-            self.marks = Marks::new(self.walk.threads(), places.to_vec());
+        self.marks = Marks::new(self.walk.threads(), places);
+        self
+    }
+
+    /// The replay of a long run ends in time: it measures the beginning, and windows of the rest, which stand for it.
+    pub fn in_time(mut self) -> TraceProgram {
+        let end = self.reader().end();
+        let long = end.is_some_and(|end| end.instructions > LONG);
+        match self.reader().part() {
+            None if long => self.windows.thin(),
+            Some(Part::Thinning) => self.windows.thin(),
+            _ => {}
         }
         self
     }
@@ -282,16 +299,29 @@ impl TraceProgram {
         if let Some(code) = &mut self.code {
             code.begin(thread);
         }
+        self.windows.begin(out);
+        let mut skipped = 0;
         while out.len() - start < wanted {
+            if skipped > SKIPS {
+                // Time goes on a little, so that the others come.
+                out.push(Op::mark(Kind::Sleep, 1));
+                return true;
+            }
             let left = wanted - (out.len() - start);
             if let Some(ops) = self.windows.touches(thread, left) {
                 self.spaces.listen(thread, reader).ops(&ops, out);
                 continue;
             }
-            let left = left.min(self.marks.due(thread, out));
+            for _ in 0..self.marks.due(thread) {
+                self.windows.part_begins(out);
+            }
+            let left = left.min(self.marks.left(thread));
             match self.walk.step(&mut self.reading, thread, left) {
                 Step::Ops(ops, steps) => {
                     self.marks.done(thread, ops.len());
+                    if self.windows.skips() {
+                        skipped += ops.len();
+                    }
                     let mut reader = self.spaces.listen(thread, reader);
                     match &mut self.code {
                         None => self.windows.ops(thread, ops, &mut reader, out),
@@ -352,11 +382,8 @@ impl Program for TraceProgram {
         function.map_or(Vec::new(), |function| names::functions(&function.frame()))
     }
 
-    fn unseen(&self) -> Option<u64> {
-        match self.reader().header().part? {
-            Part::Window => None,
-            Part::Sample { .. } => self.reader().end().map(|end| end.skipped_instructions),
-        }
+    fn stretches(&self) -> Option<Vec<Stretch>> {
+        self.windows.stretches(self.reader())
     }
 
     fn failure(&self) -> Option<String> {

@@ -2,8 +2,8 @@
 
 use crate::error::TraceError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Event, FileHeader, MAGIC, OpDecoder, TRAILER_BYTES,
-    TRAILER_MAGIC, Templates,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Event, FileHeader, MAGIC, OpDecoder, Part,
+    TRAILER_BYTES, TRAILER_MAGIC, Templates,
 };
 use crate::java::{JavaMachine, note};
 use crate::parts::{Block, FIXED_BYTES, decode_block, read_file_header, split_end, unpack};
@@ -228,6 +228,13 @@ impl TraceReader {
     /// Header of the trace.
     pub fn header(&self) -> &FileHeader {
         &self.header
+    }
+
+    /// Which part of the run is in it; none: all of it.
+    pub fn part(&self) -> Option<Part> {
+        let skipped = self.end.as_ref().map(|end| end.skipped_instructions);
+        let ended_soon = |part: &Part| *part == Part::Thinning && skipped == Some(0);
+        self.header.part.filter(|part| !ended_soon(part))
     }
 
     /// Places of the blocks with ops, in the order in which they were recorded.

@@ -462,6 +462,29 @@ impl<L: Listener> Listener for Listening<'_, L> {
         self.reader.ops(&moved, out);
     }
 
+    fn passed(&mut self, ops: &[Op], touches: &[Op], out: &mut Vec<Op>) {
+        if !self.spaces.several() {
+            return self.reader.passed(ops, touches, out);
+        }
+        // Stores have copies of their own, also where they are skipped.
+        let as_it_was = |op: &Op| match (op.kind, op.size) {
+            (Kind::Touch, 1..) => Op {
+                kind: Kind::Write,
+                ..*op
+            },
+            _ => *op,
+        };
+        let stored: Vec<Op> = touches.iter().map(as_it_was).collect();
+        let (mut moved, mut copied) = (Vec::with_capacity(stored.len()), Vec::new());
+        self.spaces
+            .ops(self.thread, &stored, &mut moved, &mut copied);
+        self.tell(copied);
+        for op in moved.iter_mut().filter(|op| op.kind == Kind::Write) {
+            op.kind = Kind::Touch;
+        }
+        self.reader.passed(ops, &moved, out);
+    }
+
     fn event(&mut self, event: &Event, before: &mut Vec<Op>) {
         let mut copied = Vec::new();
         self.spaces.event(self.thread, event, &mut copied);

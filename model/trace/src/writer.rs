@@ -142,6 +142,9 @@ pub struct End {
     /// Instructions of the program while it was not recorded.
     #[serde(default)]
     pub skipped_instructions: u64,
+    /// The same before each window of a sample, and after the last one: as many as there are windows, and one more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<u64>,
     /// Ops of the trace that are no work of the program: lines that it had touched while it was not recorded.
     #[serde(default)]
     pub touches: u64,
@@ -218,12 +221,45 @@ impl TraceWriter<std::io::BufWriter<std::fs::File>> {
             header,
         )
     }
+
+    /// Writes what there is so far into another file, as a trace that ends there.
+    pub fn so_far(&mut self, path: &Path, end: End) -> Result<End, TraceError> {
+        self.flush()?;
+        let io = |source| TraceError::Io {
+            path: path.into(),
+            source,
+        };
+        std::fs::copy(&self.path, path).map_err(io)?;
+        let file = std::fs::File::options().append(true).open(path);
+        let copy = TraceWriter {
+            index: self.index.clone(),
+            offset: self.offset,
+            blocks: self.blocks,
+            instructions: self.instructions,
+            ops: self.ops,
+            ..TraceWriter::empty(std::io::BufWriter::new(file.map_err(io)?), path)
+        };
+        Ok(copy.finish(end)?.1)
+    }
 }
 
 impl<W: Write> TraceWriter<W> {
     /// Starts a trace; `path` only names it in errors.
     pub fn new(out: W, path: &Path, header: &FileHeader) -> Result<Self, TraceError> {
-        let mut writer = TraceWriter {
+        let mut writer = TraceWriter::empty(out, path);
+        let json = serde_json::to_vec(header).unwrap_or_default();
+        let mut bytes = Vec::with_capacity(json.len() + 20);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&(json.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&json);
+        bytes.extend_from_slice(&crc32fast::hash(&json).to_le_bytes());
+        writer.write(&bytes)?;
+        Ok(writer)
+    }
+
+    fn empty(out: W, path: &Path) -> TraceWriter<W> {
+        TraceWriter {
             out,
             path: path.into(),
             threads: Vec::new(),
@@ -241,16 +277,7 @@ impl<W: Write> TraceWriter<W> {
             offset: 0,
             instructions: 0,
             ops: 0,
-        };
-        let json = serde_json::to_vec(header).unwrap_or_default();
-        let mut bytes = Vec::with_capacity(json.len() + 20);
-        bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&(json.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&json);
-        bytes.extend_from_slice(&crc32fast::hash(&json).to_le_bytes());
-        writer.write(&bytes)?;
-        Ok(writer)
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), TraceError> {

@@ -1,6 +1,6 @@
 //! The first part of a program: enough to see how fast it runs.
 
-use varve_access::{Op, Program, Region};
+use varve_access::{Op, Program, Region, Stretch};
 
 /// A program whose threads each end after a number of accesses.
 pub struct Head {
@@ -42,8 +42,8 @@ impl Program for Head {
         more
     }
 
-    fn unseen(&self) -> Option<u64> {
-        self.inner.unseen()
+    fn stretches(&self) -> Option<Vec<Stretch>> {
+        self.inner.stretches()
     }
 
     fn failure(&self) -> Option<String> {

@@ -184,7 +184,7 @@ impl ModelSpec {
                 })
             }
             Some(Modelled::Trace(file)) => match varve_trace::TraceProgram::open(file) {
-                Ok(trace) if trace.unseen().is_some() => Err(wrong(
+                Ok(trace) if trace.stretches().is_some() => Err(wrong(
                     "trace",
                     format!(
                         "{}: only windows of the run were recorded, which stand for it where it runs alone",

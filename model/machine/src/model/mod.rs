@@ -240,7 +240,7 @@ impl<'a> Ready<'a> {
         }
         // Windows are phases, and a run has its phases from one program.
         if programs.len() > 1
-            && let Some(sampled) = programs.iter().find(|p| p.unseen().is_some())
+            && let Some(sampled) = programs.iter().find(|p| p.stretches().is_some())
         {
             let name = sampled.name();
             return Err(RunError::Program(format!(
@@ -427,8 +427,8 @@ impl<'a> Model<'a> {
                 .finish(&self.threads, &self.shared, &self.events, answers, failure);
         outcome.journal = *self.shared.journal.take().unwrap_or_default();
         for program in programs.iter() {
-            if let Some(unseen) = program.unseen()
-                && !sampled::extend(&mut outcome, unseen)
+            if let Some(stretches) = program.stretches()
+                && !sampled::extend(&mut outcome, &stretches)
             {
                 let name = program.name();
                 return Err(RunError::Program(format!(

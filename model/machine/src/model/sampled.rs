@@ -1,62 +1,96 @@
 //! Estimates the whole of a run of which the program gives windows only.
 //!
-//! Phases with odd numbers are windows; the phase before each warms caches and counts for nothing. Time is taken to go
-//! with work (a ratio estimate, Cochran, Sampling Techniques, 1977, chapter 6): the whole takes as much for each
-//! instruction as the windows do, all together. The differences between windows give the error of the estimate.
+//! Each window stands for a stretch of the run around it: that takes as much time for each instruction as the window does (a
+//! stratified estimate, Cochran, Sampling Techniques, 1977, chapter 5). A stretch that was seen whole stands for itself. What differs
+//! between neighbours gives the error of the estimate (the same, section 8.9: one window in a stretch, as in a systematic sample).
 
 use super::activity::ChannelActivity;
 use super::outcome::{Outcome, Phase};
-use super::{RankTimes, Snapshot};
+use super::{OwnerCounts, RankTimes, Snapshot};
+use varve_access::Stretch;
 
 /// Accuracy of a run that was simulated in windows.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sampled {
     /// Windows.
     pub windows: u32,
     /// Share of the work of the whole run that they are, 0 to 1.
     pub share: f64,
-    /// Half-width of the 95 % confidence interval of the whole run's time, as a part of it; `None` if one window is too
+    /// By phase of the outcome, half-width of the 95 % confidence interval of its time, as a part of it; `None` if one window is too
     /// few to estimate it.
-    pub error: Option<f64>,
+    pub errors: Vec<Option<f64>>,
     /// Factor from the recorded work to that of the whole run.
     pub times: f64,
     /// Virtual time that the run took on the model, ns: windows, and the warm-up before them.
     pub ran_ns: u64,
 }
 
+/// A window, and what it stands for.
+struct Window<'a> {
+    phase: &'a Phase,
+    /// Which part of the run it belongs to.
+    part: u64,
+    /// Instructions that it stands for, its own among them.
+    covers: f64,
+}
+
+impl Window<'_> {
+    fn rate(&self) -> f64 {
+        self.phase.ns() as f64 / work(self.phase)
+    }
+
+    fn unseen(&self) -> f64 {
+        self.covers - work(self.phase)
+    }
+}
+
 fn work(phase: &Phase) -> f64 {
     phase.counts.instructions as f64
 }
 
-/// Replaces the measurements of windows by estimates for the whole run. `false` if nothing was measured: no window
-/// outlasted its warm-up.
-pub fn extend(out: &mut Outcome, unseen: u64) -> bool {
-    let windows: Vec<&Phase> = out.phases.iter().filter(|p| p.number % 2 == 1).collect();
-    let recorded: f64 = out.phases.iter().map(work).sum();
-    let seen: Vec<(f64, f64)> = windows.iter().map(|p| (work(p), p.ns() as f64)).collect();
-    let measured: f64 = seen.iter().map(|(work, _)| work).sum();
-    if measured <= 0.0 || recorded <= 0.0 {
+/// Replaces the measurements of windows by estimates for the whole run, a phase for each of its parts. `false` if nothing was
+/// measured: no window outlasted its warm-up.
+pub fn extend(out: &mut Outcome, stretches: &[Stretch]) -> bool {
+    let phases = std::mem::take(&mut out.phases);
+    let windows = windows(&phases, stretches);
+    let recorded: f64 = phases.iter().map(work).sum();
+    let measured: f64 = windows.iter().map(|window| work(window.phase)).sum();
+    let whole: f64 = windows.iter().map(|window| window.covers).sum();
+    if measured <= 0.0 {
         return false;
     }
-    let whole = recorded + unseen as f64;
-    let mut all = Phase::default();
-    for window in windows {
-        add(&mut all, window);
+    let (mut parts, mut errors, mut ns): (Vec<Phase>, _, u64) = (Vec::new(), Vec::new(), 0);
+    for part in windows.chunk_by(|one, other| one.part == other.part) {
+        let mut all = Phase::default();
+        for window in part {
+            let longer = times(window.phase, window.covers / work(window.phase));
+            all.end_ns += longer.end_ns;
+            add(&mut all, &longer);
+        }
+        (all.number, all.begin_ns) = (part[0].part, ns);
+        all.end_ns += ns;
+        ns = all.end_ns;
+        parts.push(all);
+        errors.push(error(part));
     }
-    let ns = seen.iter().map(|(_, ns)| ns).sum::<f64>();
-    all.end_ns = ns as u64;
-    let all = times(&all, whole / measured);
-    let longer = all.end_ns as f64 / out.ns.max(1) as f64;
+    let longer = ns as f64 / out.ns.max(1) as f64;
     let each = whole / recorded;
     out.sampled = Some(Sampled {
-        windows: seen.len() as u32,
+        windows: windows.len() as u32,
         share: measured / whole,
-        error: error(&seen, measured / whole),
+        errors,
         times: each,
         ran_ns: out.ns,
     });
-    out.ns = all.end_ns;
-    out.phases = vec![all];
+    for (number, owner) in out.owners.iter_mut().enumerate() {
+        let mut sum = OwnerCounts::default();
+        parts
+            .iter()
+            .filter_map(|part| part.owners.get(number))
+            .for_each(|counts| sum.add(counts));
+        *owner = sum;
+    }
+    (out.ns, out.phases) = (ns, parts);
     let long = |ns: &mut u64| *ns = (*ns as f64 * longer) as u64;
     out.thread_ns.iter_mut().for_each(long);
     for counts in &mut out.threads {
@@ -64,9 +98,6 @@ pub fn extend(out: &mut Outcome, unseen: u64) -> bool {
     }
     for stalls in &mut out.thread_stalls {
         *stalls = stalls.times(longer);
-    }
-    for owner in &mut out.owners {
-        *owner = owner.times(each);
     }
     for time in &mut out.code {
         *time = (*time as f64 * each).round() as u64;
@@ -85,19 +116,55 @@ pub fn extend(out: &mut Outcome, unseen: u64) -> bool {
     true
 }
 
-/// How far off the sum of ratios may be, as a part of it, with 95 % confidence; windows are `share` of all.
-fn error(seen: &[(f64, f64)], share: f64) -> Option<f64> {
-    let more = seen.len().checked_sub(1).filter(|more| *more > 0)?;
-    let (work, ns) = seen
-        .iter()
-        .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let ratio = ns / work;
-    let squares: f64 = seen
-        .iter()
-        .map(|(work, ns)| (ns - ratio * work).powi(2))
-        .sum();
-    let deviation = (seen.len() as f64 * squares / more as f64 * (1.0 - share)).sqrt();
-    Some(student(more) * deviation / ns)
+/// The phases that measure, with what each stands for: its stretch, and what was given before it to warm caches.
+fn windows<'a>(phases: &'a [Phase], stretches: &[Stretch]) -> Vec<Window<'a>> {
+    let mut all: Vec<Window> = Vec::new();
+    let mut before = 0.0;
+    for phase in phases {
+        let stretch = stretches.iter().find(|of| of.phase == phase.number);
+        before += work(phase) + stretch.map_or(0.0, |stretch| stretch.unseen as f64);
+        if let Some(stretch) = stretch.filter(|_| work(phase) > 0.0) {
+            let covers = std::mem::take(&mut before);
+            let part = stretch.part;
+            all.push(Window {
+                phase,
+                part,
+                covers,
+            });
+        }
+    }
+    if let Some(last) = all.last_mut() {
+        last.covers += before;
+    }
+    all
+}
+
+/// How far off the time of a part of the run may be, as a part of it, with 95 % confidence.
+fn error(windows: &[Window]) -> Option<f64> {
+    let total: f64 = windows.iter().map(|one| one.rate() * one.covers).sum();
+    // What was seen whole is known.
+    let seen: Vec<&Window> = windows.iter().filter(|one| one.unseen() > 0.0).collect();
+    if seen.is_empty() {
+        return Some(0.0);
+    }
+    let differences: Vec<f64> = seen
+        .windows(2)
+        .map(|pair| (pair[0].rate() - pair[1].rate()).powi(2) / 2.0)
+        .collect();
+    if differences.is_empty() {
+        return None;
+    }
+    let variance = |(at, window): (usize, &&Window)| {
+        let near = &differences[at.saturating_sub(1)..(at + 1).min(differences.len())];
+        let near = near.iter().sum::<f64>() / near.len() as f64;
+        near * window.unseen() * window.covers
+    };
+    let deviation = seen.iter().enumerate().map(variance).sum::<f64>().sqrt();
+    let sum = |power: i32| seen.iter().map(|one| one.covers.powi(power)).sum::<f64>();
+    // Windows of equal weight that would tell as much; differences of neighbours tell two thirds of that.
+    let equal = sum(1).powi(2) / sum(2);
+    let freedom = (2.0 * (equal - 1.0) / 3.0).round().max(1.0);
+    Some(student(freedom as usize) * deviation / total)
 }
 
 /// Student's t for 95 %, two-sided, by degrees of freedom: the usual table (NIST/SEMATECH e-Handbook of Statistical Methods,
@@ -154,6 +221,7 @@ fn channel_times(channel: &ChannelActivity, factor: f64) -> ChannelActivity {
     }
 }
 
+/// A phase that takes `factor` times as long, with as many times as much of everything.
 fn times(all: &Phase, factor: f64) -> Phase {
     let channels = |socket: &Vec<ChannelActivity>| {
         let channels = socket.iter().map(|channel| channel_times(channel, factor));
@@ -162,7 +230,7 @@ fn times(all: &Phase, factor: f64) -> Phase {
     Phase {
         number: 0,
         begin_ns: 0,
-        end_ns: (all.end_ns as f64 * factor).round() as u64,
+        end_ns: (all.ns() as f64 * factor).round() as u64,
         counts: all.counts.times(factor),
         stalls: all.stalls.times(factor),
         awake_ns: (all.awake_ns as f64 * factor).round() as u64,
@@ -177,6 +245,7 @@ fn times(all: &Phase, factor: f64) -> Phase {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use varve_access::random::Rng;
 
     fn phase(number: u64, begin_ns: u64, end_ns: u64, instructions: u64) -> Phase {
         let mut phase = Phase {
@@ -189,11 +258,18 @@ mod tests {
         phase
     }
 
+    fn stretch(phase: u64, unseen: u64, part: u64) -> Stretch {
+        Stretch {
+            phase,
+            unseen,
+            part,
+        }
+    }
+
     /// Windows of 100 instructions in 50 and 150 ns, with as much before each that does not count, in a run of 4000: 1 ns an
     /// instruction.
-    #[test]
-    fn the_whole_is_as_slow_as_the_windows_are_together() {
-        let mut out = Outcome {
+    fn two_windows() -> Outcome {
+        Outcome {
             phases: vec![
                 phase(2, 0, 500, 100),
                 phase(3, 500, 550, 100),
@@ -203,8 +279,16 @@ mod tests {
             ns: 1150,
             thread_ns: vec![1150],
             ..Outcome::default()
-        };
-        assert!(extend(&mut out, 3600));
+        }
+    }
+
+    #[test]
+    fn each_window_stands_for_its_stretch() {
+        let mut out = two_windows();
+        assert!(extend(
+            &mut out,
+            &[stretch(3, 1800, 0), stretch(5, 1800, 0)]
+        ));
         assert_eq!(
             (out.ns, out.thread_ns[0], out.phases.len()),
             (4000, 4000, 1)
@@ -213,9 +297,34 @@ mod tests {
         let sampled = out.sampled.unwrap();
         assert_eq!((sampled.windows, sampled.ran_ns), (2, 1150));
         assert!((sampled.share - 0.05).abs() < 1e-12);
-        // 50 ns off each, of 200: the root of 2 times 5000, by 12.71 and the unseen part.
-        let expected = 12.71 * (2.0 * 5000.0 * 0.95_f64).sqrt() / 200.0;
-        assert!((sampled.error.unwrap() - expected).abs() < 1e-9);
+        // 1 ns an instruction between the two: a variance of 0.5.
+        let expected = 12.71 * (2.0 * 0.5 * 1900.0 * 2000.0_f64).sqrt() / 4000.0;
+        assert!((sampled.errors[0].unwrap() - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_window_may_stand_for_more_than_another() {
+        let mut out = two_windows();
+        assert!(extend(&mut out, &[stretch(3, 300, 0), stretch(5, 3300, 0)]));
+        assert_eq!(out.ns, 500 / 2 + 3500 * 3 / 2);
+    }
+
+    #[test]
+    fn parts_of_the_run_are_phases_and_what_was_seen_whole_is_sure() {
+        let mut out = two_windows();
+        out.phases.insert(0, phase(1, 0, 700, 1000));
+        let parts = [stretch(1, 0, 0), stretch(3, 1800, 1), stretch(5, 1800, 1)];
+        assert!(extend(&mut out, &parts));
+        let times = out.phases.iter().map(|p| (p.number, p.begin_ns, p.end_ns));
+        assert_eq!(
+            times.collect::<Vec<_>>(),
+            [(0, 0, 700), (1, 700, 4700)],
+            "{:?}",
+            out.phases
+        );
+        let errors = out.sampled.unwrap().errors;
+        assert_eq!(errors[0], Some(0.0));
+        assert!(errors[1].unwrap() > 1.0);
     }
 
     #[test]
@@ -224,12 +333,69 @@ mod tests {
             phases: vec![phase(2, 0, 500, 100)],
             ..Outcome::default()
         };
-        assert!(!extend(&mut out, 3600));
+        assert!(!extend(&mut out, &[]));
     }
 
     #[test]
     fn windows_that_are_alike_leave_no_doubt_and_one_window_leaves_all() {
-        assert_eq!(error(&[(100.0, 50.0), (200.0, 100.0)], 0.1), Some(0.0));
-        assert_eq!(error(&[(100.0, 50.0)], 0.1), None);
+        let phases = [phase(1, 0, 50, 100), phase(3, 50, 150, 200)];
+        let stretches = [stretch(1, 900, 0), stretch(3, 900, 0)];
+        assert_eq!(error(&windows(&phases, &stretches)), Some(0.0));
+        assert_eq!(error(&windows(&phases[..1], &stretches)), None);
+    }
+
+    /// Runs whose rate changes in several ways. Windows lie anywhere in stretches that grow with the run, as a recorder has them; the
+    /// time of the whole run is within the error that is told in nine of ten cases and more.
+    #[test]
+    fn the_error_that_is_told_holds() {
+        type Rate = fn(&mut Rng, usize) -> u64;
+        let kinds: [(&str, Rate); 5] = [
+            ("even", |random, _| 500 + random.below(40)),
+            ("by chance", |random, _| 200 + random.below(1000)),
+            ("ever slower", |random, at| {
+                200 + at as u64 / 8 + random.below(50)
+            }),
+            ("two phases in turns", |random, at| {
+                300 + 600 * (at as u64 / 37 % 2) + random.below(60)
+            }),
+            ("one half is slower", |random, at| {
+                300 + 900 * u64::from(at > 5000) + random.below(60)
+            }),
+        ];
+        for (name, rate) in kinds {
+            let mut random = Rng::from_state(7);
+            let (mut held, mut wide, cases) = (0, 0.0, 400);
+            for _ in 0..cases {
+                // Ns of 1000 instructions each.
+                let run: Vec<u64> = (0..10_000).map(|at| rate(&mut random, at)).collect();
+                let (mut phases, mut stretches) = (Vec::new(), Vec::new());
+                let mut begin = 100;
+                phases.push(phase(1, 0, run[..begin].iter().sum(), 100_000));
+                stretches.push(stretch(1, 0, 0));
+                while begin < run.len() {
+                    let length = (begin / 20).max(5).min(run.len() - begin);
+                    let at = begin + random.below(length as u64) as usize;
+                    let number = phases.len() as u64 * 2 + 1;
+                    phases.push(phase(number, 0, run[at], 1000));
+                    stretches.push(stretch(number, 1000 * (length as u64 - 1), 0));
+                    begin += length;
+                }
+                let mut out = Outcome {
+                    phases,
+                    ns: 1,
+                    ..Outcome::default()
+                };
+                assert!(extend(&mut out, &stretches));
+                let due: u64 = run.iter().sum();
+                let error = out.sampled.unwrap().errors[0].unwrap();
+                held += u32::from((out.ns as f64 / due as f64 - 1.0).abs() <= error);
+                wide += error / f64::from(cases);
+            }
+            assert!(
+                held * 10 >= cases * 9,
+                "{name}: {held} of {cases}, error {wide}"
+            );
+            assert!(wide < 0.3, "{name}: an error of {wide} says nothing");
+        }
     }
 }

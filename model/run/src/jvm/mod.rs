@@ -68,7 +68,7 @@ impl Recorded {
             return Ok(None);
         };
         check(trace, &java)?;
-        if matches!(reader.header().part, Some(Part::Sample { .. })) {
+        if matches!(reader.part(), Some(Part::Sample { .. } | Part::Thinning)) {
             return Err(Error::SampledJava(trace.into()));
         }
         let mut ranges = Ranges::default();

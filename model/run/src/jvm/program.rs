@@ -2,7 +2,7 @@
 
 use super::ranges::Ranges;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use varve_access::{Kind, Op, Program};
+use varve_access::{Kind, Op, Program, Stretch};
 use varve_machine::model::Owners;
 use varve_trace::{Event, Listener, TraceProgram, Use};
 
@@ -100,8 +100,8 @@ impl Program for JavaProgram {
         CLASSES.map(String::from).into()
     }
 
-    fn unseen(&self) -> Option<u64> {
-        self.trace.unseen()
+    fn stretches(&self) -> Option<Vec<Stretch>> {
+        self.trace.stretches()
     }
 
     fn failure(&self) -> Option<String> {

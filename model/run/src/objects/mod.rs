@@ -87,6 +87,8 @@ pub struct ObjectSpec {
     pub seed: u64,
     /// The part of the run that is measured; none: the whole run.
     pub steady: Option<SteadyPart>,
+    /// Whether a long run is replayed whole. If not, its beginning is, and windows of the rest, which stand for it.
+    pub whole: bool,
     /// Whether waits and misses are counted by site.
     pub by_site: bool,
     /// Whether the result has the data for pictures; nothing else of it changes.
@@ -378,7 +380,10 @@ fn run_in_step(
     let places: Vec<RunPlace> = steady
         .map(|part| [Some(part.begin), part.end].into_iter().flatten().collect())
         .unwrap_or_default();
-    let trace = trace.with_phases(&places);
+    let trace = match spec.whole {
+        true => trace.with_phases(&places),
+        false => trace.with_phases(&places).in_time(),
+    };
     let mut program = PlacedProgram::new(trace, layout.clone());
     let name = program.name();
     let mut run = RunSpec::new(machine, &spec.plan, Work::Trace(spec.trace.clone()));
@@ -446,7 +451,7 @@ fn run_in_step(
     let counted = layout.tallies().len().max(outcome.owners.len());
     // Sites without an access are there too.
     let count = counted.max(spec.sites.keys.len());
-    let seen = outcome.sampled.map_or(1.0, |s| s.times);
+    let seen = outcome.sampled.as_ref().map_or(1.0, |s| s.times);
     // Objects are reported all over the run, and accesses in its windows only.
     let tally = |site: usize| {
         let tally = layout.tallies().get(site).copied().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::layout::Layout;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use varve_access::{Op, Program};
+use varve_access::{Op, Program, Stretch};
 use varve_machine::model::Owners;
 use varve_trace::TraceProgram;
 
@@ -65,8 +65,8 @@ impl Program for PlacedProgram {
         self.trace.code_name(number)
     }
 
-    fn unseen(&self) -> Option<u64> {
-        self.trace.unseen()
+    fn stretches(&self) -> Option<Vec<Stretch>> {
+        self.trace.stretches()
     }
 
     fn failure(&self) -> Option<String> {

@@ -47,12 +47,14 @@ pub struct NativeRequest {
     pub trays: Trays,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
+    /// Whether a long run is replayed whole. If not, its beginning is, and windows of the rest, which stand for it.
+    pub whole: bool,
     /// Whether results have the data for pictures.
     pub pictures: bool,
 }
 
 impl NativeRequest {
-    /// All plans with a quarter of the program's memory as fast memory, seed 1.
+    /// All plans with a quarter of the program's memory as fast memory, the whole run, seed 1.
     pub fn new(machine: Machine) -> NativeRequest {
         NativeRequest {
             machine,
@@ -61,6 +63,7 @@ impl NativeRequest {
             stale: Stale::default(),
             trays: Trays::default(),
             seed: 1,
+            whole: true,
             pictures: false,
         }
     }
@@ -284,6 +287,7 @@ impl NativeRuns {
             budget,
             seed: self.request.seed,
             steady: self.steady().cloned(),
+            whole: self.request.whole,
             by_site,
             pictures: self.request.pictures,
         }

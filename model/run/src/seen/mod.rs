@@ -52,7 +52,7 @@ impl Seen {
         eye: &Eye,
     ) -> Seen {
         // Pictures show the simulated part, of a run in windows too.
-        let ran_ns = outcome.sampled.map_or(outcome.ns, |s| s.ran_ns);
+        let ran_ns = outcome.sampled.as_ref().map_or(outcome.ns, |s| s.ran_ns);
         Seen {
             end_ns: ran_ns * factor,
             lanes: lanes::of(outcome, classes, factor),

@@ -3,7 +3,9 @@
 
 use super::heat::{Grid, Heat};
 use std::sync::{Arc, Mutex, PoisonError};
-use varve_access::{Daemons, Fault, Move, Op, OutOfFrames, Pager, Program, Region, Sample};
+use varve_access::{
+    Daemons, Fault, Move, Op, OutOfFrames, Pager, Program, Region, Sample, Stretch,
+};
 use varve_machine::model::ADDRESS_BITS;
 use varve_pages::Topology;
 
@@ -133,8 +135,8 @@ impl Program for SeenProgram<'_> {
         self.program.answers()
     }
 
-    fn unseen(&self) -> Option<u64> {
-        self.program.unseen()
+    fn stretches(&self) -> Option<Vec<Stretch>> {
+        self.program.stretches()
     }
 
     fn failure(&self) -> Option<String> {

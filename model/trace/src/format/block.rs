@@ -44,6 +44,8 @@ pub enum Part {
         /// Parts in a million that were to be recorded.
         ppm: u32,
     },
+    /// All of its beginning, and windows of the rest if it is longer: together they stand for all of it.
+    Thinning,
     /// One window that the user chose: it stands for itself.
     Window,
 }

@@ -1,8 +1,8 @@
 //! From the user's command line to the file that runs: PATH, scripts, and the kind of program.
 
 use super::error::RecordError;
-use super::schedule::Extent;
 use crate::arch;
+use crate::schedule::Extent;
 use object::{Object, ObjectSection};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

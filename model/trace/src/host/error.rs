@@ -14,6 +14,9 @@ fn no_command(name: &str) -> &'static str {
 /// Why a program cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
+    /// It was stopped.
+    #[error("the recording was stopped")]
+    Stopped,
     /// This host has no probe.
     #[error(
         "recording native programs needs a 64-bit x86 Linux host; record there and replay the trace here"

@@ -3,9 +3,9 @@
 use super::command::{Mode, RecorderOptions, Target};
 use super::error::RecordError;
 use super::memory::SharedMemory;
-use super::schedule::Extent;
 use super::tables::Tables;
 use crate::arch;
+use crate::schedule::Extent;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -45,7 +45,8 @@ pub(super) fn start(
         }
         Mode::Compiled => true,
     };
-    if compiled && (options.marked || options.extent != Extent::Whole) {
+    let whole = matches!(options.extent, Extent::Whole | Extent::Thinning(_));
+    if compiled && (options.marked || !whole) {
         return Err(RecordError::Marked(target.program.clone()));
     }
     let io = |path: &Path| {

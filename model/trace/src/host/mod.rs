@@ -13,7 +13,6 @@ mod memory;
 mod modules;
 mod record;
 mod resident;
-mod schedule;
 mod scripts;
 mod sink;
 mod tables;
@@ -28,9 +27,9 @@ mod windows;
 #[path = "../../probe/ring.rs"]
 mod ring;
 
+pub use crate::schedule::{Amount, Extent};
 pub use cc::{Language, compile};
 pub use command::{Mode, RecorderOptions, Target, resolve};
 pub use error::RecordError;
 pub use live::LiveProgram;
-pub use record::Recorder;
-pub use schedule::{Amount, Extent};
+pub use record::{EarlyTrace, Recorder};

@@ -5,13 +5,13 @@ use super::error::RecordError;
 use super::launch::{self, Started};
 use super::memory::{SharedMemory, ThreadState};
 use super::ring::{PROCESSES, SLOTS};
-use super::schedule::Extent;
 use super::sink::Sink;
 use super::templates::Registry;
 use super::walk::{Runs, Walker};
 use super::windows::Windows;
 use crate::FileHeader;
 use crate::format::Part;
+use crate::schedule::Extent;
 use crate::writer::{End, StackRange, TraceWriter};
 use std::ffi::OsString;
 use std::io::Write;
@@ -19,10 +19,20 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Milliseconds between checks whether the program has ended, when it does not ring.
 const LOOK_EVERY_MS: u32 = 20;
+
+/// A trace of what a program did so far, for those who do not wait for its end.
+pub struct EarlyTrace<'a> {
+    /// So long it runs before.
+    pub after: Duration,
+    /// The file.
+    pub path: &'a Path,
+    /// Is told when the file is there. The program goes on.
+    pub told: &'a mut dyn FnMut(End),
+}
 
 /// A program that runs under a probe. It is killed when this is dropped, and when the thread that started it ends.
 pub struct Recorder {
@@ -154,13 +164,20 @@ impl Recorder {
 
     /// Exit code and signal, once the process has ended.
     pub(super) fn end(&self) -> End {
+        let skipped = self.memory.header().skipped.load(Acquire);
         End {
             exit_code: self.status.and_then(|status| status.code()),
             signal: self.status.and_then(|status| status.signal()),
             warnings: self.warnings(),
             skipped_instructions: match self.options.extent {
                 Extent::Whole => 0,
-                _ => self.memory.header().skipped.load(Acquire),
+                _ => skipped,
+            },
+            gaps: match self.options.extent {
+                Extent::Sample(_) | Extent::Thinning(_) if skipped > 0 => {
+                    self.windows.gaps(skipped, self.memory.header())
+                }
+                _ => Vec::new(),
             },
             touches: self.walkers.iter().map(|walker| walker.touches).sum(),
             ..End::default()
@@ -262,6 +279,31 @@ impl Recorder {
         self.record(writer)
     }
 
+    /// The same while `goes_on` says so; then the program is killed. One that runs for longer than that has a trace of what it did
+    /// so far.
+    ///
+    /// # Errors
+    /// As [`Recorder::record_to`], of both files; [`RecordError::Stopped`].
+    pub fn record_while(
+        self,
+        goes_on: &dyn Fn() -> bool,
+        path: &Path,
+        mut so_far: Option<EarlyTrace>,
+    ) -> Result<End, RecordError> {
+        let writer = TraceWriter::create(path, &self.file_header())?;
+        let began = Instant::now();
+        self.record_and(writer, |recorder, sink| {
+            if !goes_on() {
+                return Err(RecordError::Stopped);
+            }
+            if let Some(so_far) = so_far.take_if(|so_far| began.elapsed() >= so_far.after) {
+                let end = recorder.end_of(sink);
+                (so_far.told)(sink.writer.so_far(so_far.path, end)?);
+            }
+            Ok(())
+        })
+    }
+
     /// Header of a trace of this recording.
     pub fn file_header(&self) -> FileHeader {
         let (source, instructions) = match self.started.compiled {
@@ -283,13 +325,23 @@ impl Recorder {
                 Extent::Sample(share) => Some(Part::Sample {
                     ppm: (share * 1e6) as u32,
                 }),
+                Extent::Thinning(_) => Some(Part::Thinning),
                 Extent::Window { .. } => Some(Part::Window),
             },
         }
     }
 
     /// The same as [`Recorder::record_to`], to any writer.
-    pub fn record<W: Write>(mut self, writer: TraceWriter<W>) -> Result<End, RecordError> {
+    pub fn record<W: Write>(self, writer: TraceWriter<W>) -> Result<End, RecordError> {
+        self.record_and(writer, |_, _| Ok(()))
+    }
+
+    /// Calls `each` again and again while the program runs.
+    fn record_and<W: Write>(
+        mut self,
+        writer: TraceWriter<W>,
+        mut each: impl FnMut(&Recorder, &mut Sink<W>) -> Result<(), RecordError>,
+    ) -> Result<End, RecordError> {
         let _quiet = IgnoreInterrupt::new();
         let mut sink = Sink::new(writer, self.started.compiled);
         let mut looked = Instant::now();
@@ -316,11 +368,13 @@ impl Recorder {
                 })?;
             }
             if any {
+                each(&self, &mut sink)?;
                 continue;
             }
             if ended {
                 break;
             }
+            each(&self, &mut sink)?;
             let most = self.windows.wake_ms().unwrap_or(LOOK_EVERY_MS);
             self.memory.sleep_unless(most.min(LOOK_EVERY_MS), |memory| {
                 (0..memory.slots()).any(|slot| memory.has_chunk(slot))
@@ -332,6 +386,13 @@ impl Recorder {
             sink.coder(slot).close();
             sink.put(slot, &self.memory, &self.registry)?;
         }
+        let end = self.end_of(&mut sink);
+        let (_, end) = sink.writer.finish(end)?;
+        Ok(end)
+    }
+
+    /// The end of a trace, as far as the program has come.
+    fn end_of<W: Write>(&self, sink: &mut Sink<W>) -> End {
         let mut end = self.end();
         if sink.resident.hidden {
             end.warnings.push(
@@ -348,9 +409,8 @@ impl Recorder {
             end,
         };
         end.stacks = sink.modules.stacks().into_iter().map(stack).collect();
-        end.java = std::mem::take(&mut sink.java);
-        let (_, end) = sink.writer.finish(end)?;
-        Ok(end)
+        end.java = sink.java.clone();
+        end
     }
 }
 

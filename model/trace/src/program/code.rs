@@ -65,6 +65,19 @@ impl<L: Listener> Listener for Listening<'_, L> {
         self.reader.ops(ops, out);
     }
 
+    /// What is skipped waits for nothing, whichever functions it is of; what follows is of the last one.
+    fn passed(&mut self, ops: &[Op], touches: &[Op], out: &mut Vec<Op>) {
+        self.taken += ops.len();
+        let before = |step: &&(usize, u32)| step.0 < self.taken;
+        let passed = self.steps[self.next..].iter().take_while(before).count();
+        self.next += passed;
+        self.reader.passed(ops, touches, out);
+        if passed > 0 {
+            let (_, function) = self.steps[self.next - 1];
+            self.told.push((out.len() as u32, function + 1));
+        }
+    }
+
     fn event(&mut self, event: &Event, before: &mut Vec<Op>) {
         self.reader.event(event, before);
     }

@@ -1,6 +1,4 @@
-//! Phases of a replay, which begin at places that the caller names.
-
-use varve_access::{Kind, Op};
+//! Parts of a replay, which begin at places that the caller names.
 
 /// A place in a run: where a thread has done a number of its ops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,39 +11,34 @@ pub struct RunPlace {
 
 /// See the module.
 pub(super) struct Marks {
-    /// By phase, from the first that has a mark on.
+    /// Those that have not begun, in order.
     places: Vec<RunPlace>,
     /// Ops of each thread so far.
     done: Vec<u64>,
-    /// Which phases have begun.
-    begun: Vec<bool>,
 }
 
 impl Marks {
-    pub fn new(threads: usize, places: Vec<RunPlace>) -> Marks {
+    pub fn new(threads: usize, places: &[RunPlace]) -> Marks {
         Marks {
             done: vec![0; threads],
-            begun: vec![false; places.len()],
-            places,
+            places: places.to_vec(),
         }
     }
 
-    /// Adds the marks that are due before the next op of a thread, and returns how many ops it has until the next one.
-    pub fn due(&mut self, thread: usize, out: &mut Vec<Op>) -> usize {
-        let mut left = usize::MAX;
-        for (number, place) in self.places.iter().enumerate() {
-            if place.thread != thread || self.begun[number] {
-                continue;
-            }
-            match place.ops.checked_sub(self.done[thread]) {
-                Some(ops) if ops > 0 => left = left.min(ops as usize),
-                _ => {
-                    self.begun[number] = true;
-                    out.push(Op::mark(Kind::Phase, number as u64 + 1));
-                }
-            }
-        }
-        left
+    /// How many parts begin before the next op of a thread.
+    pub fn due(&mut self, thread: usize) -> usize {
+        let before = self.places.len();
+        let done = self.done[thread];
+        self.places
+            .retain(|place| place.thread != thread || place.ops > done);
+        before - self.places.len()
+    }
+
+    /// How many ops a thread has until the next part.
+    pub fn left(&self, thread: usize) -> usize {
+        let mine = self.places.iter().filter(|place| place.thread == thread);
+        let left = mine.map(|place| (place.ops - self.done[thread]) as usize);
+        left.min().unwrap_or(usize::MAX)
     }
 
     /// A thread has done ops.

@@ -20,6 +20,9 @@ pub enum Extent {
     Whole,
     /// Windows all over the run that are this share of it together, above 0 and below 1.
     Sample(f64),
+    /// All of so many instructions at its beginning, and then windows that are ever further apart: of a run that is ten times as long,
+    /// hardly more is recorded.
+    Thinning(u64),
     /// One window.
     Window {
         /// Part of the run before it.
@@ -35,11 +38,16 @@ const LONGEST: u64 = 10_000_000;
 /// Windows that a run has by the time that they grow.
 const MANY: f64 = 32.0;
 
+/// Windows of a run of which ever less is recorded: instructions of each, and windows by the time that the run is twice as long.
+const EACH: u64 = 500_000;
+const BY_DOUBLING: f64 = 16.0;
+
 /// Draws where windows of a sample lie, one after the other: each in a stretch of its own, so that they are spread evenly, and
 /// anywhere in that, so that they do not go in step with the program.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    share: f64,
+    /// The share of the run that is recorded; none: ever less.
+    share: Option<f64>,
     /// Rest of the stretch of the last window.
     rest: u64,
     random: Rng,
@@ -48,8 +56,17 @@ pub struct Schedule {
 impl Schedule {
     /// A schedule for a share of a run.
     pub fn new(share: f64) -> Schedule {
+        Schedule::of(Some(share.clamp(1e-6, 0.999_999)))
+    }
+
+    /// A schedule of which ever less is recorded.
+    pub fn thinning() -> Schedule {
+        Schedule::of(None)
+    }
+
+    fn of(share: Option<f64>) -> Schedule {
         Schedule {
-            share: share.clamp(1e-6, 0.999_999),
+            share,
             rest: 0,
             random: Rng::from_state(0x9e37_79b9_7f4a_7c15),
         }
@@ -58,9 +75,15 @@ impl Schedule {
     /// After `done` instructions of the program: the instructions to skip next, and the length of the window that
     /// follows.
     pub fn next(&mut self, done: u64) -> (u64, u64) {
-        let length = (done as f64 * self.share / MANY) as u64;
-        let length = length.clamp(SHORTEST, LONGEST);
-        let free = (length as f64 / self.share) as u64 - length;
+        let (length, stretch) = match self.share {
+            Some(share) => {
+                let length = (done as f64 * share / MANY) as u64;
+                let length = length.clamp(SHORTEST, LONGEST);
+                (length, length as f64 / share)
+            }
+            None => (EACH, done as f64 * (2f64.powf(1.0 / BY_DOUBLING) - 1.0)),
+        };
+        let free = (stretch as u64).saturating_sub(length);
         let before = (free as f64 * self.draw()) as u64;
         let gap = std::mem::replace(&mut self.rest, free - before) + before;
         (gap, length)
@@ -99,6 +122,20 @@ mod tests {
                 let (from, to) = (done / 10 * tenth, done / 10 * (tenth + 1));
                 prop_assert!(starts.iter().any(|start| (from..to).contains(start)));
             }
+        }
+
+        /// However much was recorded whole: each doubling of the run has some sixteen windows more.
+        #[test]
+        fn of_a_longer_run_less_is_recorded(whole in 50_000_000u64..2_000_000_000) {
+            let mut schedule = Schedule::thinning();
+            let (mut done, mut windows) = (whole, 0);
+            while done < whole << 8 {
+                let (gap, length) = schedule.next(done);
+                prop_assert_eq!(length, EACH);
+                done += gap + length;
+                windows += 1;
+            }
+            prop_assert!((122..=132).contains(&windows), "{}", windows);
         }
     }
 }
