@@ -96,7 +96,7 @@ pub fn sampled(run: &RunResult) -> Option<String> {
              better, since all see the same windows",
             100.0 * error
         ),
-        None => "one window gives no error bound".into(),
+        None => "too few windows for an error bound".into(),
     };
     Some(format!(
         "Sampled: {} of the run in {} windows; {error}.",

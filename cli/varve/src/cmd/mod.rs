@@ -41,6 +41,7 @@ mod plan_table;
 mod plans;
 pub mod profile;
 mod profiles;
+mod recording;
 pub mod run;
 mod runs;
 mod sandbox;

@@ -2,16 +2,21 @@
 //! budget; or on a machine with one memory, with hot and cold sites on different DIMMs.
 
 use super::compared::{self, Sheet, origin};
-use super::native_replay::{self, name, profile, trace};
+use super::native_replay::{self, Recorded, name, profile};
+use super::recording::CommandRecording;
 use super::runs::{self, Outcomes};
 use super::{budgets, columns, files, native_table, pictures, tray_table};
 use crate::args::run::job::{ModelledNative, RunSubject};
 use crate::ui::{self, Done, Failure, failed, wrong};
+use std::time::Duration;
 use varve_report::pictures::Flame;
 use varve_run::objects::ObjectResult;
 use varve_run::request::{BASE, NATIVE_MACHINE, NativeRequest, NativeRuns};
 use varve_run::{Compared, Comparison, Error, has_one_memory};
+use varve_trace::host::{Extent, RecorderOptions};
 
+/// So long a command runs before there is an answer of what it did so far: its replays take most of a minute.
+const FIRST: Duration = Duration::from_secs(8);
 /// The plan with all in slow memory.
 const SLOW: &str = "slow";
 
@@ -26,12 +31,57 @@ pub fn run(work: &RunSubject, a: &ModelledNative) -> Done {
         stale: a.stale.clone(),
         trays: a.trays.clone(),
         seed: a.model.seed,
+        whole: a.whole.whole,
         pictures: a.output.out.is_some(),
         ..NativeRequest::new(machine)
     };
     // Report errors in options before a command runs.
     request.check().map_err(wrong)?;
-    let recorded = trace(work, native_replay::recording(&a.marked, &a.windows))?;
+    let asked = native_replay::recording(&a.marked, &a.windows);
+    let words = match work {
+        RunSubject::Named(path) => {
+            let recorded = native_replay::named(path, &asked)?;
+            return answer(work, a, &request, &recorded);
+        }
+        RunSubject::Command(words) => words,
+    };
+    let options = RecorderOptions {
+        extent: a.whole.extent(&a.windows, &a.marked),
+        ..asked
+    };
+    // Files and documents have the last answer alone.
+    let in_time = matches!(options.extent, Extent::Thinning(_));
+    let first = in_time && !a.output.json.json && a.output.out.is_none();
+    let mut recording = CommandRecording::start(words, options, first.then_some(FIRST))?;
+    loop {
+        let recorded: Recorded = recording.next()?.into();
+        if !recorded.goes_on {
+            return answer(work, a, &request, &recorded);
+        }
+        // What it did so far may be too little for an answer.
+        match answer(work, a, &request, &recorded) {
+            Ok(_) => ui::message!("varve: {}", goes_on(work)),
+            Err(Failure::Line { line, .. }) => ui::message!("varve: note: no answer yet: {line}"),
+            Err(quiet) => return Err(quiet),
+        }
+    }
+}
+
+/// What is said where a command goes on after an answer.
+fn goes_on(work: &RunSubject) -> String {
+    format!(
+        "that is what `{}` did so far; it goes on, and its whole run is answered when it ends (Ctrl-C ends it)",
+        name(work)
+    )
+}
+
+/// Replays what was recorded, and shows what came out.
+fn answer(
+    work: &RunSubject,
+    a: &ModelledNative,
+    request: &NativeRequest,
+    recorded: &Recorded,
+) -> Done {
     let mut runs = request
         .runs(&recorded.path)
         .map_err(|e| files::of_input(&e))?;
@@ -39,7 +89,8 @@ pub fn run(work: &RunSubject, a: &ModelledNative) -> Done {
     let answers = answers.map_err(|e| of_replay(&e))?;
     let came = Outcomes::of(&runs, answers, |_, e| of_replay(e))?.of_command(recorded.end.as_ref());
     let machine = &request.machine;
-    let title = format!("{} on {}", name(work), machine.name);
+    let so_far = if recorded.goes_on { ", so far" } else { "" };
+    let title = format!("{} on {}{so_far}", name(work), machine.name);
     let results = came.shown();
     // Without it there would be no others.
     let base = came.named(BASE).unwrap_or(results[0]);

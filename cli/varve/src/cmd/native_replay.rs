@@ -1,6 +1,7 @@
 //! Common parts of all replays of recorded programs: the subject on the command line, and its recording.
 
-use super::{files, pages};
+use super::files;
+use super::recording::{self, CommandTrace};
 use crate::args::run::job::RunSubject;
 use crate::args::run::model::{Marked, Windows};
 use crate::ui::{self, Failure, wrong};
@@ -49,43 +50,53 @@ pub struct Recorded {
     pub accesses: Option<u64>,
     /// How the command ended that was recorded now.
     pub end: Option<End>,
+    /// It has not ended: this is what it did so far.
+    pub goes_on: bool,
     /// Of a command, it vanishes with this, and what comes besides.
     _kept: Option<TempPath>,
+}
+
+impl From<CommandTrace> for Recorded {
+    fn from(trace: CommandTrace) -> Recorded {
+        Recorded {
+            path: trace.path.to_path_buf(),
+            accesses: Some(trace.end.ops - trace.end.touches),
+            end: Some(trace.end),
+            goes_on: trace.goes_on,
+            _kept: Some(trace.path),
+        }
+    }
 }
 
 /// The trace to replay; a command is recorded.
 pub fn trace(work: &RunSubject, options: RecorderOptions) -> Result<Recorded, Failure> {
     match work {
-        RunSubject::Named(path) => {
-            let option = match options.extent {
-                _ if options.marked => "--marked",
-                Extent::Whole => "",
-                Extent::Sample(_) => "--sample",
-                Extent::Window { .. } => "--skip or --for",
-            };
-            if !option.is_empty() {
-                return Err(wrong(format!(
-                    "{option} limits the recording of a command, and {path} is a recording: leave it out"
-                )));
-            }
-            let reader = files::open_trace(Path::new(path))?;
-            Ok(Recorded {
-                path: path.into(),
-                accesses: reader.end().map(|end| end.ops - end.touches),
-                end: None,
-                _kept: None,
-            })
-        }
-        RunSubject::Command(words) => {
-            let (kept, end) = pages::record(words, options)?;
-            Ok(Recorded {
-                path: kept.to_path_buf(),
-                accesses: Some(end.ops - end.touches),
-                end: Some(end),
-                _kept: Some(kept),
-            })
-        }
+        RunSubject::Named(path) => named(path, &options),
+        RunSubject::Command(words) => Ok(recording::record(words, options)?.into()),
     }
+}
+
+/// A trace that was recorded before: what limits a recording has no place there.
+pub fn named(path: &str, options: &RecorderOptions) -> Result<Recorded, Failure> {
+    let option = match options.extent {
+        _ if options.marked => "--marked",
+        Extent::Whole | Extent::Thinning(_) => "",
+        Extent::Sample(_) => "--sample",
+        Extent::Window { .. } => "--skip or --for",
+    };
+    if !option.is_empty() {
+        return Err(wrong(format!(
+            "{option} limits the recording of a command, and {path} is a recording: leave it out"
+        )));
+    }
+    let reader = files::open_trace(Path::new(path))?;
+    Ok(Recorded {
+        path: path.into(),
+        accesses: reader.end().map(|end| end.ops - end.touches),
+        end: None,
+        goes_on: false,
+        _kept: None,
+    })
 }
 
 /// A command as one writes it.

@@ -2,20 +2,19 @@
 
 use super::compared::{self, origin};
 use super::memory_full::{self, said};
+use super::recording::{record, recorder};
 use super::runs::{Outcomes, RunProgress};
 use super::{columns, files, pictures, table};
 use crate::args::run::job::{self, ModelledPages};
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use std::ffi::OsString;
 use std::path::Path;
-use tempfile::TempPath;
 use varve_machine::Machine;
 use varve_run::request::{DEFAULT_MACHINE, PageRuns, PagesRequest};
 use varve_run::{Comparison, RunResult, RunSpec, Work, answer};
 use varve_spec::Bytes;
 use varve_tier::machine;
-use varve_trace::host::{Extent, RecordError, Recorder, RecorderOptions};
-use varve_trace::{End, TraceError};
+use varve_trace::host::{Extent, RecorderOptions};
 
 pub fn run(work: &job::RunSubject, a: &ModelledPages) -> Done {
     let (model, pages) = (&a.model, &a.pages);
@@ -50,9 +49,9 @@ pub fn run(work: &job::RunSubject, a: &ModelledPages) -> Done {
                 return as_it_goes(words, a, machine, work);
             }
             // Recorded once and replayed under each policy, so that all policies see the same run of it.
-            let (kept, end) = record(words, options)?;
-            let trace = Work::Trace(kept.to_path_buf());
-            (work.name(), trace, Some(end), Some(kept))
+            let recorded = record(words, options)?;
+            let trace = Work::Trace(recorded.path.to_path_buf());
+            (work.name(), trace, Some(recorded.end), Some(recorded.path))
         }
     };
     let request = request(a, machine, work)?;
@@ -121,62 +120,6 @@ fn show(
     }
     let origin = origin(&spec.machine.name, spec.seed);
     compared::show(&a.output, origin, came, sheet)
-}
-
-/// Records the command into a private file, which the guard removes.
-pub fn record(command: &[OsString], options: RecorderOptions) -> Result<(TempPath, End), Failure> {
-    let marked = options.marked;
-    let path = tempfile::Builder::new()
-        .prefix("varve-")
-        .suffix(".trace")
-        .tempfile()
-        .map_err(|e| {
-            failed(format!(
-                "a file for what is recorded: {e}: set TMPDIR to a folder that has room"
-            ))
-        })?
-        .into_temp_path();
-    let recorder = recorder(command, options)?;
-    let bar = super::trace::spinner(&path);
-    let end = recorder.record_to(&path);
-    bar.finish_and_clear();
-    let end = end.map_err(unrecorded)?;
-    if ui::stopped() {
-        return Err(ui::interrupted());
-    }
-    for line in super::trace::ended(&end)
-        .into_iter()
-        .chain(super::trace::part(&end))
-    {
-        crate::ui::message!("varve: note: {line}");
-    }
-    // The end of a thread is an op of no instructions.
-    if marked && end.instructions == 0 {
-        return Err(wrong(
-            "--marked: the command never looked up the file /varve/record/begin, so nothing was recorded: leave --marked out",
-        ));
-    }
-    Ok((path, end))
-}
-
-/// The failure of a recording, whose file is gone.
-fn unrecorded(e: RecordError) -> Failure {
-    match e {
-        RecordError::Trace(TraceError::DiskFull { path, bytes, .. }) => failed(format!(
-            "{}: the disk is full after {bytes} bytes of trace: set TMPDIR to a folder that has room, or record less with --sample 1%",
-            path.display()
-        )),
-        e => failed(e),
-    }
-}
-
-/// A recorder of a command that has begun.
-fn recorder(command: &[OsString], options: RecorderOptions) -> Result<Recorder, Failure> {
-    let recorder = Recorder::start(command, options).map_err(wrong)?;
-    for line in recorder.warnings() {
-        crate::ui::message!("varve: note: {line}");
-    }
-    Ok(recorder)
 }
 
 /// A command on the model as it runs, under one policy.

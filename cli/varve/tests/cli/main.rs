@@ -13,6 +13,7 @@ mod durable_torture;
 mod durable_types;
 mod generated;
 mod help;
+mod in_time;
 mod java_sites;
 mod jobs;
 mod jobs_managed;

@@ -3,7 +3,7 @@
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
 use super::jvm::{self, GenerationsHere, Must};
-use super::model::{Marked, Model, Windows};
+use super::model::{Marked, Model, Whole, Windows};
 use super::objects::{Nodes, Objects};
 use super::output::{Json, Output};
 use super::page_cache::{Live, PageCache};
@@ -51,6 +51,8 @@ pub struct ModelledNative {
     pub marked: Marked,
     #[command(flatten)]
     pub windows: Windows,
+    #[command(flatten)]
+    pub whole: Whole,
 }
 
 /// Generations of a Java virtual machine, as a command or a trace, on a modelled machine.

@@ -48,6 +48,7 @@ impl Args for Request {
         let command = options::PageSize::augment_args(command);
         let command = model::Marked::augment_args(command);
         let command = model::Windows::augment_args(command);
+        let command = model::Whole::augment_args(command);
         let command = options::Instances::augment_args(command);
         let command = options::Trays::augment_args(command);
         let command = objects::Nodes::augment_args(command);

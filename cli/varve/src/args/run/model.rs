@@ -75,6 +75,30 @@ impl Windows {
     }
 }
 
+/// Whether a long run is recorded whole.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "The model")]
+pub struct Whole {
+    /// Record and replay the whole of a run, however long it is. Otherwise a run of more than 200 million instructions is answered by its
+    /// beginning and by windows of the rest, with error bounds
+    #[arg(long, conflicts_with_all = ["marked", "sample", "skip", "length"])]
+    pub whole: bool,
+}
+
+/// Instructions at the beginning of a run that are recorded whole: some 70 million accesses, whose replay under the usual plans takes most
+/// of a minute on two cores.
+const WHOLE: u64 = 200_000_000;
+
+impl Whole {
+    /// The extent of the recording, where nothing else limits it.
+    pub fn extent(&self, windows: &Windows, marked: &Marked) -> Extent {
+        match windows.extent() {
+            Extent::Whole if !self.whole && !marked.marked => Extent::Thinning(WHOLE),
+            extent => extent,
+        }
+    }
+}
+
 /// A part of a run.
 pub fn share(text: &str) -> Result<f64, String> {
     let percent = text.trim().strip_suffix('%').map(str::trim);
