@@ -280,10 +280,19 @@ impl TraceProgram {
         self
     }
 
-    /// The replay of a long run ends in time: it measures the beginning, and windows of the rest, which stand for it.
+    /// The replay of a long run ends in time: it measures the beginning, and windows of the rest, which stand for it. Where several
+    /// threads do the work, all that was recorded is replayed: side by side they are not, after a part that is skipped.
     pub fn in_time(mut self) -> TraceProgram {
-        let end = self.reader().end();
-        let long = end.is_some_and(|end| end.instructions > LONG);
+        let mut threads = vec![0; self.walk.threads()];
+        for place in self.reader().blocks() {
+            threads[place.header.thread as usize] += place.header.instructions;
+        }
+        let all: u64 = threads.iter().sum();
+        let busiest = threads.into_iter().max().unwrap_or(0);
+        if busiest < all / 10 * 9 {
+            return self;
+        }
+        let long = all > LONG;
         match self.reader().part() {
             None if long => self.windows.thin(),
             Some(Part::Thinning) => self.windows.thin(),
