@@ -92,8 +92,8 @@ pub fn sampled(run: &RunResult) -> Option<String> {
     let percent = |share: f64| format!("{:.3} %", 100.0 * share);
     let error = match sampled.error {
         Some(error) => format!(
-            "its time is known to ± {:.1} % (in 95 of 100 cases; caches that a window finds cold come on top), and ratios of plans \
-             better, since all see the same windows",
+            "chance makes its time uncertain by ± {:.1} % (in 95 of 100 cases); what caches hold when a window begins adds up to some \
+             3 %, to time and slowdowns",
             100.0 * error
         ),
         None => "too few windows for an error bound".into(),
