@@ -93,7 +93,7 @@ pub fn sampled(run: &RunResult) -> Option<String> {
     let error = match sampled.error {
         Some(error) => format!(
             "chance makes its time uncertain by ± {:.1} % (in 95 of 100 cases); what caches hold when a window begins adds up to some \
-             3 %, to time and slowdowns",
+             6 %, to time and slowdowns",
             100.0 * error
         ),
         None => "too few windows for an error bound".into(),
