@@ -289,7 +289,8 @@ impl TraceProgram {
         }
         let all: u64 = threads.iter().sum();
         let busiest = threads.into_iter().max().unwrap_or(0);
-        if busiest < all / 10 * 9 {
+        // Without an end, what windows stand for is unknown.
+        if self.reader().end().is_none() || busiest < all / 10 * 9 {
             return self;
         }
         let long = all > LONG;

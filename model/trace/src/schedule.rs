@@ -20,7 +20,7 @@ pub enum Extent {
     Whole,
     /// Windows all over the run that are this share of it together, above 0 and below 1.
     Sample(f64),
-    /// All of so many instructions at its beginning, and then windows that are ever further apart: of a run that is ten times as long,
+    /// All of its first instructions, of this number, and then windows that are ever further apart: of a run that is ten times as long,
     /// hardly more is recorded.
     Thinning(u64),
     /// One window.

@@ -298,7 +298,11 @@ impl Recorder {
             }
             if let Some(so_far) = so_far.take_if(|so_far| began.elapsed() >= so_far.after) {
                 let end = recorder.end_of(sink);
-                (so_far.told)(sink.writer.so_far(so_far.path, end)?);
+                match sink.writer.so_far(so_far.path, end) {
+                    Ok(end) => (so_far.told)(end),
+                    // The run is worth more than its early trace, which takes no room then.
+                    Err(_) => drop(std::fs::File::create(so_far.path)),
+                }
             }
             Ok(())
         })
