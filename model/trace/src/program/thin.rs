@@ -132,23 +132,45 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Instructions of an op in these tests.
+    const STEP: u64 = 1000;
+
+    /// How much of these instructions is measured, and in how many windows that begin in them.
+    fn run(thin: &mut Thin, instructions: u64) -> (f64, u32) {
+        let op = Op::read(0, 8, STEP as u32);
+        let (mut measured, mut windows) = (0u64, 0);
+        for _ in 0..instructions / STEP {
+            assert_eq!(thin.fitting(&[op]), 1);
+            measured += u64::from(thin.pace == Pace::Measures);
+            windows += u32::from(thin.turns() && thin.pace == Pace::Measures);
+        }
+        (measured as f64 / (instructions / STEP) as f64, windows)
+    }
+
     #[test]
     fn the_beginning_is_measured_and_then_ever_less() {
         let mut thin = Thin::new(1);
-        let op = Op::read(0, 8, 1000);
-        let mut measured = vec![0u64; 12];
-        for at in 0..2_000_000u64 {
-            assert_eq!(thin.fitting(&[op]), 1);
-            if thin.pace == Pace::Measures {
-                measured[at.checked_ilog2().map_or(0, |bits| bits.saturating_sub(9)) as usize] += 1;
-            }
-            thin.turns();
-        }
-        // By doubling: all, and then less than half, a quarter, ...
-        let share = |bits: u32| measured[bits as usize] as f64 / f64::from(1u32 << (9 + bits));
-        assert_eq!(share(5), 1.0);
-        assert!(share(7) < 0.15 && share(9) < 0.05, "{measured:?}");
-        assert!(share(10) > 0.001);
+        assert_eq!(run(&mut thin, BEGIN), (1.0, 0));
+        let doublings: Vec<_> = (0..7).map(|n| run(&mut thin, BEGIN << n)).collect();
+        // Each doubling has windows, some sixteen; of each the share is some half of the one's before.
+        assert!(
+            doublings
+                .iter()
+                .all(|(_, windows)| (8..=32).contains(windows)),
+            "{doublings:?}"
+        );
+        let shares = doublings.iter().map(|(share, _)| share);
+        assert!(
+            shares
+                .clone()
+                .zip(shares.clone().skip(1))
+                .all(|(share, next)| next < share),
+            "{doublings:?}"
+        );
+        assert!(
+            doublings[2].0 < 0.1 && doublings[6].0 < 0.01,
+            "{doublings:?}"
+        );
     }
 
     #[test]
@@ -175,19 +197,16 @@ mod tests {
     #[test]
     fn another_part_begins_with_many_windows() {
         let mut thin = Thin::new(1);
-        let op = Op::read(0, 8, 1000);
-        let run = |thin: &mut Thin, ops: u32| {
-            let mut windows = 0;
-            for _ in 0..ops {
-                thin.fitting(&[op]);
-                windows += u32::from(thin.turns() && thin.pace == Pace::Measures);
-            }
-            windows
-        };
-        run(&mut thin, 2_000_000);
-        assert!(run(&mut thin, 100_000) < 3);
+        run(&mut thin, BEGIN << 7);
+        let before = run(&mut thin, BEGIN);
         thin.part_begins();
-        assert!(run(&mut thin, 100_000) > 30);
+        let after = run(&mut thin, BEGIN);
+        assert!(before.1 < 3 && after.1 > 16, "{before:?} {after:?}");
+        // The part's own beginning is measured whole.
+        assert!(
+            after.0 > BEGIN_OF_PART as f64 / BEGIN as f64 * 0.9,
+            "{before:?} {after:?}"
+        );
     }
 
     proptest! {
