@@ -1,8 +1,9 @@
-//! Latency rises with load: requests of others to the same resources hold a request up, and others do not.
+//! Latency rises with load, and throughput with threads: requests of others to the same resources hold a request up, and others
+//! do not. The laws of queues behind the caches are tested in the crate.
 
 use varve_access::{Fault, Kind, Op, OutOfFrames, Pager, Program};
 use varve_machine::Machine;
-use varve_machine::calibrate::{Effort, measurements};
+use varve_machine::calibrate::{Bench, Effort, How, MeasuredMemory, Order, Pattern, measurements};
 use varve_machine::model::{self, Options};
 
 /// Latencies of one machine under the same load differ by this much from one another, by which banks are hit.
@@ -33,6 +34,35 @@ fn latency_never_falls_as_load_rises() {
                     point.x
                 );
                 highest = highest.max(point.value);
+            }
+        }
+    }
+}
+
+/// Threads that read lines at random get no less when there are more of them.
+#[test]
+fn more_threads_never_read_less() {
+    for &(name, _) in varve_machine::load::builtin() {
+        let machine = Machine::load(name).unwrap();
+        for memory in MeasuredMemory::of(&machine) {
+            // Of slow memory many lines are in flight for long.
+            let bench = Bench::new(&machine).window(match memory {
+                MeasuredMemory::Dram | MeasuredMemory::RemoteDram => 40_000,
+                _ => 400_000,
+            });
+            let mut most: f64 = 0.0;
+            for threads in [1, 4, 8, 16, 32].into_iter().chain([bench.cores()]) {
+                if threads > bench.cores() {
+                    continue;
+                }
+                let reads = Pattern::new(How::Read, Order::Random, threads, 64, 16 << 20);
+                let got = bench.alone(reads, memory).gbps();
+                assert!(
+                    got > 0.9 * most,
+                    "{name}: {}: {got:.1} GB/s by {threads} threads, {most:.1} by fewer",
+                    memory.id()
+                );
+                most = most.max(got);
             }
         }
     }

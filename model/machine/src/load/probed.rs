@@ -167,7 +167,8 @@ impl Machine {
             let write = sources.measured("cxl.write_gbps", s.write_gbps, read, "GB/s of writes");
             Cxl {
                 bytes: Bytes(whole_pages(s.bytes.min(most))),
-                link_ns: (ns - tlb_ns - llc.ns - overhead_ns - row_ns - 64.0 / read).max(1.0),
+                // What DRAM takes, the device's takes too.
+                link_ns: (ns - read_ns - 64.0 / read).max(1.0),
                 read_gbps: read,
                 write_gbps: write,
                 channels: (read / CHANNEL_GBPS).ceil().clamp(1.0, 64.0) as u32,

@@ -118,7 +118,8 @@ impl Machine {
                 .map_or(0.0, |p| to_channel + p.buffer_ns + p.media_read_ns + burst),
             // The device's DRAM has the host's row timing.
             NodeKind::Cxl => self.cxl.as_ref().map_or(0.0, |c| {
-                to_channel + c.link_ns + d.rcd_ns + d.cl_ns + 64.0 / c.read_gbps
+                let transfers = 64.0 / c.read_gbps + 8000.0 / f64::from(c.mts);
+                to_channel + c.link_ns + d.rcd_ns + d.cl_ns + transfers + refresh
             }),
         }
     }

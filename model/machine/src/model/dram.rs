@@ -75,8 +75,8 @@ const CCD_L_NS: f64 = 5.0;
 /// (JESD79-4, 4.24 and 4.25).
 const RANK_SWITCH_CLOCKS: f64 = 2.0;
 
-/// Data rates above this are DDR5 (JESD79-4 ends here), whose channels are two halves that burst side by side: a gap of
-/// one half costs the channel half as much. MT/s.
+/// Data rates above this are DDR5 (JESD79-4 ends here), whose channels are two halves that work side by side: a gap of
+/// one half costs the channel half as much, in bursts and in activates. MT/s.
 const DDR4_MAX_MTS: u32 = 3200;
 
 impl DramTiming {
@@ -98,7 +98,8 @@ impl DramTiming {
             rcd: ps(d.rcd_ns),
             rp: ps(d.rp_ns),
             ras_rp: ps(d.ras_ns) + ps(d.rp_ns),
-            faw_quarter: ps(d.faw_ns / 4.0),
+            // Each half counts its own activates.
+            faw_quarter: ps(d.faw_ns / 4.0 / halves),
             rfc: ps(d.rfc_ns),
             refi: ps(d.refi_ns),
             powerdown_after: ps(d.powerdown_after_ns),
@@ -132,6 +133,23 @@ struct Rank {
     activates: Line,
     /// Times until `busy_until`; those of no other state were active.
     times: RankTimes,
+}
+
+/// What an access to a bank takes, ps. A request waits for its bank while it waits for other things, and is served once it has all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Until the bank does something for it: others' work, refresh, sleep, and activates of its rank.
+    pub wait: Ps,
+    /// From then on until its last byte is on the bus.
+    pub service: Ps,
+}
+
+#[cfg(test)]
+impl Access {
+    /// Both.
+    fn took(self) -> Ps {
+        self.wait + self.service
+    }
 }
 
 /// Where a line lies in a channel.
@@ -264,9 +282,9 @@ impl Channel {
         }
     }
 
-    /// One access to a bank at `now`: how long until its data may move on the bus, bus queueing apart.
+    /// One access to a bank at `now`, bus queueing apart.
     #[inline(always)]
-    fn bank(&mut self, now: Ps, p: DramAddress, t: &DramTiming) -> Ps {
+    fn bank(&mut self, now: Ps, p: DramAddress, t: &DramTiming) -> Access {
         let mut r = self.ranks.at(p.rank() as usize);
         let mut start = now;
         if now >= r.next_refresh {
@@ -287,26 +305,33 @@ impl Channel {
         }
         let open = b.row == p.row;
         let fresh = start < b.ready + t.stays_open;
+        let mut opens = 0;
         if open && fresh {
             self.counts.row_hits += 1;
         } else {
             let precharge = select_unpredictable(fresh & (b.row != u32::MAX), t.rp, 0);
             b.row = p.row;
-            start += r.activates.read(start, t.faw_quarter) + precharge + t.rcd;
+            start += r.activates.read(start, t.faw_quarter);
+            opens = precharge + t.rcd;
         }
+        let wait = start - now;
+        start += opens;
         b.ready = start + t.burst;
         let done = start + t.cl;
         // Short gaps, too short for power-down, are spent in standby.
         r.times.standby += now.saturating_sub(r.busy_until);
         r.busy_until = r.busy_until.max(done + t.burst);
-        done - now
+        Access {
+            wait,
+            service: opens + t.cl + t.burst,
+        }
     }
 
-    /// A 64 B read that reaches the bank at `now`: latency until its last byte is on the bus, bus queueing apart.
+    /// A 64 B read that is asked of the bank at `now`, bus queueing apart.
     #[inline(always)]
-    pub fn read(&mut self, now: Ps, p: DramAddress, t: &DramTiming) -> Ps {
+    pub fn read(&mut self, now: Ps, p: DramAddress, t: &DramTiming) -> Access {
         self.counts.reads += 1;
-        self.bank(now, p, t) + t.burst
+        self.bank(now, p, t)
     }
 
     /// A 64 B write is drained at about `now`: keeps the bank's and the rank's books.

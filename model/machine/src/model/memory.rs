@@ -1,15 +1,21 @@
 //! Everything behind the last-level cache: nodes, channels with their shared queues, DIMMs, the DRAM cache, CXL
 //! expanders and the link between sockets.
 
+mod channel;
+mod expander;
+mod interleave;
+
+use self::channel::{Channel, ChannelTiming};
+use self::expander::{Expander, ExpanderTiming};
+use self::interleave::Interleave;
 use super::activity::ChannelActivity;
 use super::counts::SocketCounts;
 use super::divide::Divisor;
-use super::dram::{self, Channel as DramChannel};
+use super::dram;
 use super::link::{self, Marks, Port, Store};
-use super::pm::{self, Dimm};
-use super::queue::{Drain, Entries, Server};
+use super::pm;
 use super::tags::{Lookup, Tags};
-use super::time::{Ps, ps, transfer};
+use super::time::{Ps, ps};
 use crate::describe::{Machine, Mode};
 use std::ops::Range;
 use varve_access::Source;
@@ -95,26 +101,6 @@ pub fn channels(m: &Machine) -> Vec<NodeRange> {
     out
 }
 
-/// One channel: DRAM and at most one PM DIMM behind one bus and one pair of queues.
-struct Channel {
-    bus: Server,
-    read_queue: Entries,
-    write_queue: Entries,
-    /// When the PM DIMM takes the last write offered to it: it takes them in order.
-    pm_accepts: Ps,
-    dram: DramChannel,
-    pm: Option<Dimm>,
-}
-
-struct Expander {
-    to_host: Server,
-    to_device: Server,
-    queue: Entries,
-    dram: Server,
-    reads: u64,
-    writes: u64,
-}
-
 struct Socket {
     channels: Vec<Channel>,
     cxl: Option<Expander>,
@@ -128,62 +114,15 @@ struct Socket {
 /// Timing shared by all sockets.
 struct Fixed {
     overhead: Ps,
-    burst: Ps,
-    /// Bus time of a full read queue.
-    read_queue: Ps,
-    drain: Drain,
-    dram: dram::DramTiming,
+    channel: ChannelTiming,
     pm: Option<pm::PmTiming>,
-    cxl: Option<CxlTiming>,
+    cxl: Option<ExpanderTiming>,
     link: link::LinkTiming,
     over_channels: Interleave,
     over_dimms: Interleave,
     /// The DRAM cache's slow memory is CXL, not PM.
     cached_cxl: bool,
     cache_bytes: Divisor,
-}
-
-/// How addresses are spread over the channels of a socket.
-struct Interleave {
-    channels: Divisor,
-    /// log2 of the bytes that lie together, `NO_INTERLEAVE` when a channel's lie together, and those bytes less 1.
-    shift: u32,
-    inside: u64,
-    channel_bytes: u64,
-}
-
-const NO_INTERLEAVE: u32 = 63;
-
-impl Interleave {
-    fn new(channels: u32, bytes: u64, channel_bytes: u64) -> Interleave {
-        let shift = bytes.checked_ilog2().unwrap_or(NO_INTERLEAVE);
-        Interleave {
-            channels: Divisor::new(channels as u64),
-            shift,
-            inside: (1 << shift) - 1,
-            channel_bytes,
-        }
-    }
-
-    /// Channel and channel-local address.
-    #[inline(always)]
-    fn place(&self, local: u64) -> (usize, u64) {
-        if self.shift == NO_INTERLEAVE {
-            // One channel's DIMMs after another's.
-            let channel = local / self.channel_bytes;
-            return (channel as usize, local % self.channel_bytes);
-        }
-        let (block, channel) = self.channels.divide(local >> self.shift);
-        (channel as usize, block << self.shift | local & self.inside)
-    }
-}
-
-struct CxlTiming {
-    link: Ps,
-    to_host: Ps,
-    to_device: Ps,
-    dram_latency: Ps,
-    dram_burst: Ps,
 }
 
 /// The memory system of a machine.
@@ -208,26 +147,11 @@ pub struct Reply {
 impl MemorySystem {
     /// The memory of `m`, idle and empty.
     pub fn new(m: &Machine) -> MemorySystem {
-        let burst = dram::DramTiming::of(&m.dram).burst();
-        let drain = Drain {
-            high: burst * m.controller.drain_high as u64,
-            low: burst * m.controller.drain_low as u64,
-            turnaround: ps(m.dram.turnaround_ns),
-        };
         let fixed = Fixed {
             overhead: ps(m.controller.overhead_ns),
-            burst,
-            read_queue: burst * m.controller.read_queue as u64,
-            drain,
-            dram: dram::DramTiming::of(&m.dram),
+            channel: ChannelTiming::of(&m.dram, &m.controller),
             pm: m.pm.as_ref().map(pm::PmTiming::of),
-            cxl: m.cxl.as_ref().map(|c| CxlTiming {
-                link: ps(c.link_ns),
-                to_host: transfer(64, c.read_gbps),
-                to_device: transfer(64, c.write_gbps),
-                dram_latency: ps(m.dram.rcd_ns + m.dram.cl_ns),
-                dram_burst: transfer(64, c.channels as f64 * c.mts as f64 * 8.0 / 1000.0),
-            }),
+            cxl: m.cxl.as_ref().map(|c| ExpanderTiming::of(c, m)),
             link: link::LinkTiming::of(m.link.as_ref()),
             over_channels: Interleave::new(
                 m.dram.channels,
@@ -243,27 +167,12 @@ impl MemorySystem {
         let sockets = (0..m.sockets)
             .map(|_| Socket {
                 channels: (0..m.dram.channels)
-                    .map(|i| Channel {
-                        bus: Server::default(),
-                        read_queue: Entries::new(m.controller.read_queue),
-                        write_queue: Entries::new(m.controller.write_queue),
-                        pm_accepts: 0,
-                        dram: DramChannel::new(&m.dram),
-                        pm: m
-                            .pm
-                            .as_ref()
-                            .filter(|p| i < p.dimms)
-                            .map(|p| Dimm::new(&pm::PmTiming::of(p))),
+                    .map(|i| {
+                        let pm = m.pm.as_ref().filter(|p| i < p.dimms);
+                        Channel::new(&m.dram, &m.controller, pm)
                     })
                     .collect(),
-                cxl: m.cxl.as_ref().map(|c| Expander {
-                    to_host: Server::default(),
-                    to_device: Server::default(),
-                    queue: Entries::new(c.queue),
-                    dram: Server::default(),
-                    reads: 0,
-                    writes: 0,
-                }),
+                cxl: m.cxl.as_ref().map(|c| Expander::new(c, m)),
                 tags: (m.mode == Mode::MemoryMode)
                     .then(|| m.dram_cache.as_ref().map(|c| Tags::new(c.bytes.0, c.ways)))
                     .flatten(),
@@ -530,7 +439,7 @@ impl MemorySystem {
         let channel = |c: &Channel| ChannelActivity {
             dram: c.dram.counts(),
             pm: c.pm.as_ref().map(|p| p.counts),
-            ranks: c.dram.rank_times(end, &self.fixed.dram),
+            ranks: c.dram.rank_times(end, &self.fixed.channel.dram),
         };
         self.sockets
             .iter()
@@ -550,48 +459,6 @@ impl MemorySystem {
     }
 }
 
-impl Channel {
-    /// A rank refreshes: requests to it keep their entries of the read queue until none is left for other ranks, and
-    /// then the bus idles. A queue that is not full has room for others all the while.
-    #[cold]
-    fn refresh(&mut self, now: Ps, left: Ps, f: &Fixed) {
-        let waiting = self.bus.backlog(now).min(f.read_queue);
-        self.bus.read(now, left * waiting / f.read_queue.max(1));
-    }
-}
-
-impl Channel {
-    #[inline(always)]
-    fn dram_read(&mut self, now: Ps, place: dram::DramAddress, f: &Fixed) -> Ps {
-        let at = self.read_queue.admit(now);
-        let bus = self.dram.bus_time(place, &f.dram);
-        let wait = self.bus.read(now, bus);
-        let done = at.max(now + wait) + self.dram.read(now, place, &f.dram);
-        self.read_queue.hold(done);
-        let refresh = self.dram.take_refresh();
-        if refresh != 0 {
-            self.refresh(now, refresh, f);
-        }
-        done + f.overhead
-    }
-
-    /// A write. `again`: of the line that the last access to this DRAM read, at the same time.
-    #[inline(always)]
-    fn dram_write(&mut self, now: Ps, place: dram::DramAddress, again: bool, f: &Fixed) -> Ps {
-        let at = self.write_queue.admit(now);
-        if again {
-            self.dram.write_again(now, place, &f.dram);
-        } else {
-            self.dram.write(now, place, &f.dram);
-        }
-        let bus = self.dram.bus_time(place, &f.dram);
-        let backlog = self.bus.write(now, bus, &f.drain);
-        // The entry is free once the work before it and its own is done.
-        self.write_queue.hold(at.max(now + backlog));
-        at + f.overhead
-    }
-}
-
 impl Socket {
     /// A line of the socket's memory is read.
     #[inline(always)]
@@ -602,11 +469,11 @@ impl Socket {
                 source: Source::Fast,
             },
             Backing::Pm => Reply {
-                done: self.pm_read(at, local, f),
+                done: self.pm_read(at, at, local, f),
                 source: Source::Slow,
             },
             Backing::Cxl => Reply {
-                done: self.cxl_read(at, f),
+                done: self.cxl_read(at, at, local, f),
                 source: Source::Slow,
             },
             Backing::Cached => self.cached_read(at, local, f),
@@ -619,7 +486,7 @@ impl Socket {
         match backing {
             Backing::Dram => self.dram_write(at, local, f),
             Backing::Pm => self.pm_write(at, local, f),
-            Backing::Cxl => self.cxl_write(at, f),
+            Backing::Cxl => self.cxl_write(at, local, f),
             Backing::Cached => self.cached_write(at, local, f),
         }
     }
@@ -633,7 +500,7 @@ impl Socket {
             _ => return self.write(backing, at, local, f),
         };
         let (channel, place) = self.dram_place(slot, f);
-        self.channels[channel].dram_write(at, place, true, f)
+        self.channels[channel].dram_write(at, place, true, &f.channel) + f.overhead
     }
 
     // A request that finds its queue full waits for an entry (`at`), but work is booked on buses and media at the
@@ -651,89 +518,60 @@ impl Socket {
     #[inline(always)]
     fn dram_read(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
         let (channel, place) = self.dram_place(local, f);
-        self.channels[channel].dram_read(now, place, f)
+        self.channels[channel].dram_read(now, now, place, &f.channel) + f.overhead
     }
 
     #[inline(always)]
     fn dram_write(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
         let (channel, place) = self.dram_place(local, f);
-        self.channels[channel].dram_write(now, place, false, f)
+        self.channels[channel].dram_write(now, place, false, &f.channel) + f.overhead
     }
 
+    /// A read of PM that is asked for at `now` and reaches it at `from`.
     #[inline(always)]
-    fn pm_read(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
+    fn pm_read(&mut self, now: Ps, from: Ps, local: u64, f: &Fixed) -> Ps {
         let (channel, local) = f.over_dimms.place(local);
-        let c = &mut self.channels[channel];
-        let (Some(dimm), Some(t)) = (&mut c.pm, &f.pm) else {
-            return now;
-        };
-        let at = c.read_queue.admit(now);
-        let (wait, service) = dimm.read(now, local, t);
-        let done = at.max(now + wait.max(c.bus.read(now, f.burst))) + service + f.burst;
-        c.read_queue.hold(done);
-        done + f.overhead
+        let Some(t) = &f.pm else { return now };
+        self.channels[channel].pm_read(now, from, local, &f.channel, t) + f.overhead
     }
 
     #[inline(always)]
     fn pm_write(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
         let (channel, local) = f.over_dimms.place(local);
-        let c = &mut self.channels[channel];
-        let (Some(dimm), Some(t)) = (&mut c.pm, &f.pm) else {
-            return now;
-        };
-        let at = c.write_queue.admit(now);
-        c.bus.write(now, f.burst, &f.drain);
-        let taken = at.max(now + dimm.write(now, local, t)).max(c.pm_accepts);
-        c.pm_accepts = taken;
-        dimm.admitted(now, at);
-        c.write_queue.hold(taken);
-        at + f.overhead
+        let Some(t) = &f.pm else { return now };
+        self.channels[channel].pm_write(now, local, &f.channel, t) + f.overhead
     }
 
+    /// A read of the expander that is asked for at `now` and sent at `from`.
     #[inline(always)]
-    fn cxl_read(&mut self, now: Ps, f: &Fixed) -> Ps {
+    fn cxl_read(&mut self, now: Ps, from: Ps, local: u64, f: &Fixed) -> Ps {
         let (Some(x), Some(t)) = (&mut self.cxl, &f.cxl) else {
             return now;
         };
-        x.reads += 1;
-        let at = x.queue.admit(now);
-        let wait = x
-            .dram
-            .read(now, t.dram_burst)
-            .max(x.to_host.read(now, t.to_host));
-        let done = at.max(now + wait) + t.dram_latency + t.to_host;
-        x.queue.hold(done);
-        done + t.link + f.overhead
+        x.read(now, from, local, t) + f.overhead
     }
 
     #[inline(always)]
-    fn cxl_write(&mut self, now: Ps, f: &Fixed) -> Ps {
+    fn cxl_write(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
         let (Some(x), Some(t)) = (&mut self.cxl, &f.cxl) else {
             return now;
         };
-        x.writes += 1;
-        let at = x.queue.admit(now);
-        let wait = x
-            .to_device
-            .read(now, t.to_device)
-            .max(x.dram.read(now, t.dram_burst));
-        x.queue.hold(at.max(now + wait) + t.to_device);
-        at + f.overhead
+        x.write(now, local, t) + f.overhead
     }
 
     #[inline(always)]
-    fn slow_read(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
+    fn slow_read(&mut self, now: Ps, from: Ps, local: u64, f: &Fixed) -> Ps {
         if f.cached_cxl {
-            self.cxl_read(now, f)
+            self.cxl_read(now, from, local, f)
         } else {
-            self.pm_read(now, local, f)
+            self.pm_read(now, from, local, f)
         }
     }
 
     #[inline(always)]
     fn slow_write(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
         if f.cached_cxl {
-            self.cxl_write(now, f)
+            self.cxl_write(now, local, f)
         } else {
             self.pm_write(now, local, f)
         }
@@ -753,12 +591,12 @@ impl Socket {
         let lookup = tags.access(local >> 6, false);
         let (_, slot) = f.cache_bytes.divide(local);
         let (channel, place) = self.dram_place(slot, f);
-        let probed = self.channels[channel].dram_read(now, place, f);
+        let probed = self.channels[channel].dram_read(now, now, place, &f.channel);
         match lookup {
             Lookup::Hit => {
                 self.cache.cache_hits += 1;
                 Reply {
-                    done: probed,
+                    done: probed + f.overhead,
                     source: Source::Fast,
                 }
             }
@@ -768,13 +606,13 @@ impl Socket {
             } => {
                 self.cache.cache_misses += 1;
                 // The controller goes on without crossing the mesh again. Everything is booked at the time of the
-                // request, so that no queue sees a time far ahead of its other requests; the delays add up.
-                let probe = probed - now - f.overhead;
+                // request, so that no queue sees a time far ahead of its other requests. Slow memory waits for the tag, and
+                // for the line that was there to be in a write queue.
                 let freed = self.push_out(now, written_back, conflict, f);
-                let read = self.slow_read(now, local, f);
-                self.channels[channel].dram_write(now, place, true, f);
+                let done = self.slow_read(now, probed.max(freed), local, f);
+                self.channels[channel].dram_write(now, place, true, &f.channel);
                 Reply {
-                    done: read + probe + freed,
+                    done,
                     source: Source::Slow,
                 }
             }
@@ -796,29 +634,32 @@ impl Socket {
         match lookup {
             Lookup::Hit => {
                 self.cache.cache_write_hits += 1;
-                self.channels[channel].dram_write(now, place, false, f)
+                self.channels[channel].dram_write(now, place, false, &f.channel) + f.overhead
             }
             Lookup::Miss {
                 written_back,
                 conflict,
             } => {
                 self.cache.cache_write_misses += 1;
-                self.channels[channel].dram_read(now, place, f);
+                self.channels[channel].dram_read(now, now, place, &f.channel);
                 let freed = self.push_out(now, written_back, conflict, f);
-                self.channels[channel].dram_write(now, place, true, f) + freed
+                let taken = self.channels[channel].dram_write(now, place, true, &f.channel);
+                taken.max(freed) + f.overhead
             }
         }
     }
 
-    /// A dirty line leaves the DRAM cache; returns how long the controller waits until it is rid of it.
+    /// A dirty line leaves the DRAM cache; returns when the controller is rid of it.
     #[inline(always)]
     fn push_out(&mut self, now: Ps, written_back: Option<u64>, conflict: bool, f: &Fixed) -> Ps {
         self.cache.conflicts += conflict as u64;
-        let Some(line) = written_back else { return 0 };
+        let Some(line) = written_back else { return now };
         self.cache.dirty_evictions += 1;
-        self.slow_write(now, line << 6, f) - f.overhead - now
+        self.slow_write(now, line << 6, f) - f.overhead
     }
 }
 
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod tests;

@@ -218,7 +218,8 @@ fn fast_closed_loop(d: &crate::describe::Dram, places: &[DramAddress], outstandi
         let now = *slot;
         let at = queue.admit(now);
         let bus_time = channel.bus_time(p, &t);
-        let done = at.max(now + bus.read(now, bus_time)) + channel.read(now, p, &t);
+        let access = channel.read(now, p, &t);
+        let done = at.max(now + bus.read(now, bus_time).max(access.wait)) + access.service;
         queue.hold(done);
         *slot = done;
         end = end.max(done);
@@ -300,7 +301,7 @@ proptest! {
                 Some(_) => t.rp + t.rcd + t.cl,
                 None => t.rcd + t.cl,
             };
-            let took = channel.read(now, p, &t);
+            let took = channel.read(now, p, &t).took();
             prop_assert_eq!(took, expected + t.burst);
             open[p.bank as usize] = Some((p.row, now + expected));
             now += took + gap;
@@ -317,7 +318,7 @@ proptest! {
         for (gap, line, write) in gaps {
             now += gap;
             let p = channel.place(line * LINE);
-            if write { channel.write(now, p, &t) } else { now += channel.read(now, p, &t) }
+            if write { channel.write(now, p, &t) } else { now += channel.read(now, p, &t).took() }
         }
         let end = now + 50_000_000;
         let ranks = channel.rank_times(end, &t);
@@ -338,16 +339,16 @@ fn a_day_in_the_life_of_a_rank_by_hand() {
     let p = channel.place(0);
     // A read of a closed row at 100 ns: stand-by until then, active for 14.25 + 14.25 + 3.0 ns.
     assert_eq!(
-        channel.read(100_000, p, &t),
+        channel.read(100_000, p, &t).took(),
         14_250 + 14_250 + 2 * 3_001 - 3_001
     );
     // The next one 5 us later: 1 us of stand-by, the rest in power-down, 6 ns to wake.
     let busy = 100_000 + 14_250 + 14_250 + 3_001;
-    let took = channel.read(busy + 5_000_000, p, &t);
+    let took = channel.read(busy + 5_000_000, p, &t).took();
     assert_eq!(took, 6_000 + 14_250 + 14_250 + 3_001);
     // Then 3 ms of nothing: 1 us stand-by, 999 us power-down, 2 ms self-refresh, 360 ns to wake.
     let busy = busy + 5_000_000 + took;
-    let took = channel.read(busy + 3_000_000_000, p, &t);
+    let took = channel.read(busy + 3_000_000_000, p, &t).took();
     assert_eq!(took, 360_000 + 14_250 + 14_250 + 3_001);
     let end = busy + 3_000_000_000 + took;
     let r = channel.rank_times(end, &t)[p.rank() as usize];
@@ -369,7 +370,7 @@ fn self_refresh_is_entered_by_channel() {
     let mut now = 0;
     for _ in 0..30 {
         now += 100_000_000;
-        now += channel.read(now, used, &t);
+        now += channel.read(now, used, &t).took();
     }
     let other = |channel: &Channel, end| channel.rank_times(end, &t)[1 - used.rank() as usize];
     let r = other(&channel, now);
@@ -379,7 +380,7 @@ fn self_refresh_is_entered_by_channel() {
     assert_eq!(r.selfrefresh, 4_000_000_000);
     // A read of the first wakes both.
     now += 5_000_000_000;
-    now += channel.read(now, used, &t);
+    now += channel.read(now, used, &t).took();
     let r = other(&channel, now);
     assert_eq!((r.deep_wakes, r.wakes), (1, 0));
 }

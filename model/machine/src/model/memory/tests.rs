@@ -78,7 +78,8 @@ proptest! {
 
 #[test]
 fn a_miss_takes_as_long_as_both_memories() {
-    let m = machine();
+    let mut m = machine();
+    m.dram.powerdown_after_ns = 1e9;
     let mut memory = MemorySystem::new(&m);
     let now = 1_000_000;
     let miss = memory.read(now, 0, 0).done - now;
