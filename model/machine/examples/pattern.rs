@@ -4,7 +4,8 @@
 //! ```text
 //! cargo run --release -p varve-machine --example pattern -- MACHINE PROGRAM... [us=N]
 //! PROGRAM   THREADSxHOW:MEMORY[:WORD]...
-//! HOW       read chase ntstore clwb thenclwb store write mixN blendN, where N of a hundred blocks are read
+//! HOW       read chase ntstore clwb thenclwb store write mixN blendN, where N of a hundred blocks are read;
+//!           trafficN: of N lines one is stored, by an ordinary store
 //! MEMORY    dram remote-dram pm pm-dimm remote-pm cxl cached
 //! WORD      random, timed, prefetch, block=B, region=B, fence=B (a fence after each B bytes), pace=INSTRUCTIONS
 //! ```
@@ -14,7 +15,6 @@
 //! maximum of a block, ns. Blocks are of 256 B, regions of 64 MiB for each thread, prefetchers off, time 400 us after a
 //! warm-up of half as much. Memory of another socket was read from this one before (`cold` in a program's words: it was
 //! not).
-//! was read from this one before (`cold` in a program's words: it was not).
 
 use std::collections::BTreeMap;
 use varve_machine::Machine;
@@ -213,11 +213,17 @@ fn how_of(word: &str) -> Result<How, String> {
         "thenclwb" => How::StoreThenClwb,
         "store" => How::Store,
         "write" => How::Write,
-        _ => match (word.strip_prefix("mix"), word.strip_prefix("blend")) {
-            (Some(n), _) => How::Mix(share(n)?),
-            (_, Some(n)) => How::Blend(share(n)?),
-            _ => return Err(format!("no way to access memory is called {word:?}")),
-        },
+        _ => {
+            if let Some(n) = word.strip_prefix("mix") {
+                How::Mix(share(n)?)
+            } else if let Some(n) = word.strip_prefix("blend") {
+                How::Blend(share(n)?)
+            } else if let Some(n) = word.strip_prefix("traffic") {
+                How::Traffic(share(n)?.max(1))
+            } else {
+                return Err(format!("no way to access memory is called {word:?}"));
+            }
+        }
     })
 }
 

@@ -316,6 +316,9 @@ pub struct DramCache {
     pub bytes: Bytes,
     /// Ways; 1 is direct-mapped, as hardware is.
     pub ways: u32,
+    /// What a read that pushes a dirty line out takes beyond its reads and writes of memory, ns; where left out, nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conflict_ns: Option<f64>,
 }
 
 /// The link between sockets.

@@ -17,6 +17,7 @@ mod remote;
 pub mod sweep;
 mod table;
 mod tail;
+mod traffic;
 
 pub use bench::{Bench, MeasuredMemory};
 pub use pattern::{How, Order, Pattern};
@@ -124,6 +125,7 @@ pub fn measurements(machine: &Machine, effort: Effort) -> Vec<Measurement> {
     all.insert(1, latency::access(machine));
     all.extend(interference::all(machine, effort));
     all.extend(remote::all(machine, effort));
+    all.extend(traffic::all(machine, effort));
     all.extend(tail::all(machine));
     all
 }

@@ -25,6 +25,9 @@ pub enum How {
     Mix(u8),
     /// The same with one array for both.
     Blend(u8),
+    /// Of so many lines one is stored, the others are loaded. The stored one is read first and written back by the caches, so that
+    /// there are as many reads of memory as lines, for each write (Intel Memory Latency Checker's mixes of that ratio).
+    Traffic(u8),
 }
 
 /// Which block comes next.
@@ -170,6 +173,7 @@ impl Pattern {
             How::NtStore | How::Store | How::Write => false,
             How::Mix(_) => inside < self.region / 2,
             How::Blend(reads) => mix(address >> 21) % 100 < u64::from(reads),
+            How::Traffic(reads) => mix(address >> 21) % u64::from(reads) != 0,
         }
     }
 
@@ -262,6 +266,10 @@ impl Program for Pattern {
                         false => Op::new(Kind::NtWrite, at, 64, n),
                     });
                 }
+                How::Traffic(reads) => out.push(match w.lines % u64::from(reads) {
+                    0 => Op::write(at, 64, n),
+                    _ => Op::read(at, 64, n),
+                }),
                 How::Blend(_) => out.push(match w.is_read {
                     true => Op::read(at, 64, n),
                     false => Op::new(Kind::NtWrite, at, 64, n),

@@ -369,6 +369,10 @@ pub const FIELDS: &[Field] = &[
             "ways; 1 is direct-mapped, as hardware is",
         ),
     ),
+    optional(ns(
+        "dram_cache.conflict_ns",
+        "what a read that pushes a dirty line out takes beyond its reads and writes of memory",
+    )),
     ns("link.ns", "added to a remote access, there and back"),
     real(
         "link.gbps",

@@ -123,6 +123,8 @@ struct Fixed {
     /// The DRAM cache's slow memory is CXL, not PM.
     cached_cxl: bool,
     cache_bytes: Divisor,
+    /// What a read that pushes a dirty line out of the DRAM cache takes besides.
+    conflict: Ps,
 }
 
 /// The memory system of a machine.
@@ -163,6 +165,11 @@ impl MemorySystem {
             }),
             cached_cxl: m.pm.is_none(),
             cache_bytes: Divisor::new(m.dram_cache.as_ref().map_or(0, |c| c.bytes.0)),
+            conflict: ps(m
+                .dram_cache
+                .as_ref()
+                .and_then(|c| c.conflict_ns)
+                .unwrap_or(0.0)),
         };
         let sockets = (0..m.sockets)
             .map(|_| Socket {
@@ -612,7 +619,7 @@ impl Socket {
                 let done = self.slow_read(now, probed.max(freed), local, f);
                 self.channels[channel].dram_write(now, place, true, &f.channel);
                 Reply {
-                    done,
+                    done: done + f.conflict * u64::from(written_back.is_some()),
                     source: Source::Slow,
                 }
             }
