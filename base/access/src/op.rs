@@ -19,7 +19,8 @@ pub enum Kind {
     NtWrite = 4,
     /// Write the line at `addr` back and keep it (CLWB).
     Flush = 5,
-    /// Wait until every earlier `NtWrite` and `Flush` of the thread is accepted by the controller (SFENCE).
+    /// Wait until every earlier `NtWrite` and `Flush` of the thread is accepted by the controller (SFENCE); if `addr` is
+    /// [`Op::LOADS`], until every earlier load has its data instead (LFENCE, RDTSCP).
     Fence = 6,
     /// Wait for all threads of the program to arrive at barrier `addr`.
     Barrier = 7,
@@ -39,11 +40,14 @@ pub enum Kind {
     /// The thread touched the line at `addr` while its time was not measured, and stored to it if `size` is not 0: pages,
     /// translations and caches beyond the first level are as if it had. No time passes, and nothing is counted.
     Touch = 14,
+    /// With an `addr` of 1 the kernel goes on in the thread's place, such as to zero the pages that it maps; with 0 the
+    /// program does again. Sampling that counts accesses of programs does not see those of the kernel.
+    Kernel = 15,
 }
 
 impl Kind {
     /// Every kind, in the order of its code.
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 16] = [
         Kind::Read,
         Kind::Write,
         Kind::Update,
@@ -59,6 +63,7 @@ impl Kind {
         Kind::Unmap,
         Kind::Cycle,
         Kind::Touch,
+        Kind::Kernel,
     ];
 
     /// The kind with this code, if there is one.
@@ -97,6 +102,9 @@ pub struct Op {
 }
 
 impl Op {
+    /// The `addr` of a [`Kind::Fence`] that waits for loads.
+    pub const LOADS: u64 = 1;
+
     /// An access that is independent of what came before.
     #[inline(always)]
     pub fn new(kind: Kind, addr: u64, size: u16, instructions: u32) -> Op {

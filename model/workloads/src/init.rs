@@ -36,6 +36,7 @@ pub struct FirstTouch {
     ranges: Vec<(u64, u64)>,
     stride: u64,
     kind: Kind,
+    kernel: bool,
     by: By,
     threads: usize,
     cursors: Vec<Cursor>,
@@ -71,6 +72,7 @@ impl FirstTouch {
             ranges,
             stride: stride.max(1),
             kind: Kind::Write,
+            kernel: false,
             by,
             threads,
             cursors,
@@ -80,6 +82,12 @@ impl FirstTouch {
     /// The same with non-temporal stores, as a large `memset` of the C library does.
     pub fn non_temporal(mut self) -> FirstTouch {
         self.kind = Kind::NtWrite;
+        self
+    }
+
+    /// The same by the kernel, as for a mapping that is populated at once (`MAP_POPULATE`): no sampling sees it.
+    pub fn by_kernel(mut self) -> FirstTouch {
+        self.kernel = true;
         self
     }
 
@@ -106,10 +114,13 @@ impl FirstTouch {
         }
         if self.cursors[thread].stage == Stage::Start {
             out.push(Op::mark(Kind::Phase, PHASE_INIT));
+            if self.kernel {
+                out.push(Op::mark(Kind::Kernel, 1));
+            }
             self.cursors[thread].stage = Stage::Walk;
             self.enter(thread, 0);
         }
-        while out.len() + 2 < limit {
+        while out.len() + 3 < limit {
             let cursor = &mut self.cursors[thread];
             if cursor.next < cursor.end {
                 let size = (cursor.end - cursor.next).min(self.stride).min(64) as u16;
@@ -122,6 +133,9 @@ impl FirstTouch {
                 cursor.stage = Stage::Barrier;
                 if self.kind == Kind::NtWrite {
                     out.push(Op::mark(Kind::Fence, 0));
+                }
+                if self.kernel {
+                    out.push(Op::mark(Kind::Kernel, 0));
                 }
                 out.push(Op::mark(Kind::Barrier, BARRIER_INIT));
                 return true;
@@ -188,6 +202,31 @@ mod tests {
         );
         shared.sort_unstable();
         assert_eq!(alone, shared);
+    }
+
+    #[test]
+    fn the_kernel_does_its_touches_and_nothing_else() {
+        for by in [By::First, By::All] {
+            let mut init = FirstTouch::new(vec![(0, 10_000)], 64, by, 2).by_kernel();
+            let (mut inside, mut touched) = ([false; 2], 0);
+            for (thread, inside) in inside.iter_mut().enumerate() {
+                let mut out = Vec::with_capacity(64);
+                while init.fill(thread, &mut out) {
+                    for op in out.drain(..) {
+                        match op.kind {
+                            Kind::Kernel => *inside = op.addr == 1,
+                            Kind::Barrier => assert!(!*inside),
+                            kind if kind.is_access() => {
+                                assert!(*inside);
+                                touched += u64::from(op.size);
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+            }
+            assert_eq!((inside, touched), ([false; 2], 10_000));
+        }
     }
 
     #[test]

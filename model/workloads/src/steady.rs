@@ -18,6 +18,9 @@ pub trait SteadyKernel: Send {
     /// Threads that touch the memory at first.
     const TOUCHED: By = By::First;
 
+    /// Does the kernel touch it then, as it zeroes a mapping for the program?
+    const BY_KERNEL: bool = false;
+
     /// Ops that a step takes at most.
     fn ops(&self) -> u64 {
         1
@@ -54,10 +57,14 @@ impl<K: SteadyKernel> Steady<K> {
     ) -> Result<Steady<K>, Error> {
         let threads = values.count("threads") as usize;
         let touched = FirstTouch::ranges(arrays);
+        let init = FirstTouch::new(touched, values.count("touch"), K::TOUCHED, threads);
         Ok(Steady {
             kernel,
             layout,
-            init: FirstTouch::new(touched, values.count("touch"), K::TOUCHED, threads),
+            init: match K::BY_KERNEL {
+                true => init.by_kernel(),
+                false => init,
+            },
             limit: Limit::new(values, K::STEPS, threads)?,
         })
     }

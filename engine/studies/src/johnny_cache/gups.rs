@@ -30,9 +30,12 @@ pub const HEMEM_S: f64 = 60.0;
 pub const CLUSTERED: &str = "place=shares,bytes=96GiB,hot=10%";
 
 /// GUPS zeroes its array, every line of it, so that the run proper begins with a cache full of modified lines.
+///
+/// One update in flight per thread: HeMem's own program (`microbenchmarks/gups.c`, lines 186 to 213 at commit 5e7c68f of
+/// August 2021, "scripts for artifact eval") reads the time stamp counter by RDTSCP before and after each update.
 pub fn line(setup: &Setup, what: &str, threads: u32, seconds: f64) -> String {
     format!(
-        "gups:{what},threads={threads},touch=64,updates=0,{}",
+        "gups:{what},serial=yes,threads={threads},touch=64,updates=0,{}",
         setup.time(seconds)
     )
 }

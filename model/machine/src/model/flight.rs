@@ -304,6 +304,18 @@ impl Flight {
         self.last_store_done
     }
 
+    /// Waits until every load has its data. Stores may wait for their lines on.
+    #[inline(never)]
+    pub fn load_fence(&mut self, mut clock: Ps) -> Ps {
+        while self.loads.len() > 0 {
+            let until = self.loads.wait_for_first(clock, &mut self.ledger);
+            self.stalls.load += until - clock;
+            clock = until;
+        }
+        // The first level's hits are in no list.
+        self.depend(clock)
+    }
+
     /// A store fence.
     #[inline(always)]
     pub fn fence(&mut self, clock: Ps) -> Ps {
@@ -381,6 +393,14 @@ pub mod tests {
                 self.clock = until;
             }
         }
+
+        /// Every load there is, whatever its place.
+        pub fn load_fence(&mut self) {
+            let latest = self.loads.drain(..).map(|(done, _)| done).max();
+            let until = latest.unwrap_or(0).max(self.last_load).max(self.clock);
+            self.stalls.load += until - self.clock;
+            self.clock = until;
+        }
     }
 
     fn core(fill: u32, misses: u32, reorder: u32, stores: u32) -> Core {
@@ -397,7 +417,7 @@ pub mod tests {
             misses in 1u32..13,
             reorder in 1u32..60,
             stores in 1u32..20,
-            ops in prop::collection::vec((0u8..6, 0u32..20, 1u64..2000), 1..400),
+            ops in prop::collection::vec((0u8..7, 0u32..20, 1u64..2000), 1..400),
         ) {
             let mut fast = Flight::new(&core(fill, misses, reorder, stores));
             let mut slow = Slow::default();
@@ -443,6 +463,10 @@ pub mod tests {
                         let until = slow.last_flush.max(slow.last_store).max(slow.clock);
                         slow.stalls.fence += until - slow.clock;
                         slow.clock = until;
+                    }
+                    5 => {
+                        clock = fast.load_fence(clock);
+                        slow.load_fence();
                     }
                     _ => {
                         clock = fast.depend(clock);

@@ -141,6 +141,7 @@ impl Path {
         let (at, reorder) = (w.instructions, self.m.core.reorder_buffer as u64);
         w.stalls.load += Window::retire(&mut w.loads, at, reorder, &mut w.clock);
         match op.kind {
+            Kind::Fence if op.addr == Op::LOADS => w.load_fence(),
             Kind::Fence => {
                 let until = w.last_flush.max(w.last_store).max(w.clock);
                 w.stalls.fence += until - w.clock;
@@ -417,9 +418,13 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(run, 1..60).prop_map(|runs| {
         let one = |(kind, from, step, n, instructions, size, dependent)| {
             (0..n as i64).map(move |i| Op {
-                addr: (1u64 << 32)
-                    .wrapping_add(from)
-                    .wrapping_add_signed(i * step),
+                addr: match kind {
+                    // Either of the two fences.
+                    Kind::Fence => from % 2,
+                    _ => (1u64 << 32)
+                        .wrapping_add(from)
+                        .wrapping_add_signed(i * step),
+                },
                 instructions,
                 size: if size > 150 { size } else { size % 17 },
                 kind,

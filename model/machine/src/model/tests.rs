@@ -2,7 +2,7 @@
 
 use crate::Machine;
 use crate::model::{self, Options, Outcome};
-use varve_access::{Fault, Kind, Op, OutOfFrames, Pager, Program};
+use varve_access::{Daemons, Fault, Kind, Op, OutOfFrames, Pager, Program, Sample};
 
 /// Frames in the order of their first touch.
 pub struct InOrder {
@@ -95,6 +95,110 @@ fn sixteen_threads_share_the_bandwidth_and_nobody_starves() {
             "{kind:?}: {fastest} to {slowest} ns"
         );
     }
+}
+
+/// `ops`, each of `instructions`, with a wait for its data behind it.
+fn one_by_one(ops: &[Op], instructions: u32) -> Vec<Op> {
+    let wait = Op::mark(Kind::Fence, Op::LOADS);
+    ops.iter()
+        .flat_map(|&op| [Op { instructions, ..op }, wait])
+        .collect()
+}
+
+#[test]
+fn an_access_with_a_wait_behind_it_takes_its_latency_and_its_instructions() {
+    let (n, instructions) = (2000, 500);
+    let m = Machine::load("optane-6230").unwrap();
+    let ops = random(Kind::Read, 1 << 30, n, 1);
+    // Latency alone: each access waits for the one before, and no instruction passes.
+    let chain = ops.iter().map(|op| {
+        let op = Op {
+            instructions: 0,
+            ..*op
+        };
+        op.after_load()
+    });
+    let latency = run("optane-6230", 2 << 20, vec![chain.collect()]).ns as f64;
+    let work = n as f64 * f64::from(instructions) / (m.core.ghz * m.core.ipc);
+    let both = run("optane-6230", 2 << 20, vec![one_by_one(&ops, instructions)]).ns as f64;
+    assert!(
+        latency > 0.3 * work && work > 0.3 * latency,
+        "{latency} {work}"
+    );
+    assert!(
+        (both / (latency + work) - 1.0).abs() < 0.02,
+        "{both} {latency} {work}"
+    );
+}
+
+#[test]
+fn one_access_in_flight_is_never_faster_than_many() {
+    for machine in ["optane-6230", "optane-6230-memory-mode"] {
+        for (kind, threads) in [(Kind::Read, 1), (Kind::Update, 1), (Kind::Update, 16)] {
+            let ops = |t| random(kind, 1 << 30, 2000, t);
+            let many = run(machine, 2 << 20, (1..=threads).map(ops).collect());
+            let alone = (1..=threads).map(|t| one_by_one(&ops(t), 8)).collect();
+            let one = run(machine, 2 << 20, alone);
+            assert!(
+                one.ns >= many.ns,
+                "{machine} {kind:?}: {} {}",
+                one.ns,
+                many.ns
+            );
+        }
+    }
+}
+
+/// Counts the samples of its pages, one in 7 accesses.
+struct Sampled(InOrder, Vec<u64>);
+
+impl Pager for Sampled {
+    fn page_bytes(&self) -> u64 {
+        self.0.page_bytes()
+    }
+    fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
+        self.0.fault(fault)
+    }
+    fn unmap(&mut self, _: u64, _: u32) {}
+    fn daemons(&self) -> Daemons {
+        Daemons {
+            sample_period: 7,
+            ..Daemons::default()
+        }
+    }
+    fn sample(&mut self, sample: &Sample) {
+        self.1.push(sample.vpn);
+    }
+}
+
+#[test]
+fn sampling_sees_the_program_and_not_the_kernel() {
+    let zeroing = |at: u64| (0..1000u64).map(move |i| Op::write(at + 64 * i, 64, 3));
+    let run = |ops: Vec<Op>| {
+        let m = Machine::load("optane-6230").unwrap();
+        let in_order = InOrder {
+            page_bytes: 2 << 20,
+            next: 0,
+        };
+        let mut pager = Sampled(in_order, Vec::new());
+        let mut program = Fixed::new(vec![ops]);
+        let options = Options::default();
+        model::run(&m, &mut pager, &mut [&mut program], &options, &mut |_| true).unwrap();
+        pager.1
+    };
+    let (kernel, program) = (Op::mark(Kind::Kernel, 1), Op::mark(Kind::Kernel, 0));
+    let (first, second) = (1u64 << 32, 1u64 << 33);
+    let alone = run(zeroing(second).collect());
+    // Entered twice, left twice: nothing is counted twice.
+    let mut ops = vec![kernel, kernel];
+    ops.extend(zeroing(first));
+    ops.extend([program, program]);
+    ops.extend(zeroing(second));
+    assert_eq!(run(ops.clone()), alone);
+    // Each line is loaded, and each store counts.
+    assert!(alone.len() >= 1000 / 7, "{}", alone.len());
+    ops.retain(|op| op.kind != Kind::Kernel);
+    assert!(run(ops).len() > alone.len() + 1000 / 8);
 }
 
 /// Frames of slow memory, of which freed ones are zeroed beside the program, or not at all.

@@ -194,6 +194,8 @@ pub struct Thread {
     /// Remainder of instruction time below 1 ps, 1/1024.
     fraction: u64,
     until_sample: u64,
+    /// The same of the program while the kernel runs, whose accesses are not sampled (PEBS with `exclude_kernel`).
+    until_program_sample: Option<u64>,
     page_shift: u32,
     /// Page numbers of different programs differ in the bits above an address.
     tag: u64,
@@ -260,6 +262,7 @@ impl Thread {
             fraction: 0,
             // Threads do not sample in step.
             until_sample: 1 + (sample_period * (id as u64 * 7 + 3) / 16) % sample_period.max(1),
+            until_program_sample: None,
             page_shift,
             tag: (space as u64) << (super::table::ADDRESS_BITS - page_shift),
             look_at: 0,
@@ -346,7 +349,11 @@ impl Thread {
             match op.kind {
                 Kind::Fetch => level.run(Instructions(self, s, op)),
                 Kind::NtWrite | Kind::Flush => level.run(WriteThrough(self, s, op)),
+                Kind::Fence if op.addr == Op::LOADS => {
+                    self.clock = self.flight.load_fence(self.clock);
+                }
                 Kind::Fence => self.clock = self.flight.fence(self.clock),
+                Kind::Kernel => self.enter_kernel(op.addr != 0),
                 Kind::Begin => self.request = Some(self.clock),
                 Kind::Touch => self.touch(op, s),
                 _ => return Some(op),
@@ -923,6 +930,21 @@ impl Thread {
         self.until_sample -= 1;
         if self.until_sample == 0 {
             self.take_sample(physical, source, s);
+        }
+    }
+
+    /// The kernel goes on in the thread's place, or the program does again. So that no access has to ask which of them
+    /// it comes from, the kernel has a count of its own, which never comes to an end.
+    fn enter_kernel(&mut self, enters: bool) {
+        if enters == self.until_program_sample.is_some() {
+            return;
+        }
+        match self.until_program_sample.take() {
+            Some(left) => self.until_sample = left,
+            None => {
+                self.until_program_sample =
+                    Some(std::mem::replace(&mut self.until_sample, u64::MAX));
+            }
         }
     }
 

@@ -36,19 +36,19 @@ pub const PARAMS: &[Param] = &[
         "hot-loads",
         Want::Count { min: 1, max: 255 },
         "8",
-        "a page is hot from this many sampled loads on; HeMem's artifact, HOT_READ_THRESHOLD",
+        "a page is hot from this many sampled loads on; HeMem's HOT_READ_THRESHOLD in April 2021 (616395e) and at artifact evaluation (5e7c68f); 4 from October 2021",
     ),
     Param::new(
         "hot-stores",
         Want::Count { min: 1, max: 255 },
         "4",
-        "or from this many sampled stores on; HeMem's artifact, HOT_WRITE_THRESHOLD",
+        "or from this many sampled stores on; HeMem's HOT_WRITE_THRESHOLD in April 2021 (616395e) and from October 2021; 8 at artifact evaluation (5e7c68f)",
     ),
     Param::new(
         "cool",
         Want::Count { min: 2, max: 255 },
         "16",
-        "all heat is halved when the loads or the stores of a page reach this: double the hot threshold, Johnny Cache, section 4.3 (HeMem's artifact has 18)",
+        "all heat is halved when the loads or the stores of a page reach this: double the hot threshold, Johnny Cache, section 4.3 (HeMem: above 18, and above 10 from October 2021)",
     ),
     Param::new(
         "rate",

@@ -293,14 +293,14 @@ mod tests {
             addr,
             0u32..6,
             prop_oneof![Just(8u16), any::<u16>()],
-            0u8..15,
+            0u8..16,
             0u8..2,
         )
             .prop_map(|(addr, instructions, size, kind, dependent)| Op {
                 addr,
                 instructions,
                 size,
-                kind: Kind::from_code(kind).expect("15 kinds"),
+                kind: Kind::from_code(kind).expect("16 kinds"),
                 dependent,
             })
     }

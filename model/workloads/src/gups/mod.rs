@@ -9,6 +9,14 @@
 //! - `one`: all threads work on the whole array; the hot items are contiguous, from an offset that the seed chooses.
 //! - `scattered`: all threads work on the whole array; the hot items are single 8-byte items anywhere in it.
 //!
+//! With `serial=yes` (the original) a thread has one update in flight: the program reads the time stamp counter right
+//! before and right after each, by RDTSCP, which waits until all earlier loads have their data. Stores may still wait
+//! for their lines. Intel's manual lets instructions behind RDTSCP begin early; here none does, as behind LFENCE.
+//! With `serial=no` the window of the core is full of updates.
+//!
+//! The kernel zeroes the array, so that no sampling of the program sees that: most versions of the original map it with
+//! `MAP_POPULATE`. Under HeMem another thread zeroes it, at addresses that belong to no page that is counted.
+//!
 //! With `shift=T` the hot set moves to another place every T of virtual time.
 //!
 //! An update is `item ^= number`, so the final array does not depend on the order of updates. With `values` the array is
@@ -33,6 +41,9 @@ const ITEM: u64 = 8;
 /// loads, changes and stores the item (3), counts the update in a shared array (3) and loops (2): 28, and the 64-bit
 /// division by a variable, which is 36 micro-operations on Skylake (Agner Fog, instruction tables).
 const INSTRUCTIONS: u32 = 64;
+
+/// Instructions of the two RDTSCP round an update: 22 micro-operations each on Skylake (Agner Fog, instruction tables).
+const TIME_STAMPS: u32 = 2 * 22;
 
 /// Largest array whose values are held in the host's memory, in bytes.
 const VALUES_LIMIT: u64 = 4 << 30;
@@ -61,6 +72,12 @@ pub const ENTRIES: &[WorkloadEntry] = &[WorkloadEntry {
             Want::COUNT,
             "1",
             "scattered hot items come in groups of this many neighbours; 8 fill a cache line",
+        ),
+        Param::new(
+            "serial",
+            Want::Flag,
+            "yes",
+            "one update in flight per thread, as time stamps round each make it; no: as many as the core holds",
         ),
         Param::new(
             "updates",
@@ -122,6 +139,8 @@ pub struct Gups {
     to_hot: u64,
     shift: u64,
     group: u64,
+    /// One update in flight per thread.
+    serial: bool,
     seed: u64,
     threads: Vec<Thread>,
     values: Option<Vec<u64>>,
@@ -186,6 +205,7 @@ impl Gups {
             to_hot: (values.part("to_hot") * (1u64 << 32) as f64) as u64,
             shift: values.count("shift"),
             group: values.count_in("group", 1, items)?,
+            serial: values.flag("serial"),
             seed: values.count("seed"),
             threads: Vec::new(),
             values: held.then(|| vec![0; items as usize]),
@@ -272,21 +292,32 @@ impl Thread {
 impl SteadyKernel for Gups {
     const NAME: &'static str = "gups";
     const STEPS: &'static str = "updates";
+    const BY_KERNEL: bool = true;
+
+    fn ops(&self) -> u64 {
+        1 + u64::from(self.serial)
+    }
 
     fn advance(&mut self, thread: usize, elapsed: u64, count: u64, out: &mut Vec<Op>) {
         if self.shift > 0 {
             self.follow_shift(thread, elapsed);
         }
-        let (array, to_hot) = (self.array, self.to_hot);
+        let (array, to_hot, serial) = (self.array, self.to_hot, self.serial);
+        let instructions = INSTRUCTIONS + if serial { TIME_STAMPS } else { 0 };
         let mut state = self.threads[thread];
         let mut values = self.values.as_deref_mut();
-        out.extend((0..count).map(|_| {
+        for _ in 0..count {
             let (item, number) = state.draw(to_hot);
             if let Some(values) = &mut values {
                 values[item as usize] ^= number;
             }
-            Op::new(Kind::Update, array.at(item), ITEM as u16, INSTRUCTIONS)
-        }));
+            let update = Op::new(Kind::Update, array.at(item), ITEM as u16, instructions);
+            out.push(update);
+            if serial {
+                // The instructions of the next update come after its wait: they count there.
+                out.push(Op::mark(Kind::Fence, Op::LOADS));
+            }
+        }
         self.threads[thread] = state;
     }
 

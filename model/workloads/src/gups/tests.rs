@@ -53,6 +53,29 @@ fn order_does_not_matter() {
 }
 
 #[test]
+fn each_update_has_a_wait_for_loads_behind_it_and_no_other_has_one() {
+    let kinds = |text: &str| {
+        let mut gups = make(text);
+        let (mut kinds, mut instructions) = (Vec::new(), 0);
+        harness::each(&mut gups, CallOrder::OneByOne, |_, op| {
+            if matches!(op.kind, Kind::Update | Kind::Fence) {
+                kinds.push((op.kind, op.kind == Kind::Fence && op.addr == Op::LOADS));
+                instructions += u64::from(op.instructions);
+            }
+        });
+        (kinds, instructions)
+    };
+    let (serial, more) = kinds("bytes=1MiB,threads=1,updates=500");
+    assert_eq!(
+        serial,
+        [(Kind::Update, false), (Kind::Fence, true)].repeat(500)
+    );
+    let (overlapping, fewer) = kinds("bytes=1MiB,threads=1,updates=500,serial=no");
+    assert_eq!(overlapping, [(Kind::Update, false)].repeat(500));
+    assert_eq!(more - fewer, 500 * 44);
+}
+
+#[test]
 fn nine_of_ten_updates_are_hot_and_hot_is_a_tenth() {
     let mut gups = make("bytes=8MiB,threads=4,updates=25k");
     let share = (8 << 20) / ITEM / 4;
@@ -94,7 +117,7 @@ fn one_hot_piece_is_contiguous_and_shared() {
 fn a_shift_moves_the_hot_set() {
     // The harness lets 10 ns pass per op, so 1000 updates take 10 us. With this seed the two places are apart.
     let mut gups =
-        make("bytes=8MiB,threads=1,updates=1900,place=one,to_hot=100%,shift=10us,seed=2");
+        make("bytes=8MiB,threads=1,updates=1900,place=one,to_hot=100%,shift=10us,seed=2,serial=no");
     let items = updated_items(&mut gups);
     let n = (8 << 20) / ITEM;
     let HotSet::Run { start, count } = gups.kernel.threads[0].hot else {
@@ -115,12 +138,12 @@ fn a_shift_moves_the_hot_set() {
 
 #[test]
 fn the_clock_ends_it() {
-    let mut gups = make("bytes=1MiB,threads=2,updates=0,time=50us");
+    let mut gups = make("bytes=1MiB,threads=2,updates=0,time=50us,serial=no");
     let tally = harness::run(&mut gups, CallOrder::RoundRobin, 1 << 20);
     let updates = tally.of(Kind::Update);
     assert!((10_000..11_000).contains(&updates), "{updates}");
     // At full size: with a program that is scaled down it is a part of that.
-    let mut gups = make("bytes=10MiB,threads=2,updates=0,time=500us,scale=10");
+    let mut gups = make("bytes=10MiB,threads=2,updates=0,time=500us,scale=10,serial=no");
     let tally = harness::run(&mut gups, CallOrder::RoundRobin, 1 << 20);
     assert_eq!(tally.of(Kind::Update), updates);
 }
