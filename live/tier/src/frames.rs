@@ -359,9 +359,9 @@ mod tests {
         assert_eq!(rising.hot_dimms, 2);
         assert_eq!(rising.dimms, [(2, 0), (2, 0)], "spread over both");
         assert_eq!(rising.governed, [(2_000_000_000, 2, false)]);
-        let useless = told(&mut begin(), &[12, 12, 12, 12, 12, 12]);
+        let useless = told(&mut begin(), &[12; 14]);
         assert_eq!((useless.hot_dimms, useless.governed.len()), (1, 2));
-        assert_eq!(useless.governed[1], (5_000_000_000, 1, true));
+        assert_eq!(useless.governed[1], (13_000_000_000, 1, true));
         assert_eq!(useless.dimms, [(4, 0), (0, 0)], "back again");
         let falling = told(&mut begin(), &[12, 12, 15, 18, 18, 4, 4]);
         assert_eq!(

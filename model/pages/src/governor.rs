@@ -3,16 +3,20 @@
 //! ```text
 //!   sample, GB/s --> DIMMs that the model gives it --> as now: stay
 //!                                                 --> others, twice in a row: remap
-//!   after a remap to more DIMMs: did the bandwidth rise? no --> undo it, and do not try again at this bandwidth
+//!   after a remap: nothing counts until its pages have moved
+//!   after a remap to more DIMMs: did the bandwidth rise, or are they full again? neither --> undo it, and pause
 //! ```
 //!
-//! The model is a table made by a sweep of MemBench: for each number of hot DIMMs, the most GB/s that they sustain
-//! without loss (Olson et al., TACO 2018, section 7.2). The paper's section 8.2.3 asks for remaps to be undone.
+//! The model is a table made by a sweep of MemBench: for each number of hot DIMMs, the GB/s from which on they need
+//! another one (Olson et al., TACO 2018, section 7.2). The paper's section 8.2.3 asks for remaps to be undone.
+//!
+//! The governor sees the bandwidth of the DIMMs that are hot now, which is never more than they carry. So a limit above
+//! that is never reached, however much the program asks for: limits are shares of the measured capacities.
 
-/// The most bandwidth that hot DIMMs sustain, by their number.
+/// The bandwidth from which on hot DIMMs are full, by their number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BandwidthModel {
-    /// GB/s of 1, 2, ... DIMMs; beyond the last one more DIMM is needed. Ascending.
+    /// GB/s of 1, 2, ... DIMMs; from there on one more DIMM is needed. Ascending.
     limits: Vec<f64>,
 }
 
@@ -37,7 +41,7 @@ pub enum ModelError {
 }
 
 impl BandwidthModel {
-    /// From the GB/s that 1, 2, ... hot DIMMs sustain.
+    /// From the GB/s from which on 1, 2, ... hot DIMMs are full.
     ///
     /// # Errors
     /// None, or one that is no number above 0, or below the one before.
@@ -67,38 +71,27 @@ impl BandwidthModel {
     }
 }
 
-/// One load of a sweep.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SweepPoint {
-    /// Bandwidth with all DIMMs, GB/s.
-    pub gbps: f64,
-    /// How long the load takes on 1, 2, ... hot DIMMs, over its time on all.
-    pub slowdown: Vec<f64>,
-}
-
-/// Slower than this is a loss: the paper's variation between runs (section 5: less than 2 %), and a little more.
-pub const LOSS: f64 = 1.03;
+/// The share of the capacity of some DIMMs from which on they count as full: a ratio without a unit, 0 to 1.
+///
+/// Requests that go to DIMMs by chance do not fill all of them: of `k` DIMMs, `n` requests in flight get `n / (n + k - 1)`
+/// of the capacity (a closed network of `k` equal queues; Zahorjan et al., "Balanced Job Bound Analysis", CACM 1982).
+/// The paper's machine has twelve threads and four DIMMs: 12 / 15. With a larger share a program that lacks a DIMM may
+/// not get it; with a smaller one DIMMs are awake that could sleep.
+pub const SHARE: f64 = 0.8;
 
 impl BandwidthModel {
-    /// From a sweep over loads. A number of DIMMs sustains the load of all DIMMs up to the first load at which it is
-    /// slower; the limit is half-way to that. Numbers of DIMMs that lose at no load have none.
+    /// From the most GB/s that 1, 2, ... hot DIMMs carry, the last number being all of them. The limit of each is
+    /// [`SHARE`] of its capacity, and below that of the next one, so that limits rise where a measurement does not.
+    /// Numbers of DIMMs that carry as much as any larger one have no limit.
     ///
     /// # Errors
-    /// As [`BandwidthModel::new`], where not even one DIMM loses, or one loses at every load.
-    pub fn of_sweep(points: &[SweepPoint]) -> Result<BandwidthModel, ModelError> {
-        let mut points = points.to_vec();
-        points.sort_by(|a, b| a.gbps.total_cmp(&b.gbps));
-        let most = points.iter().map(|p| p.slowdown.len()).max().unwrap_or(0);
-        let mut limits: Vec<f64> = Vec::new();
-        for dimms in 0..most {
-            let loses = |p: &SweepPoint| p.slowdown.get(dimms).is_some_and(|s| *s > LOSS);
-            let Some(first) = points.iter().position(loses) else {
-                break;
-            };
-            let below = first.checked_sub(1).map_or(0.0, |i| points[i].gbps);
-            let limit = (below + points[first].gbps) / 2.0;
-            // More DIMMs never sustain less: a sweep in which they do is noisy.
-            limits.push(limits.last().map_or(limit, |last| limit.max(*last)));
+    /// As [`BandwidthModel::new`], where one DIMM carries as much as all.
+    pub fn of_capacities(gbps: &[f64]) -> Result<BandwidthModel, ModelError> {
+        let most = gbps.iter().copied().fold(0.0, f64::max);
+        let few = gbps.iter().take_while(|g| RISE * **g < most);
+        let mut limits: Vec<f64> = few.map(|capacity| SHARE * capacity).collect();
+        for at in (1..limits.len()).rev() {
+            limits[at - 1] = limits[at - 1].min(limits[at] / RISE);
         }
         BandwidthModel::new(limits)
     }
@@ -120,6 +113,14 @@ pub enum Decision {
 pub const RISE: f64 = 1.05;
 /// Samples that have to agree (the same, section 7.2).
 pub const AGREE: u32 = 2;
+/// Samples until a remap after which nothing rose counts as useless. An assumption: a rise of [`AGREE`] samples is seen at
+/// once, but pages that moved help only when the threads no longer ask for the same ones at the same time.
+pub const TRIAL: u32 = 10;
+/// Samples without another try after the first undo; twice as many after each further one. An assumption: at the
+/// paper's sample a second these are seconds, and a load that has changed unseen is not kept on few DIMMs for ever.
+pub const PAUSE: u32 = 8;
+/// The longest pause, in samples: an hour of the paper's.
+const LONGEST_PAUSE: u32 = 3600;
 
 /// The state machine.
 #[derive(Clone, Debug)]
@@ -128,12 +129,16 @@ pub struct Governor {
     undoes: bool,
     most: usize,
     hot: usize,
+    /// Pages of the last remap moved in the period of the next sample.
+    moved: bool,
     /// Another number of DIMMs than now, and how many samples in a row asked for it; their sum in GB/s.
     asked: Option<(usize, u32, f64)>,
     /// The remap that is being judged.
     trial: Option<Trial>,
-    /// More DIMMs did not help at this bandwidth.
-    refused: Option<f64>,
+    /// More DIMMs did not help lately.
+    refused: Option<Refusal>,
+    /// Samples of the next refusal.
+    pause: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -142,10 +147,19 @@ struct Trial {
     from: usize,
     /// GB/s before.
     was: f64,
-    /// Samples since, the first of which is not counted: pages still moved.
+    /// Samples since.
     samples: u32,
-    /// Their sum, GB/s.
-    sum: f64,
+    /// Samples in a row, up to now, with more bandwidth or with DIMMs that are full again.
+    rose: u32,
+}
+
+/// More DIMMs are not tried at this bandwidth for some time.
+#[derive(Clone, Copy, Debug)]
+struct Refusal {
+    /// GB/s.
+    at: f64,
+    /// Samples that ask in vain.
+    left: u32,
 }
 
 impl Governor {
@@ -156,9 +170,11 @@ impl Governor {
             undoes,
             most: most.max(1),
             hot: hot.clamp(1, most.max(1)),
+            moved: false,
             asked: None,
             trial: None,
             refused: None,
+            pause: PAUSE,
         }
     }
 
@@ -172,17 +188,27 @@ impl Governor {
         if hot != self.hot {
             self.hot = hot.clamp(1, self.most);
             (self.asked, self.trial, self.refused) = (None, None, None);
+            self.pause = PAUSE;
         }
+    }
+
+    /// Instead of a sample: pages of the last remap were still on their way at the end of the period. Its bandwidth says
+    /// little about the program, which was slowed down, and nor does that of the next period. The paper's program
+    /// waits for its remap, so that no sample falls into one.
+    pub fn moving(&mut self) {
+        self.moved = true;
     }
 
     /// The bandwidth of the last period.
     pub fn sample(&mut self, gbps: f64) -> Decision {
+        if std::mem::take(&mut self.moved) {
+            return Decision::Stay;
+        }
         if let Some(decision) = self.judge(gbps) {
             return decision;
         }
         let wanted = self.model.dimms(gbps).min(self.most);
-        let useless = |at: f64| wanted > self.hot && gbps <= RISE * at;
-        if wanted == self.hot || self.refused.is_some_and(useless) {
+        if wanted == self.hot || self.refuses(wanted, gbps) {
             self.asked = None;
             return Decision::Stay;
         }
@@ -194,34 +220,58 @@ impl Governor {
             self.asked = Some((wanted, count, sum));
             return Decision::Stay;
         }
-        self.asked = None;
-        self.refused = None;
         self.trial = (self.undoes && wanted > self.hot).then_some(Trial {
             from: self.hot,
             was: sum / f64::from(count),
             samples: 0,
-            sum: 0.0,
+            rose: 0,
         });
-        self.hot = wanted;
+        self.refused = None;
+        self.go_to(wanted);
         Decision::Remap(wanted)
+    }
+
+    fn go_to(&mut self, hot: usize) {
+        self.hot = hot;
+        self.asked = None;
+        self.moved = true;
+    }
+
+    /// Whether so many DIMMs did not help at this bandwidth, a short while ago.
+    fn refuses(&mut self, wanted: usize, gbps: f64) -> bool {
+        let Some(refusal) = &mut self.refused else {
+            return false;
+        };
+        if wanted < self.hot || gbps > RISE * refusal.at || refusal.left == 0 {
+            return false;
+        }
+        refusal.left -= 1;
+        true
     }
 
     /// Did the last remap help? `None` once that is settled.
     fn judge(&mut self, gbps: f64) -> Option<Decision> {
+        let full = self.model.dimms(gbps).min(self.most) > self.hot;
         let trial = self.trial.as_mut()?;
         trial.samples += 1;
-        if trial.samples > 1 {
-            trial.sum += gbps;
-        }
-        if trial.samples <= AGREE {
+        trial.rose = match full || gbps > RISE * trial.was {
+            true => trial.rose + 1,
+            false => 0,
+        };
+        if trial.rose < AGREE && trial.samples < TRIAL {
             return Some(Decision::Stay);
         }
         let trial = self.trial.take()?;
-        if trial.sum / f64::from(AGREE) > RISE * trial.was {
+        if trial.rose >= AGREE {
+            self.pause = PAUSE;
             return Some(Decision::Stay);
         }
-        self.hot = trial.from;
-        self.refused = Some(trial.was);
+        self.go_to(trial.from);
+        self.refused = Some(Refusal {
+            at: trial.was,
+            left: self.pause,
+        });
+        self.pause = (2 * self.pause).min(LONGEST_PAUSE);
         Some(Decision::Undo(trial.from))
     }
 }
@@ -264,20 +314,60 @@ mod tests {
     fn a_remap_that_does_not_raise_the_bandwidth_is_undone_until_there_is_more_of_it() {
         let mut g = governor(true);
         assert_eq!(
-            run(&mut g, &[11.0, 11.0, 11.0, 11.0, 11.0]),
-            [Stay, Remap(2), Stay, Stay, Undo(1)]
+            run(&mut g, &[11.0; 3 + TRIAL as usize])[..2],
+            [Stay, Remap(2)]
         );
+        assert_eq!(g.hot(), 1, "undone");
         assert_eq!(
             run(&mut g, &[11.0, 11.0, 11.2, 11.1]),
             [Stay; 4],
             "not again at this bandwidth"
         );
         assert_eq!(run(&mut g, &[13.0, 13.0]), [Stay, Remap(2)]);
+        let late = [[13.0; TRIAL as usize - 1].as_slice(), &[18.0; 20]].concat();
+        assert!(
+            run(&mut g, &late).iter().all(|d| *d == Stay),
+            "it rises late"
+        );
         let mut paper = governor(false);
         assert_eq!(
             run(&mut paper, &[11.0; 6])[1..],
             [Remap(2), Stay, Stay, Stay, Stay]
         );
+    }
+
+    #[test]
+    fn dimms_that_are_full_again_are_not_taken_back_though_the_bandwidth_did_not_rise() {
+        let model = BandwidthModel::new(vec![10.0, 10.4, 30.0]).unwrap();
+        let mut g = Governor::new(model, 1, 4, true);
+        assert_eq!(run(&mut g, &[10.2, 10.2]), [Stay, Remap(2)]);
+        let on = run(&mut g, &[10.5, 10.5, 10.5, 10.5, 10.5]);
+        assert_eq!(on, [Stay, Stay, Stay, Stay, Remap(3)]);
+    }
+
+    #[test]
+    fn what_was_undone_is_tried_again_after_ever_longer_pauses() {
+        let mut g = governor(true);
+        let all = run(&mut g, &[11.0; 400]);
+        let at = |what| (0..400).filter(|&i| all[i] == what).collect::<Vec<usize>>();
+        // Two samples that agree, one with pages that moved, those of the trial; one after the undo.
+        let tries = at(Remap(2));
+        let pauses: Vec<usize> = tries
+            .windows(2)
+            .map(|w| w[1] - w[0] - 4 - TRIAL as usize)
+            .collect();
+        assert_eq!(pauses, [8, 16, 32, 64, 128]);
+    }
+
+    #[test]
+    fn nothing_counts_while_pages_move_nor_does_the_period_in_which_the_last_one_did() {
+        let mut g = governor(true);
+        run(&mut g, &[11.0, 11.0]);
+        for _ in 0..20 {
+            g.moving();
+        }
+        assert_eq!(run(&mut g, &[1.0, 18.0, 18.0]), [Stay; 3]);
+        assert_eq!((g.hot(), run(&mut g, &[18.0; 9])), (2, vec![Stay; 9]));
     }
 
     #[test]
@@ -300,55 +390,56 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_says_up_to_where_few_dimms_are_enough() {
-        let point = |gbps, slowdown: [f64; 3]| SweepPoint {
-            gbps,
-            slowdown: slowdown.into(),
-        };
-        let sweep = [
-            point(40.0, [3.0, 1.5, 1.0]),
-            point(4.0, [1.0, 1.0, 1.0]),
-            point(12.0, [1.2, 1.02, 1.0]),
-            point(8.0, [1.01, 1.0, 1.0]),
-        ];
-        let model = BandwidthModel::of_sweep(&sweep).unwrap();
-        assert_eq!(model.limits(), [10.0, 26.0], "three lose nowhere");
+    fn limits_are_shares_of_what_few_dimms_carry() {
+        let limits = |gbps: &[f64]| BandwidthModel::of_capacities(gbps).map(|m| m.limits);
+        assert_eq!(limits(&[10.0, 20.0, 30.0]), Ok(vec![8.0, 16.0]));
         assert_eq!(
-            BandwidthModel::of_sweep(&sweep[1..2]),
-            Err(ModelError::Empty)
+            limits(&[10.0, 30.0, 30.5, 29.0]),
+            Ok(vec![8.0]),
+            "two carry as much as any number"
         );
+        assert_eq!(
+            limits(&[10.0, 9.0, 40.0]),
+            Ok(vec![9.0 * SHARE / RISE, 9.0 * SHARE]),
+            "a second one is no use: three at once"
+        );
+        assert_eq!(limits(&[10.0, 10.2]), Err(ModelError::Empty));
+        assert_eq!(limits(&[]), Err(ModelError::Empty));
     }
 
-    /// The same, computed from the whole history each time: the last decision, and the samples since.
+    /// Lets the governor work for a program: the bandwidth of each sample is that which `gives` says for the hot DIMMs.
+    fn play(g: &mut Governor, samples: usize, gives: impl Fn(usize) -> f64) -> Vec<Decision> {
+        let all = (0..samples).map(|_| {
+            let gbps = gives(g.hot());
+            g.sample(gbps)
+        });
+        all.filter(|d| *d != Stay).collect()
+    }
+
+    /// Capacities of which each is so many times the one before.
+    fn growing(first: f64, ratios: &[f64]) -> Vec<f64> {
+        let next = |sum: &mut f64, ratio: &f64| {
+            *sum *= ratio;
+            Some(*sum)
+        };
+        let rest = ratios.iter().scan(first, next);
+        std::iter::once(first).chain(rest).collect()
+    }
+
+    /// The remap of a run of agreeing samples, without trials: the last [`AGREE`] counted since the last decision.
     fn slow(model: &BandwidthModel, history: &[f64]) -> Vec<Decision> {
-        let (mut all, mut hot, mut refused, mut i) = (Vec::new(), 1, None::<f64>, 0);
-        while i < history.len() {
-            // From here on nothing is pending: look for two neighbours that agree.
-            let wants = |j: usize| {
-                let wanted = model.dimms(history[j]).min(4);
-                let useless = wanted > hot && refused.is_some_and(|r| history[j] <= RISE * r);
-                (wanted != hot && !useless).then_some(wanted)
-            };
-            let found =
-                (i + 1..history.len()).find(|&j| wants(j).is_some() && wants(j) == wants(j - 1));
-            let Some(j) = found else {
-                all.resize(history.len(), Stay);
-                break;
-            };
-            all.resize(j, Stay);
-            let (to, was) = (wants(j).unwrap(), (history[j - 1] + history[j]) / 2.0);
-            all.push(Remap(to));
-            refused = None;
-            let from = std::mem::replace(&mut hot, to);
-            i = j + 1;
-            if to > from {
-                let judged = (i + 3).min(history.len());
-                all.resize(judged, Stay);
-                if judged == i + 3 && (history[i + 1] + history[i + 2]) / 2.0 <= RISE * was {
-                    *all.last_mut().unwrap() = Undo(from);
-                    (hot, refused) = (from, Some(was));
-                }
-                i = judged;
+        let (mut all, mut hot, mut begin) = (Vec::new(), 1, 0);
+        for now in 0..history.len() {
+            let first = (now + 1).saturating_sub(AGREE as usize);
+            let wants = |at: usize| model.dimms(history[at]).min(4);
+            let same = first >= begin && (first..=now).all(|at| wants(at) == wants(now));
+            if now + 1 >= AGREE as usize && same && wants(now) != hot {
+                hot = wants(now);
+                // The next sample is not counted.
+                begin = now + 2;
+                all.push(Remap(hot));
+            } else {
+                all.push(Stay);
             }
         }
         all
@@ -364,10 +455,90 @@ mod tests {
             for (gbps, n, noise) in runs {
                 history.extend((0..n).map(|i| f64::from(gbps) + 0.3 * f64::from(noise * (i as u32 % 2))));
             }
-            let mut g = governor(true);
+            let mut g = governor(false);
             let fast = run(&mut g, &history);
             let model = BandwidthModel::new(vec![10.0, 20.0, 30.0]).unwrap();
             prop_assert_eq!(fast, slow(&model, &history));
+        }
+
+        /// Limits rise, and none is above its share of what is carried: a governor that watches full DIMMs sees more.
+        #[test]
+        fn limits_rise_and_are_never_above_the_capacity(
+            gbps in prop::collection::vec(0.1f64..100.0, 1..9)
+        ) {
+            let most = gbps.iter().copied().fold(0.0, f64::max);
+            match BandwidthModel::of_capacities(&gbps) {
+                Ok(model) => {
+                    let limits = model.limits();
+                    prop_assert!(limits.windows(2).all(|w| w[0] < w[1]));
+                    prop_assert!(limits.iter().zip(&gbps).all(|(l, c)| *l <= SHARE * c && *l > 0.0));
+                    prop_assert!(RISE * gbps[limits.len()] >= most, "enough for everything");
+                }
+                Err(_) => prop_assert!(RISE * gbps[0] >= most),
+            }
+        }
+
+        /// A program that fills whatever it gets, give or take the 2 % of the paper's measurements: one DIMM after the
+        /// other becomes hot, and no step is taken back.
+        #[test]
+        fn a_load_that_fills_all_dimms_gets_them_one_by_one_and_keeps_them(
+            first in 0.5f64..50.0,
+            // A DIMM that adds less than limits leave free is skipped, as the next property allows.
+            ratios in prop::collection::vec(1.04 / SHARE..4.0, 1..8),
+            noise in prop::collection::vec(0.98f64..1.02, 1..9),
+            undoes in any::<bool>(),
+        ) {
+            let carries = growing(first, &ratios);
+            let model = BandwidthModel::of_capacities(&carries).unwrap();
+            let mut g = Governor::new(model, 1, carries.len(), undoes);
+            let turn = std::cell::Cell::new(0);
+            let done = play(&mut g, 300, |hot| {
+                turn.set(turn.get() + 1);
+                carries[hot - 1] * noise[turn.get() % noise.len()]
+            });
+            let steps: Vec<Decision> = (2..=carries.len()).map(Remap).collect();
+            prop_assert_eq!(done, steps);
+        }
+
+        /// Whatever DIMMs carry, such a program gets as many as carry most, and never fewer than before.
+        #[test]
+        fn a_load_that_fills_all_dimms_ends_on_the_best_number(
+            carries in prop::collection::vec(0.5f64..50.0, 1..9)
+        ) {
+            let most = carries.iter().copied().fold(0.0, f64::max);
+            let Ok(model) = BandwidthModel::of_capacities(&carries) else {
+                return Ok(());
+            };
+            let mut g = Governor::new(model, 1, carries.len(), false);
+            let mut last = 1;
+            for decision in play(&mut g, 100, |hot| carries[hot - 1]) {
+                let Remap(hot) = decision else { unreachable!("it undoes nothing") };
+                prop_assert!(hot > last);
+                last = hot;
+            }
+            prop_assert!(RISE * carries[g.hot() - 1] >= most);
+        }
+
+        /// A program that asks for less and less: the fewest DIMMs that are not full with it, and no more remaps then.
+        #[test]
+        fn when_the_load_falls_dimms_are_given_back(
+            ratios in prop::collection::vec(1.04 / SHARE..4.0, 1..8),
+            loads in prop::collection::vec(0.0f64..1.0, 1..5),
+            undoes in any::<bool>(),
+        ) {
+            let carries = growing(10.0, &ratios);
+            let model = BandwidthModel::of_capacities(&carries).unwrap();
+            let mut g = Governor::new(model.clone(), 1, carries.len(), undoes);
+            play(&mut g, 300, |hot| carries[hot - 1]);
+            prop_assert_eq!(g.hot(), carries.len());
+            let mut loads = loads;
+            loads.sort_by(|a, b| b.total_cmp(a));
+            for load in loads {
+                let load = load * carries[carries.len() - 1];
+                let done = play(&mut g, 100, |hot| load.min(carries[hot - 1]));
+                prop_assert!(done.len() <= 1, "{:?}", done);
+                prop_assert_eq!(g.hot(), model.dimms(load));
+            }
         }
 
         /// For all measurements, there are never two remaps within two samples, and DIMMs stay within their number.

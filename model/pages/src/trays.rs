@@ -11,7 +11,7 @@
 //! where no hot DIMM has room another one becomes hot. No clock, no machine: frames and colours in, frames and remaps
 //! out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::frames::{Frames, Remap};
 use crate::governor::Decision;
@@ -227,6 +227,10 @@ pub struct Trays {
     unsettled: bool,
     /// Pages that are on their way, by the frame they leave.
     moving: BTreeMap<u32, u32>,
+    /// Those of them that have to do with another number of hot DIMMs.
+    spreading: BTreeSet<u32>,
+    /// The number of hot DIMMs is another one, and not all pages that therefore have to move are on their way yet.
+    to_spread: bool,
 }
 
 struct Tray {
@@ -265,6 +269,8 @@ impl Trays {
             overflows: 0,
             unsettled: false,
             moving: BTreeMap::new(),
+            spreading: BTreeSet::new(),
+            to_spread: false,
         })
     }
 
@@ -282,7 +288,13 @@ impl Trays {
     pub fn set_hot(&mut self, hot: usize) {
         let hot = hot.clamp(1, self.dimms().max(1));
         self.unsettled |= hot != self.hot;
+        self.to_spread |= hot != self.hot;
         self.hot = hot;
+    }
+
+    /// Whether pages still have to move because the number of hot DIMMs changed.
+    pub fn is_spreading(&self) -> bool {
+        self.to_spread || !self.spreading.is_empty()
     }
 
     /// A frame for a page of this colour near `socket`.
@@ -376,19 +388,27 @@ impl Trays {
                 .pages
                 .iter()
                 .filter_map(|(&frame, &colour)| {
-                    let (s, at) = self.find(frame)?;
+                    // Pages on their way count where they go.
+                    let (s, at) = self.find(*self.moving.get(&frame).unwrap_or(&frame))?;
                     (s == socket).then_some((frame, at, colour))
                 })
                 .collect();
-            let hot = here.iter().filter(|p| p.2 == Colour::Hot).count();
-            let share = hot.div_ceil(self.hot);
-            let mut room = vec![share; self.hot];
+            let mut hot = vec![0; self.sockets[socket].len()];
+            for (_, at, _) in here.iter().filter(|p| p.2 == Colour::Hot) {
+                hot[*at] += 1;
+            }
+            let share = hot.iter().sum::<usize>().div_ceil(self.hot);
+            let mut room: Vec<usize> = hot[..self.hot]
+                .iter()
+                .map(|pages| share.saturating_sub(*pages))
+                .collect();
+            let mut seen = vec![0; hot.len()];
             let mut leaving = Vec::new();
             for &(frame, at, colour) in &here {
                 let stays = match colour {
-                    Colour::Hot if at < self.hot && room[at] > 0 => {
-                        room[at] -= 1;
-                        true
+                    Colour::Hot if at < self.hot => {
+                        seen[at] += 1;
+                        !leaves(seen[at] - 1, hot[at].saturating_sub(share), hot[at])
                     }
                     Colour::Hot => false,
                     Colour::Cold => at >= self.hot || self.hot == self.sockets[socket].len(),
@@ -397,9 +417,10 @@ impl Trays {
                     leaving.push((frame, colour));
                 }
             }
+            let mut turn = 0;
             for (from, colour) in leaving {
                 let target = match colour {
-                    Colour::Hot => (0..self.hot).find(|&at| {
+                    Colour::Hot => (0..self.hot).map(|i| (turn + i) % self.hot).find(|&at| {
                         room[at] > 0 && self.sockets[socket][at].free(frames).is_some()
                     }),
                     Colour::Cold => (self.hot..self.sockets[socket].len())
@@ -417,6 +438,7 @@ impl Trays {
                 tray.used += 1;
                 if colour == Colour::Hot {
                     room[at] -= 1;
+                    turn = at + 1;
                 }
                 self.moving.insert(from, to);
                 out.push(Remap { from, to });
@@ -424,11 +446,16 @@ impl Trays {
         }
         // Where pages that are leaving were in the way, there is room the next time.
         self.unsettled = stuck && out.len() > before;
+        if self.to_spread {
+            self.spreading.extend(out[before..].iter().map(|r| r.from));
+        }
+        self.to_spread &= self.unsettled;
     }
 
     /// A remap was carried out.
     pub fn moved(&mut self, done: Remap) {
         self.moving.remove(&done.from);
+        self.spreading.remove(&done.from);
         if let Some(colour) = self.pages.remove(&done.from) {
             self.leave(done.from);
             self.pages.insert(done.to, colour);
@@ -438,6 +465,7 @@ impl Trays {
     /// A remap will not be carried out.
     pub fn cancelled(&mut self, remap: Remap) {
         self.moving.remove(&remap.from);
+        self.spreading.remove(&remap.from);
         self.leave(remap.to);
     }
 
@@ -495,6 +523,12 @@ impl Trays {
     pub fn colour(&self, frame: u32) -> Option<Colour> {
         self.pages.get(&frame).copied()
     }
+}
+
+/// Whether page `at` of `of` leaves, so that `leaving` of them do, evenly spaced: neighbours are used together, and would
+/// share their new DIMM if they left together.
+fn leaves(at: usize, leaving: usize, of: usize) -> bool {
+    (at + 1) * leaving / of > at * leaving / of
 }
 
 impl Tray {

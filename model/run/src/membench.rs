@@ -1,10 +1,9 @@
-//! MemBench on a machine with trays: the runs of its sweep, and the model of bandwidth that they give (Olson et al., TACO 2018,
+//! MemBench on a machine with trays: the runs of its sweep, and the capacities of DIMMs that they give (Olson et al., TACO 2018,
 //! sections 6 and 7.2).
 
 use crate::{Error, RunResult, RunSpec, Work};
 use varve_access::Region;
 use varve_machine::Machine;
-use varve_pages::governor::{BandwidthModel, ModelError, SweepPoint};
 use varve_workloads::registry;
 
 /// Threads of the paper's benchmark: two on each of six cores.
@@ -88,20 +87,16 @@ fn ranges(regions: &[Region], wanted: impl Fn(&str) -> bool) -> String {
     all.join("/")
 }
 
-/// The model of bandwidth from a sweep: at each delay the run with all DIMMs, and those with 1, 2, ... hot ones.
-///
-/// # Errors
-/// A sweep from which no bandwidth model can be made.
-pub fn bandwidth_model(
-    sweep: &[(&RunResult, Vec<&RunResult>)],
-) -> Result<BandwidthModel, ModelError> {
-    let points = sweep.iter().map(|(all, few)| SweepPoint {
-        gbps: all
-            .power
-            .as_ref()
-            .map_or(0.0, |p| p.traffic.iter().sum::<f64>())
-            / 1e9,
-        slowdown: few.iter().map(|r| r.seconds / all.seconds).collect(),
-    });
-    BandwidthModel::of_sweep(&points.collect::<Vec<_>>())
+/// The most that 1, 2, ... hot DIMMs carry at any load of a sweep, GB/s, and after them all DIMMs. Each load is the run
+/// with all DIMMs, and those with 1, 2, ... hot ones.
+pub fn capacities(sweep: &[(&RunResult, Vec<&RunResult>)]) -> Vec<f64> {
+    let gbps = |r: &RunResult| {
+        let power = r.power.as_ref();
+        power.map_or(0.0, |p| p.traffic.iter().sum::<f64>()) / 1e9
+    };
+    let numbers = sweep.first().map_or(0, |(_, few)| few.len() + 1);
+    let run =
+        |(all, few): &(&RunResult, Vec<&RunResult>), at: usize| gbps(few.get(at).unwrap_or(all));
+    let most = |at| sweep.iter().map(|load| run(load, at)).fold(0.0, f64::max);
+    (0..numbers).map(most).collect()
 }

@@ -5,8 +5,9 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use varve_machine::energy::Energy;
+use varve_pages::governor::BandwidthModel;
 use varve_report::fmt;
-use varve_run::membench::{HotPlacement, MemBench, bandwidth_model};
+use varve_run::membench::{HotPlacement, MemBench, capacities};
 use varve_run::{Keep, RunResult, compare};
 
 /// Delays between two writes of a thread, ns, from the heaviest load to light ones.
@@ -60,9 +61,10 @@ pub fn governor(name: &str, quick: bool, json: bool) -> Done {
         .chunks(few + 1)
         .map(|load| (&load[0], load[1..].iter().collect()))
         .collect();
-    let model = bandwidth_model(&sweep).map_err(|e| {
+    let carried = capacities(&sweep);
+    let model = BandwidthModel::of_capacities(&carried).map_err(|e| {
         failed(format!(
-            "{name}: the sweep shows no loss on few DIMMs ({e}): there is nothing to govern on this machine"
+            "{name}: in the sweep one DIMM carries as much as all ({e}): there is nothing to govern on this machine"
         ))
     })?;
     let limits: Vec<String> = model.limits().iter().map(|l| format!("{l:.1}")).collect();
@@ -80,7 +82,7 @@ pub fn governor(name: &str, quick: bool, json: bool) -> Done {
                 json!({"delay_ns": delay, "gbps": gbps(all), "slowdown": slower})
             })
             .collect();
-        let all = json!({"machine": name, "loads": loads, "limits_gbps": model.limits()});
+        let all = json!({"machine": name, "loads": loads, "capacities_gbps": carried, "limits_gbps": model.limits()});
         print(serde_json::to_string_pretty(&all).map_err(failed)?);
         return Ok(ExitCode::SUCCESS);
     }
@@ -102,6 +104,11 @@ pub fn governor(name: &str, quick: bool, json: bool) -> Done {
             fmt::bandwidth(1e9 * gbps(all))
         ));
     }
+    let most: String = carried[..few]
+        .iter()
+        .map(|g| format!("{:>9}", format!("{g:.1}")))
+        .collect();
+    lines.push(format!("  {:>8} {:>10.1}{most}", "max GB/s", carried[few]));
     lines.push(String::new());
     for (dimms, limit) in limits.iter().enumerate() {
         lines.push(format!("{} hot below {limit} GB/s", dimms + 1));

@@ -12,7 +12,7 @@ mod spread;
 use crate::claim;
 use crate::plan::Plan;
 use crate::{Effort, StudyOptions, StudyProgress, Watch};
-use varve_pages::governor::BandwidthModel;
+use varve_pages::governor::{BandwidthModel, SHARE};
 use varve_report::StudyResult;
 use varve_run::membench::MemBench;
 use varve_run::{Error, RunResult, VERSION};
@@ -103,7 +103,8 @@ fn about(setup: &Setup, model: Option<&BandwidthModel>) -> Vec<String> {
     if let Some(model) = model {
         let limits: Vec<String> = model.limits().iter().map(|l| format!("{l:.1}")).collect();
         about.push(format!(
-            "The governor's model, by our sweep of MemBench: more than 1, 2, ... hot DIMMs from {} GB/s on (the paper's machine: 10.1, 12.5, 16.3).",
+            "The governor's model, {SHARE} of what DIMMs carry in our sweep of MemBench: more than 1, 2, ... hot DIMMs from {} GB/s on (the \
+             paper's machine: 10.1, 12.5, 16.3).",
             limits.join(", ")
         ));
     }

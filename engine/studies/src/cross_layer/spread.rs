@@ -5,7 +5,7 @@ use crate::plan::{Plan, Results};
 use varve_pages::governor::BandwidthModel;
 use varve_report::fmt::Format;
 use varve_report::{Axis, Chart, Claim, Data, Series, StudyResult, Value};
-use varve_run::membench::{HotPlacement, bandwidth_model};
+use varve_run::membench::{HotPlacement, capacities};
 use varve_run::{Error, RunResult};
 
 /// Delays, ns.
@@ -53,7 +53,7 @@ pub fn model(setup: &Setup, all: &Results) -> Option<BandwidthModel> {
             Some((get(0)?, few))
         })
         .collect();
-    bandwidth_model(&loads).ok()
+    BandwidthModel::of_capacities(&capacities(&loads)).ok()
 }
 
 /// Runs of default and organized at a delay.

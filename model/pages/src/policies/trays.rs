@@ -71,13 +71,13 @@ const MODEL: Param = Param::new(
     "model",
     Want::Limits,
     "0",
-    "GB/s that 1, 2, ... hot DIMMs sustain, joined by / (`varve machine governor` makes them): bandwidth is watched and pages move; 0: not",
+    "GB/s from which on 1, 2, ... hot DIMMs are full, joined by / (`varve machine governor` makes them): bandwidth is watched and pages move; 0: not",
 );
 const UNDO: Param = Param::new(
     "undo",
     Want::Flag,
     "yes",
-    "yes: a remap to more DIMMs that does not raise the bandwidth is undone; no: as in the paper",
+    "yes: a remap to more DIMMs is undone if ten samples show neither more bandwidth nor full DIMMs; no: as in the paper",
 );
 const SAMPLE: Param = Param::scaled(
     "sample",
@@ -228,6 +228,10 @@ impl Meter {
         }
         self.last = (now, bytes);
         self.governor.changed(trays.hot());
+        if trays.is_spreading() {
+            self.governor.moving();
+            return;
+        }
         let decision = self.governor.sample((bytes - before) as f64 / span as f64);
         if decision != Decision::Stay {
             self.log.push((now, decision));
@@ -400,5 +404,45 @@ mod tests {
         );
         assert!(says("model=3/2").contains("`model=3/2`: a bandwidth model with 2 GB/s"));
         assert!(says("hots=1").ends_with("(did you mean `hot`?)"));
+    }
+
+    /// The program asks for 15 GB/s, of which two DIMMs do not give it more; pages take 5 us to move.
+    #[test]
+    fn the_governor_waits_until_its_pages_have_moved() {
+        let machine = varve_machine::Machine::load("haswell-2620v3").unwrap();
+        let topology = Topology::of(&machine, 2 << 20).unwrap();
+        let map = DimmMap::of(&topology).unwrap();
+        let settings = "model=10/20/30,sample=1us,tick=1us";
+        let settings = TraySettings::parse(settings).unwrap();
+        let hot = by_ranges(vec![0..4], Vec::new());
+        let mut policy = TrayPolicy::with_settings(&map, settings, 2 << 20, hot).unwrap();
+        let mut frames = Frames::in_order(&topology);
+        for vpn in 0..4 {
+            let (thread, socket, write, now) = (0, 0, true, 0);
+            let fault = Fault {
+                vpn,
+                thread,
+                socket,
+                write,
+                now,
+            };
+            policy.place(&mut frames, &fault).unwrap();
+        }
+        let (mut under_way, mut remaps) = (Vec::new(), Vec::new());
+        for us in 1..22 {
+            policy.traffic(us * 1000, us * 15_000);
+            policy.tick(&mut frames, &mut remaps);
+            under_way.extend(remaps.drain(..).map(|r| (us + 5, r)));
+            for (_, done) in under_way.extract_if(.., |(at, _)| *at <= us) {
+                policy.moved(&mut frames, done);
+                frames.give(done.from);
+            }
+        }
+        // From 2 to 7 us pages move, and the sample of 8 us holds some of that. Ten samples show no rise.
+        let decided = policy.trays().unwrap().decisions;
+        assert_eq!(
+            decided,
+            [(2_000, Decision::Remap(2)), (18_000, Decision::Undo(1))]
+        );
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn claims(ran: &(CrossLayerSuite, Runs), out: &mut StudyResult) {
             25.5,
             energy(true, OFFLINE, 1),
             "%",
-            "",
+            "SPECjvm2008's DEFAULT data; LARGE below",
         ),
         claim(
             "B9",

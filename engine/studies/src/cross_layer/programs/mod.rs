@@ -5,6 +5,7 @@
 
 mod charts;
 mod claims;
+mod large;
 mod load;
 mod look;
 mod sampler;
@@ -26,6 +27,8 @@ use suite::CrossLayerSuite;
 pub struct Ran {
     /// The programs each by itself.
     alone: Option<(CrossLayerSuite, Runs)>,
+    /// SciMark's kernels each by itself, with more data.
+    large: Option<large::Large>,
     /// SciMark's kernels for a given time, every instance run.
     timed: (CrossLayerSuite, ManagedResults),
 }
@@ -34,7 +37,8 @@ impl Ran {
     /// Why runs failed, by name.
     pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
         let alone = self.alone.iter().flat_map(|(_, runs)| runs.failures());
-        alone.chain(self.timed.1.failures())
+        let large = self.large.iter().flat_map(|large| large.failures());
+        alone.chain(large).chain(self.timed.1.failures())
     }
 }
 
@@ -75,13 +79,24 @@ pub fn run(
     }
     let timed = (kernels, timed.make(options, watch)?);
     let alone = b9.then(|| alone(setup, model, watch)).transpose()?;
-    Ok(Some(Ran { alone, timed }))
+    let large = b9
+        .then(|| large::Large::run(setup, model, watch))
+        .transpose()?;
+    Ok(Some(Ran {
+        alone,
+        large,
+        timed,
+    }))
 }
 
 pub fn claims(setup: &Setup, ran: &Ran, out: &mut StudyResult) {
     let (kernels, timed) = &ran.timed;
     if let Some(alone) = &ran.alone {
         claims::claims(alone, out);
+        if let Some(large) = &ran.large {
+            large.claims(out);
+            out.tables.push(large.table(&alone.1));
+        }
         load::claims(setup, kernels, timed, out);
     }
 }

@@ -15,7 +15,7 @@ use varve_sites::Profile;
 pub(super) struct Entry {
     pub(super) name: &'static str,
     module: (&'static str, &'static [u8]),
-    /// Arguments: at a sliver of the size, coarse, and full; `SHRINK` stands for the machine's divisor.
+    /// Arguments: at a sliver of the size, coarse, and full; `SHRINK` stands for the data's divisor.
     input: [&'static str; 3],
     training: &'static str,
     pub(super) scimark: bool,
@@ -155,6 +155,8 @@ pub struct CrossLayerSuite {
     pub(super) entries: Vec<&'static Entry>,
     machine: Machine,
     pub(super) shrink: u32,
+    /// Data are so many times SPECjvm2008's DEFAULT.
+    data: u32,
     size: usize,
     seed: u64,
     profiles: Vec<Arc<Profile>>,
@@ -190,6 +192,16 @@ impl CrossLayerSuite {
         CrossLayerSuite::of(setup, model, (SMALL, size, entries.collect()), watch)
     }
 
+    /// The same with SPECjvm2008's LARGE data.
+    pub(super) fn large(
+        setup: &Setup,
+        model: Option<&BandwidthModel>,
+        watch: Watch,
+    ) -> Result<CrossLayerSuite, Error> {
+        let kernels = CrossLayerSuite::kernels(setup, model, watch)?;
+        Ok(CrossLayerSuite { data: 4, ..kernels })
+    }
+
     fn of(
         setup: &Setup,
         model: Option<&BandwidthModel>,
@@ -200,6 +212,7 @@ impl CrossLayerSuite {
             entries,
             machine: setup.bench.machine.scaled(shrink),
             shrink,
+            data: 1,
             size,
             seed: setup.options.seed,
             profiles: Vec::new(),
@@ -223,7 +236,7 @@ impl CrossLayerSuite {
     }
 
     fn program(&self, entry: &Entry, arguments: &str) -> ManagedProgram {
-        let shrink = self.shrink.to_string();
+        let shrink = (self.shrink / self.data).to_string();
         let words = arguments
             .split(' ')
             .map(|w| if w == "SHRINK" { &shrink[..] } else { w });
