@@ -115,7 +115,7 @@ fn writes_stall_on_small_hot_regions_only() {
 #[test]
 fn random_writes_of_the_page_placement_paper() {
     hold("optane-6230", &[("access-latency", 2.1)]);
-    hold("optane-6230-memory-mode", &[]);
+    hold("optane-6230-memory-mode", &[("access-latency", 2.9)]);
 }
 
 #[test]
