@@ -56,10 +56,6 @@ pub fn ended(status: &ExitStatus) -> Done {
     }
 }
 
-fn share(c: &Conflicts) -> f64 {
-    100.0 * c.sharing as f64 / c.pages.max(1) as f64
-}
-
 fn as_text(report: &LiveReport) -> String {
     let mut text = String::new();
     let mut line = |s: String| {
@@ -74,13 +70,14 @@ fn as_text(report: &LiveReport) -> String {
             )),
             None => {
                 line(format!(
-                    "varve: {} ({}): {} pages placed in {} ranges; in conflict {:.1} % before, {:.1} % after; {:.0} ms",
+                    "varve: {} ({}): {} pages placed in {} ranges; the cache holds {:.1} % of them at once, {:.1} % before, {:.1} % at best; {:.0} ms",
                     p.program,
                     p.pid,
                     p.placed_pages,
                     p.placed_ranges,
-                    share(&p.before),
-                    share(&p.after),
+                    100.0 * p.after.held(),
+                    100.0 * p.before.held(),
+                    100.0 * p.after.most_held(),
                     p.placing_ns as f64 / 1e6
                 ));
             }
@@ -88,8 +85,8 @@ fn as_text(report: &LiveReport) -> String {
     }
     if let Some(seen) = &report.seen {
         line(format!(
-            "varve: seen from outside: {:.1} % of {} pages in conflict",
-            share(seen),
+            "varve: seen from outside: the cache holds {:.1} % of {} pages at once",
+            100.0 * seen.held(),
             seen.pages
         ));
     }
@@ -100,7 +97,7 @@ fn as_text(report: &LiveReport) -> String {
 }
 
 fn as_json(report: &LiveReport) -> serde_json::Value {
-    let conflicts = |c: &Conflicts| json!({"pages": c.pages, "bins_used": c.bins_used, "pages_sharing_a_bin": c.sharing, "expected_by_chance": c.random_sharing});
+    let conflicts = |c: &Conflicts| json!({"pages": c.pages, "bins_used": c.bins_used, "held_at_once": c.held(), "pages_sharing_a_bin": c.sharing, "expected_by_chance": c.random_sharing});
     json!({
         "exit_code": report.ran.status.code(),
         "seconds": report.ran.seconds,

@@ -74,6 +74,24 @@ impl Conflicts {
         c
     }
 
+    /// Share of the pages that the cache holds at once, 0 to 1: also the share of accesses that it answers if all pages are used
+    /// alike. Placing makes it as large as it can be; the pages that share a bin become more at that, where all bins come into use.
+    pub fn held(&self) -> f64 {
+        Conflicts::part(self.pages - self.excess, self.pages)
+    }
+
+    /// The largest share that any placement of this many pages can have.
+    pub fn most_held(&self) -> f64 {
+        Conflicts::part(self.pages - self.least_excess, self.pages)
+    }
+
+    fn part(some: u64, all: u64) -> f64 {
+        match all {
+            0 => 1.0,
+            _ => some as f64 / all as f64,
+        }
+    }
+
     /// Counts the pages whose bins are given, one entry per page.
     pub fn of_bins(page_bins: impl IntoIterator<Item = u32>, bins: Bins) -> Conflicts {
         let mut loads = vec![0u32; bins.sets as usize];
@@ -122,4 +140,51 @@ pub fn expected_random(pages: u64, bins: Bins) -> (f64, f64) {
     let sharing = sets * (mean - pages_within).max(0.0);
     let excess = sets * (mean - ways as f64 + missing).max(0.0);
     (sharing, excess)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cache that is asked for any page of a program, again and again: each set keeps the last pages that were asked for.
+    fn hits(page_bins: &[u32], bins: Bins) -> f64 {
+        let mut sets = vec![Vec::<usize>::new(); bins.sets as usize];
+        let (mut state, mut hits) = (1u64, 0);
+        let asked = 400_000;
+        for n in 0..2 * asked {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let page = (state >> 16) as usize % page_bins.len();
+            let set = &mut sets[page_bins[page] as usize];
+            match set.iter().position(|p| *p == page) {
+                Some(at) => {
+                    set.remove(at);
+                    hits += u32::from(n >= asked);
+                }
+                None if set.len() == bins.ways as usize => {
+                    set.remove(0);
+                }
+                None => {}
+            }
+            set.push(page);
+        }
+        f64::from(hits) / f64::from(asked)
+    }
+
+    #[test]
+    fn what_the_cache_holds_is_what_it_answers_when_pages_are_used_alike() {
+        for ways in [1, 2] {
+            let bins = Bins { sets: 400, ways };
+            let even: Vec<u32> = (0..1000 * ways).map(|page| page % 400).collect();
+            // Half of the bins have all pages: more of them share a bin where pages are spread evenly, and more are held.
+            let crowded: Vec<u32> = even.iter().map(|bin| bin % 200).collect();
+            for placed in [even, crowded] {
+                let c = Conflicts::of_bins(placed.iter().copied(), bins);
+                let hits = hits(&placed, bins);
+                assert!((c.held() - hits).abs() < 0.01, "{c:?} {hits}");
+                assert!(c.held() <= c.most_held());
+            }
+        }
+    }
 }
