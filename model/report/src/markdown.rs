@@ -10,7 +10,7 @@ use crate::{Chart, Claim, Kind, RunTable, StudyResult, Value, fmt, svg, table};
 /// let mut result = StudyResult::new("johnny-cache", "optane-6230", 1, "0.1.0");
 /// result.claims.push(Claim::new("D12", "metadata", 50.0, 41.0, "MB"));
 /// let page = markdown::study(&result);
-/// assert!(page.contains("| D12 | metadata (MB) | 50 | 41 | 0.82x | ◐ | model |"), "{page}");
+/// assert!(page.contains("| D12 | metadata (MB) | 50 | 41 |  | 0.82x | 1.22x | ◐ | model |"), "{page}");
 /// ```
 pub fn study(result: &StudyResult) -> String {
     let title = match &result.title[..] {
@@ -30,9 +30,9 @@ pub fn study(result: &StudyResult) -> String {
     }
     let certain = |c: &Claim| c.spread.is_some() || c.sensitivity.is_some();
     let certain = result.claims.iter().any(certain);
-    out.push_str("\n| | claim (unit) | published | ours | ratio | | from |");
+    out.push_str("\n| | claim (unit) | published | ours | alike | ratio | off by | | from |");
     out.push_str(if certain { " how sure |\n" } else { "\n" });
-    out.push_str("|---|---|---|---|---|---|---|");
+    out.push_str("|---|---|---|---|---|---|---|---|---|");
     out.push_str(if certain { "---|\n" } else { "\n" });
     for c in &result.claims {
         let sign = match c.kind {
@@ -44,7 +44,9 @@ pub fn study(result: &StudyResult) -> String {
             named(c),
             c.published.to_string(),
             c.ours.to_string(),
+            c.alike().map_or(String::new(), |a| a.to_string()),
             c.ratio.map_or(fmt::NONE.into(), fmt::ratio),
+            table::off(c),
             sign.into(),
             c.kind.word().into(),
         ];
@@ -54,8 +56,10 @@ pub fn study(result: &StudyResult) -> String {
         out.push_str(&row(&cells));
     }
     out.push_str(
-        "\n● as published (within 10 %), ◐ near (within 1.5x), ○ far. *model*: computed, the same wherever it is run; *here*: measured\n\
-         on the host that ran it; *input*: the published value chose a number of ours, so that agreement proves nothing.\n",
+        "\n*alike*: what a machine would say on which what is compared makes no difference. *off by*: the factor between the published effect and ours,\n\
+         which are the distances from *alike*; without that, between the values. ● within 10 %, ◐ within 1.5x, ○ far or the other direction.\n\
+         *model*: computed, the same wherever it is run; *here*: measured on the host that ran it; *input*: the published value chose a number\n\
+         of ours, so that agreement proves nothing.\n",
     );
     let mut told: Vec<(&str, &str)> = Vec::new();
     for c in result.claims.iter().filter(|c| !c.note.is_empty()) {
@@ -124,20 +128,22 @@ fn escaped(cell: &str) -> String {
     cell.replace('|', "\\|")
 }
 
-/// A page that sums studies up: how many of their answers are how far from the published ones.
+/// A page that sums studies up: how many of their answers are how far from the published ones, by effects and by values.
 ///
 /// ```
 /// use varve_report::{Claim, StudyResult, markdown};
 /// let mut result = StudyResult::new("johnny-cache", "optane-6230", 1, "0.1.0");
 /// result.claims.push(Claim::new("D12", "metadata", 50.0, 41.0, "MB"));
+/// result.claims.push(Claim::new("D8", "JC-static's time over all data in DRAM", 1.0, 1.03, "x"));
 /// let page = markdown::all(&[result]);
-/// assert!(page.contains("| [johnny-cache](johnny-cache.md) | 1 | 0 | 1 | 1 | 1 | 0 | 0 | 0 | 0 |"), "{page}");
+/// assert!(page.contains("| [johnny-cache](johnny-cache.md) | 2 | 1 | 0 | 1 | 1 | 1 | 0 | 0 | 0 | 0 |"), "{page}");
+/// assert!(page.contains("| [johnny-cache](johnny-cache.md) | 2 | 1 | 2 | 2 | 2 | 0 | 0 |"), "{page}");
 /// ```
 pub fn all(results: &[StudyResult]) -> String {
     let mut out = String::from(
         "# Published beside ours\n\nAnswers of all studies, by the factor between published and ours. What is a bound or a range has a factor of \
-         one where it\nholds. *Other*: another sign, or another answer to yes or no. *Inputs*: published values that chose a number of ours; they \
-         are no\nanswers. *Not compared*: the paper or we have no number.\n\n",
+         one where it\nholds. *Other*: another direction, or another answer to yes or no. *Inputs*: published values that chose a number of ours; \
+         they\nare no answers. *Not compared*: the paper or we have no number.\n\n",
     );
     if results.iter().any(|r| r.coarse) {
         out.push_str(
@@ -145,23 +151,44 @@ pub fn all(results: &[StudyResult]) -> String {
         );
     }
     out.push_str(
-        "| study | answers | within 10 % | within 25 % | within 1.5x | within 2x | farther | other | inputs | not compared |\n\
-         |---|---|---|---|---|---|---|---|---|---|\n",
+        "## By effects\n\nOf a slowdown or a gain the effect is compared: what it is more or less than 1. *Trivial* answers are left out of the \
+         columns after\nthem: a machine on which nothing makes a difference would be within 25 % of what is published, or both are 0.\n\n",
     );
-    let mut sums = [0; 9];
-    for result in results {
-        let counts = tally(result);
+    let head = "| study | answers | trivial | within 10 % | within 25 % | within 1.5x | within 2x | farther | other | inputs | not compared |";
+    sum_up(&mut out, head, results, by_effect);
+    out.push_str(
+        "\n## By values\n\nThe same by the values themselves, and trivial ones with them.\n\n",
+    );
+    let head = "| study | answers | within 10 % | within 25 % | within 1.5x | within 2x | farther | other |";
+    sum_up(&mut out, head, results, |r| {
+        let factor = |c: &Claim| Value::factor(&c.published, &c.ours);
+        let all = Within::of(r.answers().filter_map(factor));
+        [vec![all.count], all.cells()].concat()
+    });
+    out
+}
+
+/// A table with a line for each study, and one for all.
+fn sum_up(
+    out: &mut String,
+    head: &str,
+    results: &[StudyResult],
+    counts: impl Fn(&StudyResult) -> Vec<usize>,
+) {
+    let columns = head.matches('|').count() - 1;
+    out.push_str(&format!("{head}\n|{}\n", "---|".repeat(columns)));
+    let mut sums = vec![0; columns - 1];
+    let mut line = |name: &str, counts: &[usize]| {
         let cells: Vec<String> = counts.iter().map(usize::to_string).collect();
+        out.push_str(&format!("| {name} | {} |\n", cells.join(" | ")));
+    };
+    for result in results {
+        let counts = counts(result);
         let name = &result.study;
-        out.push_str(&format!(
-            "| [{name}]({name}.md) | {} |\n",
-            cells.join(" | ")
-        ));
+        line(&format!("[{name}]({name}.md)"), &counts);
         sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
     }
-    let cells: Vec<String> = sums.iter().map(usize::to_string).collect();
-    out.push_str(&format!("| all | {} |\n", cells.join(" | ")));
-    out
+    line("all", &sums);
 }
 
 /// A page with the rule of the model that moves each value most, if that was asked for.
@@ -234,80 +261,43 @@ fn row(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// Answers; those within each factor; those farther; those of another sign or answer; inputs; those with nothing to compare.
-fn tally(result: &StudyResult) -> [usize; 9] {
-    let factors: Vec<f64> = result
-        .answers()
-        .filter_map(|c| Value::factor(&c.published, &c.ours))
-        .collect();
-    let within = |most: f64| {
-        factors
-            .iter()
-            .filter(|f| **f <= most * (1.0 + 1e-9))
-            .count()
-    };
-    let finite = factors.iter().filter(|f| f.is_finite()).count();
-    let answers = result.answers().count();
-    [
-        factors.len(),
-        within(1.10),
-        within(1.25),
-        within(1.5),
-        within(2.0),
-        finite - within(2.0),
-        factors.len() - finite,
-        result.claims.len() - answers,
-        answers - factors.len(),
-    ]
+/// How many answers are within each factor, farther, and of another direction or answer.
+struct Within {
+    count: usize,
+    factors: Vec<f64>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fmt::Format;
-    use crate::{Axis, Better, Column, Data, Series};
-
-    #[test]
-    fn a_page_has_the_tables_and_pictures_of_its_study() {
-        let mut result = StudyResult::new("pima", "optane-6242", 1, "0.1.0");
-        let mut table = RunTable::new("Programs", "program");
-        table
-            .columns
-            .push(Column::new("time", Format::Ratio, Better::Lower));
-        table.push("a|b", [2.0.into()]);
-        table.push("c", [1.0.into()]);
-        table.notes.push("Beside DRAM.".into());
-        result.tables.push(table);
-        let axis = || Axis::new("x", "", Format::Number);
-        for (id, points) in [("scaling", vec![1.0, 2.0]), ("empty", vec![])] {
-            let lines = Data::Lines(vec![Series::new("PR", points.clone(), points)]);
-            result.charts.push(
-                Chart::new(id, "By cores", axis(), axis(), lines).with_note("One core each."),
-            );
+impl Within {
+    fn of(factors: impl Iterator<Item = f64>) -> Within {
+        let factors: Vec<f64> = factors.collect();
+        Within {
+            count: factors.len(),
+            factors,
         }
-        let page = study(&result);
-        assert!(page.contains("seed 1, varve 0.1.0.\n"), "{page}");
-        let table = "\n|---|---|\n| a\\|b | 2 |\n| c | **1** |\n\nBeside DRAM.\n";
-        assert!(
-            page.contains("## Programs\n\n| program | time (x) |"),
-            "{page}"
-        );
-        assert!(page.contains(table), "{page}");
-        assert!(
-            page.contains("## By cores\n\n![By cores](pima/scaling.svg)\n\nOne core each.\n"),
-            "{page}"
-        );
-        assert!(
-            !page.contains("empty.svg"),
-            "what has no data has no picture: {page}"
-        );
-        assert!(!all(&[result.clone()]).contains("--quick"));
-        result.coarse = true;
-        for page in [study(&result), all(&[result.clone()])] {
-            assert!(page.contains("`--quick`"), "{page}");
-        }
-        let files = pictures(&result);
-        assert_eq!(files.len(), 1);
-        assert!(files[0].0 == "pima/scaling.svg" && files[0].1.starts_with("<svg"));
     }
+
+    fn cells(&self) -> Vec<usize> {
+        let within = |most: f64| {
+            self.factors
+                .iter()
+                .filter(|f| **f <= most * (1.0 + 1e-9))
+                .count()
+        };
+        let finite = self.factors.iter().filter(|f| f.is_finite()).count();
+        let mut cells: Vec<usize> = [1.10, 1.25, 1.5, 2.0].map(within).into();
+        cells.extend([finite - within(2.0), self.count - finite]);
+        cells
+    }
+}
+
+/// Answers; trivial ones; the others by how far their effects are; inputs; those with nothing to compare.
+fn by_effect(result: &StudyResult) -> Vec<usize> {
+    let compared: Vec<&Claim> = result.answers().filter(|c| c.off().is_some()).collect();
+    let trivial = compared.iter().filter(|c| c.is_trivial()).count();
+    let others = compared.iter().filter(|c| !c.is_trivial());
+    let answers = result.answers().count();
+    let mut cells = vec![compared.len(), trivial];
+    cells.extend(Within::of(others.filter_map(|c| c.off())).cells());
+    cells.extend([result.claims.len() - answers, answers - compared.len()]);
+    cells
 }

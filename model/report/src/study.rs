@@ -114,9 +114,43 @@ impl Claim {
         self
     }
 
+    /// What the claim would be on a machine on which what is compared makes no difference, such as one whose memories are alike:
+    /// 1 of a ratio of times or speeds, 100 of a speed in per cent. `None` of other units, which do not say it.
+    pub fn alike(&self) -> Option<f64> {
+        match &self.unit[..] {
+            "x" | "x faster" | "x DRAM-only" | "x default" => Some(1.0),
+            "% of DRAM" => Some(100.0),
+            _ => None,
+        }
+    }
+
+    /// How far the effect is from the published one, where the unit says what no effect is; else how far the value is.
+    pub fn off(&self) -> Option<f64> {
+        match self.alike() {
+            Some(alike) => Value::effect(&self.published, &self.ours, alike),
+            None => Value::factor(&self.published, &self.ours),
+        }
+    }
+
+    /// Does the claim say next to nothing? A machine on which nothing makes a difference would be within a quarter of the published
+    /// value, or both values are 0.
+    pub fn is_trivial(&self) -> bool {
+        let zero = |v: &Value| v.number() == Some(0.0);
+        let alike = self
+            .alike()
+            .and_then(|a| Value::factor(&self.published, &a.into()));
+        alike.is_some_and(|off| off <= 1.25) || zero(&self.published) && zero(&self.ours)
+    }
+
     /// How far ours is from published.
     pub fn agreement(&self) -> Agreement {
-        Value::agreement(&self.published, &self.ours)
+        match self.published {
+            // Text and answers have no effect.
+            Value::YesNo(_) | Value::Text(_) | Value::Missing => {
+                Value::agreement(&self.published, &self.ours)
+            }
+            _ => Value::agreement_of(self.off()),
+        }
     }
 }
 

@@ -49,6 +49,7 @@ pub fn claims(result: &StudyResult, look: Look) -> String {
             c.published.to_string(),
             c.ours.to_string(),
             c.ratio.map_or(fmt::NONE.into(), fmt::ratio),
+            off(c),
             match c.kind {
                 Kind::Input => c.kind.word().into(),
                 _ => c.agreement().symbol().into(),
@@ -56,7 +57,16 @@ pub fn claims(result: &StudyResult, look: Look) -> String {
         ];
         rows.push(cells.map(|cell| printable(&cell)).into());
     }
-    let headings = ["id", "claim (unit)", "published", "ours", "ratio", ""].map(String::from);
+    let headings = [
+        "id",
+        "claim (unit)",
+        "published",
+        "ours",
+        "ratio",
+        "off by",
+        "",
+    ]
+    .map(String::from);
     // Words give way to numbers, and numbers are never broken.
     let least = |c: usize| match c {
         1 => 8,
@@ -71,13 +81,19 @@ pub fn claims(result: &StudyResult, look: Look) -> String {
     let least: Vec<usize> = (0..headings.len())
         .map(|c| least(c).max(longest_word(&headings[c])))
         .collect();
-    let left = [true, true, false, false, false, true];
+    let left = [true, true, false, false, false, false, true];
     out.push_str(&grid(&headings, &rows, &left, &least, look.width, GAP));
 
     out.push('\n');
     let [close, near, far, unknown] = result.tally().map(|(_, n)| n);
     let mut legend =
         format!("● {close} as published (within 10 %), ◐ {near} near (within 1.5x), ○ {far} far");
+    let trivial = result.answers().filter(|c| c.is_trivial()).count();
+    if trivial > 0 {
+        legend.push_str(&format!(
+            ", {trivial} that say next to nothing (a machine on which nothing makes a difference is within 25 %)"
+        ));
+    }
     if unknown > 0 {
         legend.push_str(&format!(", {unknown} not comparable"));
     }
@@ -104,6 +120,15 @@ pub fn claims(result: &StudyResult, look: Look) -> String {
         }
     }
     paint(out, look)
+}
+
+/// The factor by which a claim's effect, or else its value, is off.
+pub(crate) fn off(c: &Claim) -> String {
+    match c.off() {
+        None => fmt::NONE.into(),
+        Some(off) if off.is_infinite() => "other".into(),
+        Some(off) => fmt::ratio(off),
+    }
 }
 
 /// How sure a claim's value is, as far as that was asked for.

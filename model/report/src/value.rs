@@ -134,6 +134,16 @@ impl Value {
         (p != 0.0).then(|| o / p).filter(|r| r.is_finite())
     }
 
+    /// The agreement that a factor stands for.
+    pub(crate) fn agreement_of(factor: Option<f64>) -> Agreement {
+        match factor {
+            None => Agreement::Unknown,
+            Some(off) if off <= (1.0 + AIM) * (1.0 + 1e-9) => Agreement::Close,
+            Some(off) if off <= FAR => Agreement::Near,
+            Some(_) => Agreement::Far,
+        }
+    }
+
     /// How far `ours` lies from `published`.
     pub fn agreement(published: &Value, ours: &Value) -> Agreement {
         match (published, ours) {
@@ -186,6 +196,33 @@ impl Value {
             (Agreement::Close, None) => Some(1.0),
             (_, None) => Some(f64::INFINITY),
         }
+    }
+
+    /// The same of the effect: how far ours is from `alike`, over how far the published value is, at least 1. A slowdown of
+    /// 1.02 where 1.10 was published is 5 times too little of an effect. Infinite where the effect has the other direction.
+    /// Where the published value is `alike` itself, there is no effect, and the factor is that of the values.
+    ///
+    /// ```
+    /// use varve_report::Value;
+    /// let off = |ours: f64| Value::effect(&1.10.into(), &ours.into(), 1.0).unwrap();
+    /// assert!((off(1.02) - 5.0).abs() < 1e-9 && (off(1.20) - 2.0).abs() < 1e-9);
+    /// assert_eq!(off(0.9), f64::INFINITY);
+    /// assert_eq!(Value::effect(&1.0.into(), &1.25.into(), 1.0), Some(1.25));
+    /// ```
+    pub fn effect(published: &Value, ours: &Value, alike: f64) -> Option<f64> {
+        let off = Value::factor(published, ours)?;
+        let Some(number) = ours.number() else {
+            return Some(off);
+        };
+        let nearest = published.nearest(number);
+        if nearest == number || nearest == alike {
+            return Some(off);
+        }
+        let ratio = (number - alike) / (nearest - alike);
+        Some(match ratio > 0.0 {
+            true => ratio.max(1.0 / ratio),
+            false => f64::INFINITY,
+        })
     }
 }
 

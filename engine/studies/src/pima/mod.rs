@@ -19,8 +19,18 @@ use crate::{StudyOptions, Watch};
 use suite::{PimaProgram, PimaSuite, key};
 use varve_observed::PlanResult;
 use varve_report::fmt::Format;
-use varve_report::{Better, Column, RunTable, StudyResult, Value};
+use varve_report::{Better, Claim, Column, Kind, RunTable, StudyResult, Value};
 use varve_run::{Error, Numa, VERSION};
+
+/// Where the rates of allocation come from.
+const OWN_RATE: &str =
+    "with all memory in DRAM, programs allocate at the rates of table 1: see docs/pima-study.md";
+
+/// A claim that follows from the rates of allocation, which are set from the paper's table 1: how much slower slow memory is under a load
+/// hangs on the load.
+fn by_rate(claim: Claim) -> Claim {
+    claim.of_kind(Kind::Input)
+}
 
 /// Both halves, or that of stock virtual machines alone.
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {

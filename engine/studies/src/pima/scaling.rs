@@ -1,6 +1,6 @@
 //! How slow memory scales with the load: A9, A12, A14.
 
-use super::{Ask, Results, claim};
+use super::{Ask, OWN_RATE, Results, by_rate, claim};
 use crate::StudyOptions;
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Chart, Data, Series, StudyResult, Value};
@@ -60,9 +60,6 @@ pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
     }
 }
 
-const OWN_RATE: &str =
-    "with all memory in DRAM, programs allocate at the rates of table 1: see docs/pima-study.md";
-
 fn cores(all: &Results, out: &mut StudyResult) {
     let slow = |e: &super::PimaProgram, cores| all.slowdown(e, "slow", cores, Numa::Local);
     let sensitive = all.sensitive();
@@ -81,26 +78,26 @@ fn cores(all: &Results, out: &mut StudyResult) {
     for (cores, published) in [(16, 1.32), (32, 2.2)] {
         if all.suite.cores.contains(&cores) {
             let ours = all.mean(&sensitive, |e| slow(e, cores));
-            out.claims.push(claim(
+            out.claims.push(by_rate(claim(
                 "A9",
                 &format!("Optane-only on {cores} cores, mean of sensitive programs"),
                 published,
                 ours,
                 "x DRAM-only",
                 OWN_RATE,
-            ));
+            )));
         }
     }
     let most = all.suite.most();
     let worst = sensitive.iter().filter_map(|e| slow(e, most));
-    out.claims.push(claim(
+    out.claims.push(by_rate(claim(
         "A9",
         &format!("Optane-only on {most} cores, worst program"),
         7.5,
         worst.reduce(f64::max),
         "x DRAM-only",
         OWN_RATE,
-    ));
+    )));
     let page_rank = all.named("PR").and_then(|e| slow(e, 8));
     let what = "Optane-only on 8 cores, PageRank";
     out.claims
@@ -249,14 +246,14 @@ fn hybrid(all: &Results, out: &mut StudyResult) {
             ("cgz-f", "hybrid (CGZ-F1)", hybrid),
             ("slow", "Optane-only", slow),
         ] {
-            out.claims.push(claim(
+            out.claims.push(by_rate(claim(
                 "A14",
                 &format!("{name} on {most} cores, {numa}"),
                 published,
                 mean(plan),
                 "x DRAM-only",
-                "",
-            ));
+                OWN_RATE,
+            )));
         }
         let of = |plan: &str| mean(plan).unwrap_or(f64::NAN);
         bars.push(Bars::new(numa.to_string(), vec![of("cgz-f"), of("slow")]));

@@ -18,6 +18,7 @@ pub fn claims(result: &StudyResult, page: &mut Markup) {
             ("published", "n"),
             ("ours", "n"),
             ("ratio", "n"),
+            ("off by", "n"),
             ("", ""),
         ],
         page,
@@ -54,6 +55,7 @@ pub fn claims(result: &StudyResult, page: &mut Markup) {
             &[("class", &"n")],
             &c.ratio.map_or(fmt::NONE.into(), fmt::ratio),
         );
+        page.leaf("td", &[("class", &"n")], &crate::table::off(c));
         page.open(
             "td",
             &[("class", &class(agreement)), ("title", &agreement.words())],
