@@ -256,6 +256,7 @@ fn the_table_of_fields_is_the_structs() {
     m.cxl = machine("cxl-spr").cxl;
     let pm = m.pm.as_mut().unwrap();
     (pm.read_nj, pm.write_nj, pm.idle_w) = (Some(1.0), Some(1.0), Some(1.0));
+    m.dram_cache.as_mut().unwrap().conflict_ns = Some(1.0);
     m.cpu = machine("haswell-2620v3").cpu;
     m.dram.power = machine("haswell-2620v3").dram.power;
     let mut keys = BTreeSet::new();
