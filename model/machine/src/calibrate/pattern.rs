@@ -173,7 +173,7 @@ impl Pattern {
             How::NtStore | How::Store | How::Write => false,
             How::Mix(_) => inside < self.region / 2,
             How::Blend(reads) => mix(address >> 21) % 100 < u64::from(reads),
-            How::Traffic(reads) => mix(address >> 21) % u64::from(reads) != 0,
+            How::Traffic(reads) => !mix(address >> 21).is_multiple_of(u64::from(reads)),
         }
     }
 

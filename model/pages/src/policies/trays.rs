@@ -414,7 +414,7 @@ mod tests {
         let map = DimmMap::of(&topology).unwrap();
         let settings = "model=10/20/30,sample=1us,tick=1us";
         let settings = TraySettings::parse(settings).unwrap();
-        let hot = by_ranges(vec![0..4], Vec::new());
+        let hot = by_ranges(std::iter::once(0..4).collect(), Vec::new());
         let mut policy = TrayPolicy::with_settings(&map, settings, 2 << 20, hot).unwrap();
         let mut frames = Frames::in_order(&topology);
         for vpn in 0..4 {

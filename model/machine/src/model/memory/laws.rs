@@ -51,7 +51,7 @@ fn ask(m: &Machine, node: &NodeRange, lines: Lines, askers: usize, writes: Optio
             break;
         };
         let at = node.base + lines.at(n, node.bytes);
-        let write = writes.is_some_and(|w| mix(n ^ 1 << 40) % w == 0);
+        let write = writes.is_some_and(|w| mix(n ^ 1 << 40).is_multiple_of(w));
         let done = match write {
             true => memory.write(now, at, 0, Store::Evicted),
             false => memory.read(now, at, 0).done,
