@@ -44,7 +44,7 @@ impl Setup {
         let (scale, shrink, length) = match options.effort {
             Effort::Full => (256, 1, 1.0),
             Effort::Quick => (512, 1, 0.35),
-            Effort::Tiny => (512, 32, 0.01),
+            Effort::Tiny => (512, 32, 0.02),
         };
         Ok(Setup {
             options: options.clone(),
