@@ -81,7 +81,10 @@ fn every_claim_has_a_number(result: &StudyResult) {
             Value::Number(x) => assert!(x.is_finite(), "{}: {}: {x}", c.id, c.what),
             Value::Text(text) => assert!(!text.is_empty(), "{}: {}", c.id, c.what),
             Value::YesNo(_) => {}
-            other => panic!("{}: {}: {other:?}: {:?} {:?}", c.id, c.what, result.about, result.failures),
+            other => panic!(
+                "{}: {}: {other:?}: {:?} {:?}",
+                c.id, c.what, result.about, result.failures
+            ),
         }
     }
     let failed: Vec<&String> = result
