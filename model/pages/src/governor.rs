@@ -75,8 +75,9 @@ impl BandwidthModel {
 ///
 /// Requests that go to DIMMs by chance do not fill all of them: of `k` DIMMs, `n` requests in flight get `n / (n + k - 1)`
 /// of the capacity (a closed network of `k` equal queues; Zahorjan et al., "Balanced Job Bound Analysis", CACM 1982).
-/// The paper's machine has twelve threads and four DIMMs: 12 / 15. With a larger share a program that lacks a DIMM may
-/// not get it; with a smaller one DIMMs are awake that could sleep.
+/// One request of each of the paper's twelve threads, on four DIMMs: 12 / 15. One for each is an assumption; cores that keep more
+/// in flight would have a larger share. With 0.9 SciMark's lu took 1.18 of its time on all DIMMs, and 1.04 with this. With a
+/// larger share a program that lacks a DIMM may not get it; with a smaller one DIMMs are awake that could sleep.
 pub const SHARE: f64 = 0.8;
 
 impl BandwidthModel {
@@ -237,7 +238,7 @@ impl Governor {
         self.moved = true;
     }
 
-    /// Whether so many DIMMs did not help at this bandwidth, a short while ago.
+    /// Whether this number of DIMMs did not help at this bandwidth, a short while ago.
     fn refuses(&mut self, wanted: usize, gbps: f64) -> bool {
         let Some(refusal) = &mut self.refused else {
             return false;
@@ -416,7 +417,7 @@ mod tests {
         all.filter(|d| *d != Stay).collect()
     }
 
-    /// Capacities of which each is so many times the one before.
+    /// Capacities, each by its ratio to the one before.
     fn growing(first: f64, ratios: &[f64]) -> Vec<f64> {
         let next = |sum: &mut f64, ratio: &f64| {
             *sum *= ratio;
@@ -479,7 +480,7 @@ mod tests {
         }
 
         /// A program that fills whatever it gets, give or take the 2 % of the paper's measurements: one DIMM after the
-        /// other becomes hot, and no step is taken back.
+        /// other becomes hot, and no step is reverted.
         #[test]
         fn a_load_that_fills_all_dimms_gets_them_one_by_one_and_keeps_them(
             first in 0.5f64..50.0,

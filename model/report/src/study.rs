@@ -144,13 +144,7 @@ impl Claim {
 
     /// How far ours is from published.
     pub fn agreement(&self) -> Agreement {
-        match self.published {
-            // Text and answers have no effect.
-            Value::YesNo(_) | Value::Text(_) | Value::Missing => {
-                Value::agreement(&self.published, &self.ours)
-            }
-            _ => Value::agreement_of(self.off()),
-        }
+        Value::agreement_of(self.off())
     }
 }
 

@@ -146,24 +146,7 @@ impl Value {
 
     /// How far `ours` lies from `published`.
     pub fn agreement(published: &Value, ours: &Value) -> Agreement {
-        match (published, ours) {
-            (Value::YesNo(p), Value::YesNo(o)) => {
-                return if p == o {
-                    Agreement::Close
-                } else {
-                    Agreement::Far
-                };
-            }
-            // Words that differ may still mean the same: that is for a reader to judge.
-            (Value::Text(p), Value::Text(o)) if p == o => return Agreement::Close,
-            (_, Value::YesNo(_) | Value::Text(_) | Value::Missing) => return Agreement::Unknown,
-            (Value::YesNo(_) | Value::Text(_) | Value::Missing, _) => return Agreement::Unknown,
-            _ => {}
-        }
-        match ours.number() {
-            Some(ours) => distance(published.nearest(ours), ours),
-            None => Agreement::Unknown,
-        }
+        Value::agreement_of(Value::factor(published, ours))
     }
 
     /// The nearest number that the value allows.
@@ -183,18 +166,21 @@ impl Value {
     /// assert_eq!(Value::factor(&true.into(), &false.into()), Some(f64::INFINITY));
     /// ```
     pub fn factor(published: &Value, ours: &Value) -> Option<f64> {
-        match (Value::agreement(published, ours), ours.number()) {
-            (Agreement::Unknown, _) => None,
-            (_, Some(ours)) => {
-                let ratio = ours / published.nearest(ours);
-                Some(match ratio > 0.0 {
+        match (published, ours) {
+            (Value::YesNo(p), Value::YesNo(o)) => Some(if p == o { 1.0 } else { f64::INFINITY }),
+            // Words that differ may still mean the same: that is for a reader to judge.
+            (Value::Text(p), Value::Text(o)) if p == o => Some(1.0),
+            (Value::YesNo(_) | Value::Text(_) | Value::Missing, _) => None,
+            _ => {
+                let ours = ours.number()?;
+                let nearest = published.nearest(ours);
+                let ratio = ours / nearest;
+                nearest.is_finite().then_some(match ratio > 0.0 {
                     true => ratio.max(1.0 / ratio),
-                    false if ours == published.nearest(ours) => 1.0,
+                    false if ours == nearest => 1.0,
                     false => f64::INFINITY,
                 })
             }
-            (Agreement::Close, None) => Some(1.0),
-            (_, None) => Some(f64::INFINITY),
         }
     }
 
@@ -223,21 +209,6 @@ impl Value {
             true => ratio.max(1.0 / ratio),
             false => f64::INFINITY,
         })
-    }
-}
-
-fn distance(published: f64, ours: f64) -> Agreement {
-    let error = (ours - published).abs();
-    let size = published.abs();
-    if !error.is_finite() {
-        Agreement::Unknown
-    // A hair of slack: 110 against 100 is within 10 %, whatever the last bit is.
-    } else if error <= size * AIM * (1.0 + 1e-9) {
-        Agreement::Close
-    } else if published * ours > 0.0 && (1.0 / FAR..=FAR).contains(&(ours / published)) {
-        Agreement::Near
-    } else {
-        Agreement::Far
     }
 }
 

@@ -13,7 +13,6 @@ mod stock;
 mod suite;
 mod table1;
 
-use crate::claim;
 use crate::managed::{ManagedPlan, ManagedResults};
 use crate::{StudyOptions, Watch};
 use suite::{PimaProgram, PimaSuite, key};
@@ -22,14 +21,29 @@ use varve_report::fmt::Format;
 use varve_report::{Better, Claim, Column, Kind, RunTable, StudyResult, Value};
 use varve_run::{Error, Numa, VERSION};
 
-/// Where the rates of allocation come from.
+/// The note of claims that hang on how fast programs allocate.
 const OWN_RATE: &str =
     "with all memory in DRAM, programs allocate at the rates of table 1: see docs/pima-study.md";
 
-/// A claim that follows from the rates of allocation, which are set from the paper's table 1: how much slower slow memory is under a load
-/// hangs on the load.
-fn by_rate(claim: Claim) -> Claim {
-    claim.of_kind(Kind::Input)
+/// The note of claims that follow from those rates, which the paper's table 1 set: how much slower slow memory is under a load
+/// hangs on the load. They are inputs.
+const FOLLOWS: &str =
+    "follows from the rates of allocation, which are those of table 1: see docs/pima-study.md";
+
+/// A claim of this study; an input where its note says that it [`FOLLOWS`].
+fn claim(
+    id: &str,
+    what: &str,
+    published: impl Into<Value>,
+    ours: Option<f64>,
+    unit: &str,
+    note: &str,
+) -> Claim {
+    let made = crate::claim(id, what, published, ours, unit, note);
+    match note == FOLLOWS {
+        true => made.of_kind(Kind::Input),
+        false => made,
+    }
 }
 
 /// Both halves, or that of stock virtual machines alone.

@@ -1,6 +1,6 @@
 //! How slow memory scales with the load: A9, A12, A14.
 
-use super::{Ask, OWN_RATE, Results, by_rate, claim};
+use super::{Ask, FOLLOWS, OWN_RATE, Results, claim};
 use crate::StudyOptions;
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Chart, Data, Series, StudyResult, Value};
@@ -78,26 +78,26 @@ fn cores(all: &Results, out: &mut StudyResult) {
     for (cores, published) in [(16, 1.32), (32, 2.2)] {
         if all.suite.cores.contains(&cores) {
             let ours = all.mean(&sensitive, |e| slow(e, cores));
-            out.claims.push(by_rate(claim(
+            out.claims.push(claim(
                 "A9",
                 &format!("Optane-only on {cores} cores, mean of sensitive programs"),
                 published,
                 ours,
                 "x DRAM-only",
-                OWN_RATE,
-            )));
+                FOLLOWS,
+            ));
         }
     }
     let most = all.suite.most();
     let worst = sensitive.iter().filter_map(|e| slow(e, most));
-    out.claims.push(by_rate(claim(
+    out.claims.push(claim(
         "A9",
         &format!("Optane-only on {most} cores, worst program"),
         7.5,
         worst.reduce(f64::max),
         "x DRAM-only",
-        OWN_RATE,
-    )));
+        FOLLOWS,
+    ));
     let page_rank = all.named("PR").and_then(|e| slow(e, 8));
     let what = "Optane-only on 8 cores, PageRank";
     out.claims
@@ -246,14 +246,14 @@ fn hybrid(all: &Results, out: &mut StudyResult) {
             ("cgz-f", "hybrid (CGZ-F1)", hybrid),
             ("slow", "Optane-only", slow),
         ] {
-            out.claims.push(by_rate(claim(
+            out.claims.push(claim(
                 "A14",
                 &format!("{name} on {most} cores, {numa}"),
                 published,
                 mean(plan),
                 "x DRAM-only",
-                OWN_RATE,
-            )));
+                FOLLOWS,
+            ));
         }
         let of = |plan: &str| mean(plan).unwrap_or(f64::NAN);
         bars.push(Bars::new(numa.to_string(), vec![of("cgz-f"), of("slow")]));

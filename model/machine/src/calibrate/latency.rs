@@ -147,11 +147,13 @@ fn access_latency(machine: &Machine) -> Curve {
 fn two_write_backs(machine: &Machine, lines: u64) -> Option<f64> {
     let mut m = machine.clone();
     let cache = m.dram_cache.as_mut()?;
+    let conflict_ns = cache.conflict_ns.unwrap_or(0.0);
     cache.bytes.0 = (lines * 64 * 2).next_multiple_of(2 << 20);
     // Nearly every store meets another line's slot; the tags distinguish up to `model::MAX_RATIO` lines of a slot.
     let region = cache.bytes.0 * 64;
     let write = Pattern::new(How::Write, Order::Random, 1, 64, region);
     // The DRAM cache holds two times `lines`; random stores have filled nearly all of it after five times as many.
-    let bench = Bench::new(&m).window(lines * 2 * 5 * 1000);
+    let store_ns = 400 + conflict_ns as u64;
+    let bench = Bench::new(&m).window(lines * 2 * 5 * store_ns);
     Some(bench.alone(write, MeasuredMemory::Cached).ns_per_access())
 }

@@ -25,7 +25,7 @@ pub enum How {
     Mix(u8),
     /// The same with one array for both.
     Blend(u8),
-    /// Of so many lines one is stored, the others are loaded. The stored one is read first and written back by the caches, so that
+    /// One line of this number is stored, the others are loaded. The stored one is read first and written back by the caches, so that
     /// there are as many reads of memory as lines, for each write (Intel Memory Latency Checker's mixes of that ratio).
     Traffic(u8),
 }

@@ -155,7 +155,7 @@ pub struct CrossLayerSuite {
     pub(super) entries: Vec<&'static Entry>,
     machine: Machine,
     pub(super) shrink: u32,
-    /// Data are so many times SPECjvm2008's DEFAULT.
+    /// Size of the data over SPECjvm2008's DEFAULT.
     data: u32,
     size: usize,
     seed: u64,

@@ -40,7 +40,7 @@ fn dram(c: &Cxl, m: &Machine) -> Dram {
 impl ExpanderTiming {
     pub fn of(c: &Cxl, m: &Machine) -> ExpanderTiming {
         let dram = dram(c, m);
-        // Where the host does not interleave, so that DIMMs can be told apart, the device still does.
+        // Where the host does not interleave, so that DIMMs can be told apart, the device still does (assumption: by 256 B).
         let together = match dram.interleave_bytes.0 {
             0 => 256,
             bytes => bytes,
