@@ -353,10 +353,10 @@ fn run_in_step(
         }
         by => {
             let nodes = [false, true].map(|fast| topology.nodes_of(fast));
-            let what = what.clone();
+            let (what, numa) = (what.clone(), spec.numa);
             let policy = ByTier::new(nodes, move |vpn| by.is_fast(what(vpn)))
                 .or_other(true)
-                .in_turn(spec.numa == Numa::Auto);
+                .beginning(move |vpn, nodes, fast| numa.node(vpn, nodes, fast));
             (Frames::in_order(&topology), Box::new(policy))
         }
     };
