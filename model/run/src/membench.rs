@@ -27,8 +27,10 @@ pub struct MemBench {
 /// Where MemBench's hot objects are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HotPlacement {
-    /// Among the cold ones, all on all DIMMs in turn: the default.
+    /// Among the cold ones, all on all DIMMs in turn: a kernel with trays under a program that has no colours.
     Mixed,
+    /// Among the cold ones, in frames that come by chance: a kernel without trays.
+    ByChance,
     /// On this number of hot DIMMs, apart from the cold ones.
     Hot(usize),
     /// Hot objects alone, one after the other, on one DIMM.
@@ -46,7 +48,7 @@ impl MemBench {
             delay => self.writes.min(self.most_ns / delay).max(8),
         };
         let objects = match place {
-            HotPlacement::Mixed => "organize=false".to_string(),
+            HotPlacement::Mixed | HotPlacement::ByChance => "organize=false".to_string(),
             HotPlacement::Hot(_) => "organize".to_string(),
             HotPlacement::OneDimm => "organize,hot=2.5GB,cold=0,shuffle=false".to_string(),
         };
@@ -57,7 +59,7 @@ impl MemBench {
         let regions = registry::build(&line)?.regions();
         let named = |wanted: &str| ranges(&regions, |name| name.contains(wanted));
         let (hot, dimms) = match place {
-            HotPlacement::Mixed => (ranges(&regions, |_| true), 0),
+            HotPlacement::Mixed | HotPlacement::ByChance => (ranges(&regions, |_| true), 0),
             HotPlacement::Hot(dimms) => (named("hot"), dimms),
             HotPlacement::OneDimm => (ranges(&regions, |_| true), 1),
         };
@@ -65,7 +67,10 @@ impl MemBench {
             none if none.is_empty() => "0+0".into(),
             some => some,
         };
-        let policy = format!("trays:hot={hot},remote={remote},dimms={dimms}");
+        let policy = match place {
+            HotPlacement::ByChance => "random".to_string(),
+            _ => format!("trays:hot={hot},remote={remote},dimms={dimms}"),
+        };
         let mut spec = RunSpec::new(self.machine.clone(), &policy, Work::Workload(line));
         spec.page_bytes = 4096 * u64::from(self.scale);
         (spec.scale, spec.seed) = (self.scale, self.seed);

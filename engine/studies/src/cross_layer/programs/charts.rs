@@ -18,6 +18,34 @@ pub(super) fn charts(all: &Look, out: &mut StudyResult) {
         };
         strategies.iter().map(one).collect::<Vec<Bars>>()
     };
+    for (id, title, online) in [
+        (
+            "cold-offline",
+            "Cold part of the heap by the knapsack's capacity (figure 8)",
+            false,
+        ),
+        (
+            "cold-online",
+            "Cold part of the heap by the interval of samples (figure 9)",
+            true,
+        ),
+    ] {
+        let wanted = strategies
+            .iter()
+            .filter(|s| s.starts_with("online") == online);
+        let wanted: Vec<&'static str> = wanted.copied().collect();
+        let groups = columns.iter().map(label).collect();
+        let data = Data::Bars {
+            groups,
+            bars: bars(&wanted, &|c, s| all.cold(c.0, s, c.1)),
+            stacked: false,
+        };
+        let axes = (
+            Axis::new("program", "", Format::Number),
+            Axis::new("cold objects", "", Format::Percent).between(0.0, Some(100.0)),
+        );
+        out.charts.push(Chart::new(id, title, axes.0, axes.1, data));
+    }
     let mut chart = |id: &str, title: &str, what: &str, bars: Vec<Bars>| {
         let groups = columns.iter().map(label).collect();
         out.charts

@@ -3,7 +3,7 @@
 use super::super::claim;
 use super::look::{Look, columns, label, mean_of_all};
 use super::steady::Steady;
-use super::suite::{CONTINUOUS, MANY, OFFLINE, ONLINE, With, key};
+use super::suite::{CONTINUOUS, MANY, OFFLINE, ONLINE, SMALLEST, With, key};
 use super::{CrossLayerSuite, Runs, charts};
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, RunTable, StudyResult, Value};
@@ -46,6 +46,16 @@ pub(super) fn claims(ran: &(CrossLayerSuite, Runs), out: &mut StudyResult) {
             energy(true, OFFLINE, 1),
             "%",
             "SPECjvm2008's DEFAULT data; LARGE below",
+        ),
+        claim(
+            "B9",
+            "sor, 1 thread, cold part of the heap with offline 1 %",
+            32.0,
+            all.entries(true)
+                .find(|e| e.name == "sor")
+                .and_then(|e| all.cold(e, SMALLEST, 1)),
+            "%",
+            "one site of the original's heap; the rest of figures 8 and 9 is only drawn",
         ),
         claim(
             "B9",
@@ -113,10 +123,7 @@ fn table(all: &Look) -> RunTable {
         let Some(base) = all.ran.get(&key(entry, "default", n, With::Nothing)) else {
             continue;
         };
-        let cold = |strategy: &str| {
-            let (_, r) = all.pair(entry, strategy, n, With::Nothing)?;
-            Some(100.0 * (1.0 - r.dram_share()))
-        };
+        let cold = |strategy: &str| all.cold(entry, strategy, n);
         let bytes = (base.fast_read_bytes + base.fast_written_bytes) as f64 / base.seconds;
         table.push(
             label(&column),

@@ -33,6 +33,12 @@ impl Look<'_> {
         Some(r.energy_j? / base.energy_j?)
     }
 
+    /// The part of the objects that is cold, in percent.
+    pub(super) fn cold(&self, entry: &Entry, strategy: &str, n: u32) -> Option<f64> {
+        let (_, r) = self.pair(entry, strategy, n, With::Nothing)?;
+        Some(100.0 * (1.0 - r.dram_share()))
+    }
+
     pub(super) fn entries(&self, scimark: bool) -> impl Iterator<Item = &'static Entry> + '_ {
         let all = self.suite.entries.iter().copied();
         all.filter(move |e| e.scimark == scimark)

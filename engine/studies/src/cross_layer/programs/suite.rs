@@ -304,7 +304,7 @@ impl CrossLayerSuite {
         let cool = 100_000 / self.shrink;
         let online = |us: u32| format!("sampled:interval={us}us,cool={cool}us");
         let mut all = vec![
-            ("offline-1%", "knapsack:capacity=0.01".to_string()),
+            (SMALLEST, "knapsack:capacity=0.01".to_string()),
             ("offline-2%", "knapsack:capacity=0.02".to_string()),
             (OFFLINE, "knapsack:capacity=0.05".to_string()),
             ("offline-10%", "knapsack:capacity=0.1".to_string()),
@@ -314,7 +314,7 @@ impl CrossLayerSuite {
             ("online-100ms", online(100_000 / self.shrink)),
         ];
         if self.size < 2 {
-            all.retain(|s| [OFFLINE, "offline-20%", CONTINUOUS, ONLINE].contains(&s.0));
+            all.retain(|s| [SMALLEST, OFFLINE, "offline-20%", CONTINUOUS, ONLINE].contains(&s.0));
         }
         all
     }
@@ -324,6 +324,7 @@ impl CrossLayerSuite {
     }
 }
 
+pub(super) const SMALLEST: &str = "offline-1%";
 pub(super) const OFFLINE: &str = "offline-5%";
 pub(super) const CONTINUOUS: &str = "online-ct";
 pub(super) const ONLINE: &str = "online-1ms";
