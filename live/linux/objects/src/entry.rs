@@ -101,6 +101,13 @@ pub unsafe extern "C" fn varve_shim_malloc(size: usize, tier: c_int) -> *mut c_v
     unsafe { alloc::asked(size, tier) }
 }
 
+/// `varve.h`: whole mapped pages in the memory of a color, 0 for hot and 1 for cold. Without a site map nothing happens.
+#[unsafe(no_mangle)]
+pub extern "C" fn varve_shim_mcolor(start: *mut c_void, bytes: usize, color: c_int) -> c_int {
+    mapped::color(start as usize, bytes, color);
+    0
+}
+
 /// `mmap` with its caller on the stack, behind the six arguments that registers hold.
 macro_rules! mmap_entry {
     ($($name:ident)*) => {$(

@@ -4,10 +4,12 @@ use crate::budget;
 use crate::divided::{self, LEAST};
 use crate::entry::Caller;
 use crate::find;
-use crate::format::{FAST, SLOW};
+use crate::format::{FAST, OWN_GROUPS, SLOW};
 use crate::map::{Map, map};
+use crate::memory;
 use crate::pieces::{Piece, Pieces};
 use crate::sampled;
+use crate::sandbox;
 use crate::sys::{self, MPOL_MF_MOVE, PAGE};
 use crate::thread::{self, Thread};
 use std::cell::UnsafeCell;
@@ -122,14 +124,80 @@ fn place(at: usize, bytes: usize, caller: Caller) -> Option<()> {
     let map = map()?;
     let thread = thread::current(map)?;
     let group = find::group(caller, thread)?;
-    if settle(map, thread, group, at, bytes.next_multiple_of(PAGE), FAST) {
+    if settle(
+        map,
+        thread,
+        group,
+        at,
+        bytes.next_multiple_of(PAGE),
+        FAST,
+        0,
+    ) {
         thread.born(group);
     }
     Some(())
 }
 
-/// Binds new memory of a group: as much of it as the budget allows to fast nodes, the rest to slow ones. False if that is refused.
-fn settle(map: &Map, thread: &Thread, group: usize, at: usize, bytes: usize, most: u64) -> bool {
+/// Bytes that a program gave a color to, and that stay where they are: the allocator has other blocks there next.
+pub static OF_BLOCKS: AtomicU64 = AtomicU64::new(0);
+
+/// Whole pages become memory that the program asked for, hot or cold, and migrate: whatever they were before, a site's or of the
+/// other color. They are the program's own mappings; blocks of the allocator keep their tier.
+pub fn color(start: usize, bytes: usize, color: c_int) {
+    let (first, last) = memory::range();
+    let end = start.saturating_add(bytes);
+    sys::keeping_errno(|| {
+        let before = (start, end.min(first.max(start)));
+        let after = (start.max(last.min(end)), end);
+        // Without ranges, `first` is `last`, and all is after it.
+        for (start, end) in [before, after] {
+            if start < end {
+                color_mapping(start, end - start, color);
+            }
+        }
+        let own = end.min(last).saturating_sub(start.max(first));
+        if map().is_some() {
+            OF_BLOCKS.fetch_add(own as u64, Relaxed);
+        }
+    });
+}
+
+fn color_mapping(at: usize, bytes: usize, color: c_int) -> Option<()> {
+    let map = map()?;
+    let thread = thread::current(map)?;
+    if sandbox::closed() {
+        return None;
+    }
+    let (tier, own) = match color {
+        0 => (FAST, 1),
+        _ => (SLOW, 2),
+    };
+    let group = map.groups() - OWN_GROUPS + own;
+    let old = take(at, bytes);
+    // What the range had of the budget is free for its new color.
+    uncount(&old);
+    match settle(map, thread, group, at, bytes, tier, MPOL_MF_MOVE) {
+        true => thread.born(group),
+        false => old.all().iter().for_each(|piece| {
+            thread.mapped(piece.group, piece.tier, piece.bytes());
+            keep(*piece);
+        }),
+    }
+    Some(())
+}
+
+/// Binds memory of a group: as much of it as the budget allows to fast nodes, the rest to slow ones. `flags` say whether what is there
+/// moves. False if that is refused.
+#[allow(clippy::too_many_arguments, reason = "a range, whose it is, and how")]
+fn settle(
+    map: &Map,
+    thread: &Thread,
+    group: usize,
+    at: usize,
+    bytes: usize,
+    most: u64,
+    flags: u32,
+) -> bool {
     thread.flush();
     let fast = match most {
         FAST => divided::fast_part(at, bytes, budget::room(group)),
@@ -140,7 +208,7 @@ fn settle(map: &Map, thread: &Thread, group: usize, at: usize, bytes: usize, mos
     }
     let mut bound = false;
     for (start, bytes, tier) in [(at, fast, FAST), (at + fast, bytes - fast, SLOW)] {
-        if bytes > 0 && sys::bind(start, bytes, map.nodes_of(tier), 0) {
+        if bytes > 0 && sys::bind(start, bytes, map.nodes_of(tier), flags) {
             bound = true;
             thread.mapped(group, tier, bytes);
             keep(Piece {
@@ -259,7 +327,7 @@ pub unsafe extern "C" fn mremap(
             && new_bytes > old_bytes
         {
             let (at, more) = (result as usize + old_bytes, new_bytes - old_bytes);
-            settle(map, thread, last.group, at, more, last.tier);
+            settle(map, thread, last.group, at, more, last.tier, 0);
         }
     });
     result

@@ -3,7 +3,7 @@
 use crate::format::{FAST, SLOW};
 use crate::line::{process, quoted};
 use crate::map::Map;
-use crate::mapped::{self, VARIABLES};
+use crate::mapped::{self, OF_BLOCKS, VARIABLES};
 use crate::pieces::Piece;
 use crate::sys::{self, PAGE};
 use crate::{budget, divided, line, memory, modules, sandbox, thread, vast};
@@ -46,6 +46,7 @@ pub fn write(map: &Map) {
         ("variables_fast", VARIABLES[0].load(Relaxed)),
         ("variables_slow", VARIABLES[1].load(Relaxed)),
         ("variables_left", VARIABLES[2].load(Relaxed)),
+        ("colored_blocks", OF_BLOCKS.load(Relaxed)),
     ] {
         let _ = write!(line, ",\"{name}\":{value}");
     }

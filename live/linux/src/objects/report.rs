@@ -48,6 +48,8 @@ pub struct ObjectProcess {
     pub variables_slow: u64,
     /// Bytes of static variables that were left, since they share their pages.
     pub variables_left: u64,
+    /// Bytes of the allocator's blocks that the program gave a color to (`varve_mcolor`). These stay where they are.
+    pub colored_blocks: u64,
     /// Modules of the map that were not loaded.
     pub missing: Vec<String>,
     /// Modules that were loaded as another build than the map's; nothing of them is placed.

@@ -209,6 +209,12 @@ fn notes_about(processes: &[ObjectProcess], kinds: &Kinds) -> Vec<String> {
                 "{module} is another build than the profile's, so nothing of it is placed; profile this build, or find its functions by name with --stale"
             ));
         }
+        if process.colored_blocks > 0 {
+            note(format!(
+                "varve_mcolor was given {} bytes of malloc's blocks, which stay where they are: take varve_malloc for these, or mmap",
+                process.colored_blocks
+            ));
+        }
         let (pages, elsewhere) = process.pages_elsewhere(kinds);
         if elsewhere > 0 {
             note(format!(
