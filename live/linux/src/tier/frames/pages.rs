@@ -223,6 +223,11 @@ impl LiveFrames {
     }
 }
 
+/// Whether a part of a mapping's name is one of these.
+fn has_name(m: &Mapping, parts: &[String]) -> bool {
+    parts.iter().any(|part| m.path.contains(part.as_str()))
+}
+
 /// Mappings whose pages are pages of programs.
 fn has_pages(m: &Mapping) -> bool {
     !matches!(
@@ -241,8 +246,7 @@ impl FrameMemory for LiveFrames {
         for mapping in mappings.iter().filter(|m| has_pages(m)) {
             found.clear();
             self.within(&map, mapping, &mut found)?;
-            let named = |part: &String| mapping.path.contains(part.as_str());
-            let hot = self.hot.iter().any(named);
+            let hot = has_name(mapping, &self.hot);
             for &(page, frame) in &found {
                 while before.peek().is_some_and(|(old, _)| old.page < page) {
                     before.next();
@@ -328,6 +332,7 @@ impl Flags {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampled::used;
 
     #[test]
     fn the_kernels_flags_say_what_a_page_is_of() {
@@ -340,6 +345,25 @@ mod tests {
         assert_eq!(small(FLAG_HUGE | 1 << 15), Err(Unplaced::HugeTlb));
         assert_eq!(small(FLAG_ZERO | FLAG_ANON), Err(Unplaced::Special));
         assert_eq!(small(FLAG_NOPAGE), Err(Unplaced::Special));
+    }
+
+    /// As the kernel writes them where it has names: `varve_mcolor` gives these, and `MAP_SHARED` ones have another word before.
+    #[test]
+    fn memory_that_a_program_called_hot_is_hot_by_its_name() {
+        let text = "\
+7f0000000000-7f0000200000 rw-p 00000000 00:00 0                          [anon:varve-hot]
+7f0000200000-7f0000400000 rw-p 00000000 00:00 0                          [anon:varve-cold]
+7f0000400000-7f0000600000 rw-s 00000000 00:01 9                          [anon_shmem:varve-hot]
+7f0000600000-7f0000800000 rw-p 00000000 00:00 0 
+";
+        let all = used::read(text.as_bytes()).unwrap();
+        let hot = |names: &[&str]| -> Vec<bool> {
+            let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+            all.iter().map(|m| has_name(m, &names)).collect()
+        };
+        assert_eq!(hot(&["varve-hot"]), [true, false, true, false]);
+        assert_eq!(hot(&["[anon:varve-hot]"]), [true, false, false, false]);
+        assert_eq!(hot(&["heap", "varve-cold"]), [false, true, false, false]);
     }
 
     /// This process's own memory from outside: what was touched is there, of the kind that it is, in the frame of the page map.
