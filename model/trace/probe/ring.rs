@@ -122,6 +122,8 @@ pub const EVENT_TOUCHED: u64 = 21;
 /// Pages that other processes may have too; the mapping is reported before. Words: address, bytes, the object that is mapped,
 /// offset in it, 1 if a process that writes a page has its own from then on.
 pub const EVENT_SHARED: u64 = 22;
+/// The program gave memory a color (`varve.h`). Words: address, bytes, 0 for hot and 1 for cold.
+pub const EVENT_COLORED: u64 = 23;
 
 /// The first page of the shared memory.
 #[repr(C)]

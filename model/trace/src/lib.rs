@@ -34,4 +34,6 @@ pub use reader::{Cut, TraceReader};
 pub use shared::SharedTrace;
 pub use spaces::space_of;
 pub use stream::TraceStream;
-pub use writer::{BLOCK_OPS, BlockPlace, CallSite, End, LoadedModule, StackRange, TraceWriter};
+pub use writer::{
+    BLOCK_OPS, BlockPlace, CallSite, ColoredBytes, End, LoadedModule, StackRange, TraceWriter,
+};

@@ -161,6 +161,18 @@ pub struct End {
     /// Java virtual machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub java: Vec<JavaMachine>,
+    /// Memory that the program called hot or cold; none if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub colors: Option<ColoredBytes>,
+}
+
+/// Memory to which a program gave a color, bytes; each time that it did counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColoredBytes {
+    /// Hot memory.
+    pub hot: u64,
+    /// Cold memory.
+    pub cold: u64,
 }
 
 /// One line of the index: where a block is.

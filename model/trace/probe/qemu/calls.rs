@@ -16,6 +16,8 @@ const CALL_ALLOC: i64 = 0x7661_0001;
 const CALL_FREE: i64 = 0x7661_0002;
 /// `mmap` returned memory without a file; the same words as for `malloc`.
 const CALL_MAPPED: i64 = 0x7661_0003;
+/// The program gives `args[1]` bytes from `args[0]` on the color `args[2]`.
+const CALL_COLORED: i64 = 0x7661_0008;
 
 pub extern "C" fn on_call(
     _: Id,
@@ -62,6 +64,7 @@ pub extern "C" fn on_call(
         }
         CALL_RESUME => {}
         CALL_FREE => shared().put(slot, EVENT_FREE, &[a]),
+        CALL_COLORED => shared().put(slot, EVENT_COLORED, &[a, b, c]),
         EXIT | EXIT_GROUP => thread_ends(number),
         EXECVE => follow::exec(slot, a, b, c),
         EXECVEAT => follow::exec_at(slot, a as i32, b, c, d, e),

@@ -41,6 +41,7 @@ static ON_LOAD: extern "C" fn(c_int, *mut *mut c_char, *mut *mut u8) = environme
 const CALL_ALLOC: usize = 0x7661_0001;
 const CALL_FREE: usize = 0x7661_0002;
 const CALL_MAPPED: usize = 0x7661_0003;
+const CALL_COLORED: usize = 0x7661_0008;
 
 fn tell_free(pointer: *mut c_void) {
     system(CALL_FREE, [pointer as usize, 0, 0, 0, 0, 0]);
@@ -126,6 +127,7 @@ with_callers!(malloc = on_malloc, 1);
 with_callers!(valloc = on_valloc, 1);
 with_callers!(pvalloc = on_pvalloc, 1);
 with_callers!(calloc = on_calloc, 2);
+with_callers!(varve_shim_malloc = on_asked, 2);
 with_callers!(realloc = on_realloc, 2);
 with_callers!(memalign = on_memalign, 2);
 with_callers!(aligned_alloc = on_aligned_alloc, 2);
@@ -220,6 +222,29 @@ extern "C" fn on_malloc(bytes: usize, from: Callers) -> *mut c_void {
         ),
         None => early(bytes),
     }
+}
+
+/// `varve.h`: a block in fast memory, 0, or in slow memory, 1. Its color comes before it, so that it is born with it.
+extern "C" fn on_asked(bytes: usize, tier: c_int, from: Callers) -> *mut c_void {
+    let Some(next) = MALLOC.get() else {
+        return null_mut();
+    };
+    // SAFETY: the C library's function of this type.
+    let pointer = unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) };
+    if !pointer.is_null() {
+        varve_shim_mcolor(pointer, bytes, tier);
+    }
+    told(pointer, bytes, from)
+}
+
+/// `varve.h`: memory has a color from here on, hot, 0, or cold, 1.
+#[unsafe(no_mangle)]
+pub extern "C" fn varve_shim_mcolor(start: *mut c_void, bytes: usize, color: c_int) -> c_int {
+    system(
+        CALL_COLORED,
+        [start as usize, bytes, color as usize, 0, 0, 0],
+    );
+    0
 }
 
 extern "C" fn on_valloc(bytes: usize, from: Callers) -> *mut c_void {

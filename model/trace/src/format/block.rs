@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// The first 8 bytes of a trace.
 pub const MAGIC: [u8; 8] = *b"VARVETRC";
 /// The version that this code writes. It reads all from 1 on.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// The last 8 bytes of a trace that was finished.
 pub const TRAILER_MAGIC: [u8; 8] = *b"VARVEEND";
 /// Length of the trailer: the offset of the end block, and its magic.

@@ -86,6 +86,15 @@ pub enum Event {
         /// A process that writes a page has its own from then on.
         private: bool,
     },
+    /// The program says that memory is hot, or cold, until it says otherwise or frees it.
+    Colored {
+        /// Virtual address of the first byte.
+        addr: u64,
+        /// Length in bytes.
+        bytes: u64,
+        /// Hot rather than cold.
+        hot: bool,
+    },
     /// A Java virtual machine has started.
     Machine {
         /// Its collector.
@@ -223,6 +232,7 @@ pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
             Event::Range { addr, bytes, .. } => (11, addr, Some(bytes)),
             Event::Touched { addr, bytes } => (14, addr, Some(bytes)),
             Event::Shared { addr, bytes, .. } => (18, addr, Some(bytes)),
+            Event::Colored { addr, bytes, .. } => (19, addr, Some(bytes)),
             Event::Start { tick }
             | Event::Wait { tick }
             | Event::Tick { tick }
@@ -256,6 +266,9 @@ pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
         }
         if let Event::Range { what, .. } = event {
             out.push(*what as u8);
+        }
+        if let Event::Colored { hot, .. } = event {
+            out.push(u8::from(!hot));
         }
         if let Event::Shared {
             object,
@@ -329,7 +342,7 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
             continue;
         }
         let difference = unzigzag(get(&mut bytes)?);
-        if code < 4 || matches!(code, 9 | 11 | 14 | 18) {
+        if code < 4 || matches!(code, 9 | 11 | 14 | 18 | 19) {
             addr = addr.wrapping_add(difference);
         } else {
             tick = tick.wrapping_add(difference);
@@ -371,6 +384,11 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
                 object: get(&mut bytes)?,
                 offset: get(&mut bytes)?,
                 private: one_of(&[false, true], &mut bytes)?,
+            },
+            19 => Event::Colored {
+                addr,
+                bytes: get(&mut bytes)?,
+                hot: one_of(&[true, false], &mut bytes)?,
             },
             14 => Event::Touched {
                 addr,
@@ -427,6 +445,11 @@ mod tests {
                     }
                 }
             ),
+            any::<(u64, u64, bool)>().prop_map(|(addr, bytes, hot)| Event::Colored {
+                addr,
+                bytes,
+                hot
+            }),
             (prop::sample::select(&Collector::ALL[..]), any::<u32>())
                 .prop_map(|(collector, version)| Event::Machine { collector, version }),
             (

@@ -414,6 +414,7 @@ impl Recorder {
         };
         end.stacks = sink.modules.stacks().into_iter().map(stack).collect();
         end.java = sink.java.clone();
+        end.colors = sink.colors;
         end
     }
 }

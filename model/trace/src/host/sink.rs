@@ -13,7 +13,7 @@ use crate::Event;
 use crate::format::EventAt;
 use crate::java::{JavaMachine, note};
 use crate::spaces::space_of;
-use crate::writer::TraceWriter;
+use crate::writer::{ColoredBytes, TraceWriter};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
@@ -47,6 +47,8 @@ pub(super) struct Sink<W: Write> {
     pub modules: Modules,
     functions: Functions,
     pub java: Vec<JavaMachine>,
+    /// Memory that the program called hot or cold.
+    pub colors: Option<ColoredBytes>,
     coders: Vec<Coder>,
     /// The first template that is not in the trace.
     next_template: u32,
@@ -71,6 +73,7 @@ impl<W: Write> Sink<W> {
             modules: Modules::default(),
             functions: Functions::new(compiled),
             java: Vec::new(),
+            colors: None,
             coders: Vec::new(),
             next_template: 1,
             resident: Resident::default(),
@@ -202,6 +205,15 @@ impl<W: Write> Sink<W> {
                 RawEvent::Known(event) => {
                     let process = self.process(slot);
                     note(&mut self.java, process, &event);
+                    if let Event::Colored { bytes, hot, .. } = event {
+                        let colors = self.colors.get_or_insert_default();
+                        let sum = if hot {
+                            &mut colors.hot
+                        } else {
+                            &mut colors.cold
+                        };
+                        *sum = sum.saturating_add(bytes);
+                    }
                     push(event);
                 }
                 RawEvent::Free { addr } => push(Event::Free { addr }),

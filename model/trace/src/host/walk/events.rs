@@ -2,7 +2,7 @@
 //! library accesses.
 
 use super::super::ring::{
-    EVENT_ALLOC, EVENT_ALLOC_AT, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE,
+    EVENT_ALLOC, EVENT_ALLOC_AT, EVENT_COLORED, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE,
     EVENT_HEAP_RANGE, EVENT_MACHINE, EVENT_MAP, EVENT_MAPPED, EVENT_PAUSE, EVENT_RANGE,
     EVENT_RESUME, EVENT_SHARED, EVENT_STACK, EVENT_START, EVENT_TICK, EVENT_TOUCHED, EVENT_UNMAP,
     EVENT_WAIT, EVENT_WINDOW, EVENT_WORK, LINE,
@@ -127,6 +127,11 @@ impl Walker {
                 object: word(2),
                 offset: word(3),
                 private: word(4) != 0,
+            })),
+            EVENT_COLORED => out.event(RawEvent::Known(Event::Colored {
+                addr: place,
+                bytes,
+                hot: word(2) == 0,
             })),
             EVENT_MACHINE | EVENT_HEAP_RANGE | EVENT_PAUSE | EVENT_RESUME => {
                 let known = java(head & 0xff, place, [addr, bytes, word(2)]);
