@@ -154,7 +154,7 @@ fn a_quarter_of_memory_is_enough_for_what_is_hot() {
     let mut seconds = std::collections::HashMap::new();
     for plan in PLANS.list("all", |_| true).unwrap() {
         let placed = match &plan.by {
-            By::Fast | By::Slow | By::Arenas | By::Colours(_) => continue,
+            By::Fast | By::Slow | By::Arenas | By::Colours(_) | By::Hints => continue,
             By::Pages(policy) => Placed::Pages(policy.clone()),
             By::Sites(choose) | By::Truth(choose) => {
                 let quotas = choose.quotas(&worth, budget);

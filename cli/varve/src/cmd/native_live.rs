@@ -1,5 +1,5 @@
 //! `varve run --live --sites service.sites --fast 8GiB -- ./service`: a native program on this machine, its objects where a profile
-//! wants them.
+//! wants them; with `--plan hints` in place of a profile, where the program itself does.
 
 use super::live::ended;
 use super::native_known::for_this_build;
@@ -23,16 +23,23 @@ use varve_run::request::Fast;
 use varve_tier::native::site_map;
 
 pub fn run(command: &[OsString], a: &LiveNative) -> Done {
-    let Some(path) = &a.plans.profile else {
-        unreachable!("a run of this kind has a profile")
-    };
-    let mut profile = profile(path)?;
     let mut said = None;
-    if a.stale.stale {
-        let (now, found) = for_this_build(&profile, &command[0])?;
-        (profile, said) = (now, Some(found));
-    }
-    let plan = plan(a.plans.plan.as_deref())?;
+    let known = match &a.plans.profile {
+        Some(path) => {
+            let mut profile = profile(path)?;
+            if a.stale.stale {
+                let (now, found) = for_this_build(&profile, &command[0])?;
+                (profile, said) = (now, Some(found));
+            }
+            Some((profile, plan(a.plans.plan.as_deref())?))
+        }
+        None if a.stale.stale => {
+            return Err(wrong(
+                "--stale is about a profile of another build: name it with --sites FILE.sites",
+            ));
+        }
+        None => None,
+    };
     let budget = match &a.plans.fast {
         Some(Fast::Size(bytes)) => bytes.0,
         Some(fast) => {
@@ -69,7 +76,10 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
             Kinds::list(&kinds.fast)
         );
     }
-    let (map, names) = site_map(&profile, &plan, budget, None, kinds);
+    let (map, names) = match &known {
+        Some((profile, plan)) => site_map(profile, plan, budget, None, kinds),
+        None => (hinted(budget, kinds), Vec::new()),
+    };
     let options = ObjectOptions {
         on_request: Some(say_by_now),
         ..ObjectOptions::default()
@@ -88,6 +98,20 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
         eprint!("{}", as_text(&report, &map, &lines, budget));
     }
     ended(&report.ran.status)
+}
+
+/// The plan that needs no profile: memory is placed that the program itself calls hot or cold.
+pub const HINTS: &str = "hints";
+
+/// All but what the program asks for is left to the kernel.
+fn hinted(budget_bytes: u64, kinds: Kinds) -> SiteMap {
+    SiteMap {
+        sites: Vec::new(),
+        variables: Vec::new(),
+        default_tier: None,
+        budget_bytes,
+        kinds,
+    }
 }
 
 /// Prints the state of the running program on standard error, on SIGUSR1.

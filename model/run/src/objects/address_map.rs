@@ -118,6 +118,18 @@ impl AddressMap {
         (entry != 0 && entry & FINE == 0).then(|| unpack(entry, 0))
     }
 
+    /// The first page from this one on of whose GiB something is known.
+    pub fn next_known(&self, page: u64) -> Option<u64> {
+        let gib = page as usize / PAGE as usize / LEAF;
+        match *self.roots.get(gib)? {
+            0 => {
+                let more = self.roots[gib..].iter().position(|leaf| *leaf != 0)?;
+                Some(((gib + more) * LEAF) as u64 * PAGE)
+            }
+            _ => Some(page),
+        }
+    }
+
     /// The parts of a page that is not in one piece: offset in the page, bytes, and the site of granules that follow one another
     /// in the layout too.
     pub fn parts(&self, address: u64) -> Vec<(u64, u64, u32)> {

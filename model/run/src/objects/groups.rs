@@ -19,6 +19,8 @@ pub struct Groups {
     pub of: Vec<u32>,
     /// The key of each group.
     pub keys: Vec<Key>,
+    /// The groups of memory that the program itself called hot, and cold; `None`: what it said does not count.
+    pub hinted: Option<[u32; 2]>,
 }
 
 fn misses(c: &Counts) -> f64 {
@@ -48,7 +50,7 @@ impl Groups {
         assert_eq!(keys.len(), counts.len());
         let mut groups = Groups {
             of: vec![0; keys.len()],
-            keys: Vec::new(),
+            ..Groups::default()
         };
         groups.split((0..keys.len()).collect(), 1, keys, counts);
         groups
@@ -101,7 +103,20 @@ impl Groups {
             .collect();
         let known = profile.sites.iter().map(|site| site.key.clone());
         let keys = known.chain([Key::Rest]).collect();
-        Groups { of, keys }
+        Groups {
+            of,
+            keys,
+            hinted: None,
+        }
+    }
+
+    /// All stacks are one group; what the program itself called hot, or cold, are two more.
+    pub fn by_hints(stacks: usize) -> Groups {
+        Groups {
+            of: vec![0; stacks],
+            keys: vec![Key::Rest; 3],
+            hinted: Some([1, 2]),
+        }
     }
 
     /// The same for a profile of another build: stacks that are not found by address are searched by the names of

@@ -4,6 +4,7 @@
 use super::address_map::{AddressMap, GRANULE, LINE, MappedByte, PAGE};
 use super::arena::{Arena, MOST_SMALL};
 use super::groups::Groups;
+use super::hinted::Hinted;
 use super::tally::Tally;
 use super::tiers::{self, SLOW_BASE, TierPlaces, is_fast};
 use super::trace_sites::TraceSites;
@@ -85,6 +86,8 @@ pub struct Layout {
     touched: HashMap<u64, u32>,
     /// Which stacks are one site; each its own where that is not said.
     groups: Groups,
+    /// Memory that the program itself called hot or cold, where that counts.
+    hinted: Option<Hinted>,
     quotas: Quotas,
     rooms: Rooms,
     /// Bytes in fast memory by quotas, and the most of them at a time.
@@ -111,6 +114,7 @@ impl Layout {
             tallies: Vec::new(),
             allocated: 0,
             groups: Groups::default(),
+            hinted: None,
             quotas: Quotas::default(),
             rooms: Rooms::Home,
             fast_bytes: 0,
@@ -145,6 +149,7 @@ impl Layout {
             region.site = groups.group(region.site);
         }
         Layout {
+            hinted: groups.hinted.map(Hinted::new),
             groups,
             quotas,
             rooms,
@@ -188,6 +193,11 @@ impl Layout {
         }
     }
 
+    /// The site of the color that the program gave to a whole page.
+    fn hint_of_page(&self, page: u64) -> Option<u32> {
+        self.hinted.as_ref()?.of_page(page)
+    }
+
     /// The site of all memory without a reported stack.
     fn rest(&self) -> u32 {
         self.groups.group(REST)
@@ -200,6 +210,7 @@ impl Layout {
         let region = self.regions.range(..=address).next_back();
         let region = region.filter(|(_, region)| address < region.end);
         let site = region.map_or_else(|| self.rest(), |(_, region)| region.site);
+        let site = self.hint_of_page(page).unwrap_or(site);
         let to = self.take_page(page, site);
         self.tally(site).grow(PAGE);
         self.map.set_page(page, to, site);
@@ -258,7 +269,10 @@ impl Layout {
     }
 
     fn allocate(&mut self, address: u64, bytes: u64, site: u32) {
+        let hint = (self.hinted.as_ref()).and_then(|hinted| hinted.at(address));
         self.free(address);
+        // A large one has the color of each of its pages.
+        let site = hint.filter(|_| bytes <= MOST_SMALL).unwrap_or(site);
         let born = self.allocated;
         self.allocated += bytes;
         let tally = self.tally(site);
@@ -269,7 +283,16 @@ impl Layout {
             Rooms::Home => At::Home,
             _ if bytes > MOST_SMALL => {
                 let pages = pages(address, bytes);
-                At::Pages(pages.map(|page| self.take_page(page, site)).collect())
+                let take = |page| {
+                    let (from, end) = (address.max(page), (address + bytes).min(page + PAGE));
+                    let of_piece = self.hint_of_piece(from, end, site);
+                    self.take_page(page, of_piece)
+                };
+                let pages = pages.map(take).collect();
+                if let Some(hinted) = &mut self.hinted {
+                    hinted.born(address, bytes);
+                }
+                At::Pages(pages)
             }
             Rooms::Tiers(_) => {
                 let fast = self.has_room(bytes, site);
@@ -288,6 +311,90 @@ impl Layout {
             at,
         };
         self.objects.insert(address, object);
+    }
+
+    /// The site of a piece of a large object of another site, as the program colored it.
+    fn hint_of_piece(&mut self, from: u64, end: u64, site: u32) -> u32 {
+        let Some(hinted) = &mut self.hinted else {
+            return site;
+        };
+        let hint = hinted.over(from, end);
+        if let Some(hint) = hint {
+            hinted.set_piece(from, hint);
+        }
+        hint.unwrap_or(site)
+    }
+
+    /// The program gives memory a color: pages that have a place get one in its memory. Small objects keep theirs.
+    fn color(&mut self, address: u64, bytes: u64, hot: bool, before: &mut Vec<Op>) {
+        let Some(hinted) = &mut self.hinted else {
+            return;
+        };
+        let site = hinted.site(hot);
+        let end = address.saturating_add(bytes).min(ADDRESSES);
+        if address >= end {
+            return;
+        }
+        hinted.color(address, end, site);
+        let mut page = address.saturating_add(PAGE - 1) / PAGE * PAGE;
+        while page + PAGE <= end {
+            match self.map.next_known(page) {
+                Some(known) if known > page => {
+                    page = known;
+                    continue;
+                }
+                Some(_) => self.color_page(page, site, before),
+                None => break,
+            }
+            page += PAGE;
+        }
+    }
+
+    fn color_page(&mut self, page: u64, site: u32, before: &mut Vec<Op>) {
+        let Some(old) = self.map.whole(page).filter(|old| old.site != site) else {
+            return;
+        };
+        let touched = self.touched.contains_key(&page);
+        let place = if touched {
+            self.give_rest(page);
+            let place = self.take_page(page, site);
+            self.tally(site).grow(PAGE);
+            self.touched.insert(page, site);
+            place
+        } else {
+            let Some(place) = self.color_object(page, old, site) else {
+                return;
+            };
+            place
+        };
+        self.map.set_page(page, place, site);
+        if place == old.address {
+            return;
+        }
+        if touched {
+            before.extend(copy(old.address, place));
+        }
+        if matches!(self.rooms, Rooms::Tiers(_)) {
+            before.extend(unmap(old.address, PAGE));
+        }
+    }
+
+    /// Another place for a page of a large object; none if the page is of none.
+    fn color_object(&mut self, page: u64, old: MappedByte, site: u32) -> Option<u64> {
+        let hinted = self.hinted.as_mut()?;
+        let start = hinted.object_of(page)?;
+        hinted.set_piece(page, site);
+        self.give_page(old.address, old.site);
+        let place = self.take_page(page, site);
+        if let Some(Object {
+            at: At::Pages(pages),
+            ..
+        }) = self.objects.get_mut(&start)
+            && let Some(own) = pages.get_mut(((page - start / PAGE * PAGE) / PAGE) as usize)
+        {
+            *own = place;
+        }
+        Some(place)
     }
 
     /// A place for a small object in an arena.
@@ -324,6 +431,11 @@ impl Layout {
                 At::Pages(all) => all[number] + from % PAGE,
             };
             self.give_rest(page);
+            let hint = self
+                .hinted
+                .as_ref()
+                .and_then(|hinted| hinted.over(from, end));
+            let site = hint.unwrap_or(site);
             match end - from == PAGE && !matches!(at, At::Small(_)) {
                 true => self.map.set_page(page, to, site),
                 false => self.map.set_part(from, end - from, to, site),
@@ -450,6 +562,9 @@ impl Layout {
         tally.freed += 1;
         tally.lifetime_bytes += lived;
         tally.live_bytes -= object.bytes;
+        if let Some(hinted) = &mut self.hinted {
+            hinted.freed(address, object.bytes);
+        }
         match object.at {
             At::Home => {}
             At::Tier(fast) => {
@@ -459,8 +574,11 @@ impl Layout {
                 self.map.release(address, object.bytes);
             }
             At::Pages(pages) => {
-                for page in pages {
-                    self.give_page(page, object.site);
+                let first = address / PAGE * PAGE;
+                for (own, page) in (first..).step_by(PAGE as usize).zip(pages) {
+                    let piece = (self.hinted.as_mut())
+                        .and_then(|hinted| hinted.take_piece(address.max(own)));
+                    self.give_page(page, piece.unwrap_or(object.site));
                 }
                 self.map.release(address, object.bytes);
             }
@@ -487,6 +605,9 @@ impl Layout {
         let gone: Vec<u64> = gone.map(|(&start, _)| start).collect();
         for start in gone {
             self.regions.remove(&start);
+        }
+        if let Some(hinted) = &mut self.hinted {
+            hinted.forget(address, address + bytes);
         }
         for page in pages(address, bytes) {
             self.give_rest(page);
@@ -574,6 +695,7 @@ impl Listener for Layout {
                 self.allocate(addr, bytes, self.groups.group(site + 1))
             }
             Event::Free { addr } => self.free(addr),
+            Event::Colored { addr, bytes, hot } => self.color(addr, bytes, hot, before),
             Event::MapSite { site, addr, bytes } => {
                 self.map_region(addr, bytes, self.groups.group(site + 1));
             }
@@ -598,6 +720,20 @@ impl Listener for Layout {
             _ => {}
         }
     }
+}
+
+/// Addresses of programs are below this one.
+const ADDRESSES: u64 = 1 << 48;
+
+/// Ops that copy a page, as the kernel does.
+fn copy(from: u64, to: u64) -> impl Iterator<Item = Op> {
+    let line = move |at| {
+        [
+            Op::read(from + at, LINE as u16, 1),
+            Op::write(to + at, LINE as u16, 1),
+        ]
+    };
+    (0..PAGE).step_by(LINE as usize).flat_map(line)
 }
 
 /// Ops that give whole pages back.
@@ -680,9 +816,117 @@ mod tests {
         let groups = Groups {
             of: (0..5).collect(),
             keys: vec![Key::Rest; 5],
+            hinted: None,
         };
         let bytes = quotas.to_vec();
         Layout::by_site(&TraceSites::default(), groups, Quotas { bytes })
+    }
+
+    /// A layout by what the program says, with room for some hot bytes.
+    fn by_hints(fast: u64) -> Layout {
+        let bytes = vec![0, fast, 0];
+        Layout::by_site(
+            &TraceSites::default(),
+            Groups::by_hints(1),
+            Quotas { bytes },
+        )
+    }
+
+    fn fast(layout: &mut Layout, address: u64) -> bool {
+        let mut out = Vec::new();
+        layout.ops(&[Op::write(address, 8, 1)], &mut out);
+        is_fast(out[0].addr)
+    }
+
+    #[test]
+    fn a_page_is_in_the_memory_of_its_color_while_there_is_room() {
+        let (mut layout, start, mut moves) = (by_hints(2 * PAGE), 1 << 40, Vec::new());
+        let color = |addr, bytes, hot| Event::Colored { addr, bytes, hot };
+        layout.event(
+            &Event::Map {
+                addr: start,
+                bytes: 8 * PAGE,
+            },
+            &mut moves,
+        );
+        assert!(!fast(&mut layout, start));
+        moves.clear();
+        // Only whole pages have the color; the one that is there is copied.
+        layout.event(&color(start, 3 * PAGE + 5, true), &mut moves);
+        let copied = moves.iter().filter(|op| op.kind.is_access()).count() as u64;
+        assert_eq!(copied, 2 * PAGE / LINE);
+        let pages =
+            |layout: &mut Layout| [0, 1, 2, 3].map(|page| fast(layout, start + page * PAGE));
+        assert_eq!(pages(&mut layout), [true, true, false, false]);
+        layout.event(&color(start, PAGE, false), &mut moves);
+        assert!(!fast(&mut layout, start));
+        layout.event(
+            &Event::Unmap {
+                addr: start,
+                bytes: 8 * PAGE,
+            },
+            &mut moves,
+        );
+        assert_eq!((layout.fast_bytes, layout.most_fast_bytes), (0, 2 * PAGE));
+        layout.event(
+            &Event::Map {
+                addr: start,
+                bytes: 8 * PAGE,
+            },
+            &mut moves,
+        );
+        assert_eq!(pages(&mut layout), [false; 4]);
+    }
+
+    #[test]
+    fn an_object_has_the_color_of_its_bytes_until_it_is_freed() {
+        let (mut layout, start, mut moves) = (by_hints(1 << 30), (1 << 40) + 16, Vec::new());
+        for bytes in [100, 5000, 70_000, 300_001] {
+            let (addr, site) = (start, 0);
+            // Born with it, as from `varve_malloc`; or it gets one later, but for pages that it shares.
+            layout.event(
+                &Event::Colored {
+                    addr,
+                    bytes,
+                    hot: true,
+                },
+                &mut moves,
+            );
+            layout.event(&Event::Alloc { site, addr, bytes }, &mut moves);
+            assert!(fast(&mut layout, addr) && fast(&mut layout, addr + bytes - 8));
+            layout.event(&Event::Free { addr }, &mut moves);
+            assert_eq!(layout.fast_bytes, 0, "{bytes}");
+            layout.event(&Event::Alloc { site, addr, bytes }, &mut moves);
+            assert!(!fast(&mut layout, addr), "{bytes}");
+            for hot in [true, true, false, true] {
+                layout.event(&Event::Colored { addr, bytes, hot }, &mut moves);
+                let within = fast(&mut layout, addr + bytes / 2);
+                assert_eq!(within, hot && bytes > MOST_SMALL, "{bytes}");
+            }
+            layout.event(&Event::Free { addr }, &mut moves);
+            assert_eq!(layout.fast_bytes, 0, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_color_may_be_of_any_addresses() {
+        let (mut layout, mut moves) = (by_hints(PAGE), Vec::new());
+        for (addr, bytes) in [
+            (0, u64::MAX),
+            (u64::MAX, 1),
+            (u64::MAX - 5, u64::MAX),
+            (7, 0),
+        ] {
+            layout.event(
+                &Event::Colored {
+                    addr,
+                    bytes,
+                    hot: true,
+                },
+                &mut moves,
+            );
+        }
+        assert!(fast(&mut layout, 1 << 46));
     }
 
     proptest! {
@@ -718,7 +962,7 @@ mod tests {
         fn objects_keep_their_bytes_apart(
             all in steps(), quotas in prop::collection::vec(0u64..400_000, 5), fast_pages in 0u64..80
         ) {
-            let groups = Groups { of: (0..5).collect(), keys: vec![Key::Rest; 5] };
+            let groups = Groups { of: (0..5).collect(), keys: vec![Key::Rest; 5], hinted: None };
             let mut layout = Layout::in_arenas(&TraceSites::default(), groups, Quotas { bytes: quotas }, fast_pages);
             let mut fast = std::collections::HashSet::new();
             // as a simple allocator would: one after the other, with a header

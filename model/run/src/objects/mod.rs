@@ -5,6 +5,7 @@ mod address_map;
 mod arena;
 pub mod colours;
 mod groups;
+mod hinted;
 mod known;
 mod layout;
 mod plans;

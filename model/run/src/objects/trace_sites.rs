@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use varve_sites::native::{Key, Module};
 use varve_symbols::{Binary, Static, statics};
-use varve_trace::{CallSite, TraceReader, space_of};
+use varve_trace::{CallSite, ColoredBytes, TraceReader, space_of};
 
 /// Sites by number, and where those are that are not allocated.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,8 @@ pub struct TraceSites {
     pub keys: Vec<Key>,
     /// The files that the program consists of.
     pub modules: Vec<Module>,
+    /// Memory that the program called hot or cold; `None`: it did not, or the trace is cut short.
+    pub colors: Option<ColoredBytes>,
     /// Addresses of the trace, with the site that they are of.
     pub(super) ranges: Vec<(Range<u64>, u32)>,
 }
@@ -31,6 +33,7 @@ impl TraceSites {
         let mut sites = TraceSites {
             keys: std::iter::once(Key::Rest).chain(heap).collect(),
             modules: modules(&reader),
+            colors: reader.end().and_then(|end| end.colors),
             ranges: Vec::new(),
         };
         let Some(end) = reader.end() else {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use varve_machine::Machine;
 use varve_sites::native::{Key, Module, Profile, names};
 use varve_sites::{AnyProfile, Counts};
-use varve_trace::{RunIntervals, TraceReader};
+use varve_trace::{ColoredBytes, RunIntervals, TraceReader};
 
 /// The machine of native programs where none is named: a current one.
 pub const NATIVE_MACHINE: &str = "cxl-spr";
@@ -106,7 +106,7 @@ impl NativeRequest {
     fn chosen(&self) -> Result<Vec<Plan>, Error> {
         let colours = has_one_memory(&self.machine);
         let able = |plan: &Plan| match plan.by {
-            By::Fast => true,
+            By::Fast | By::Hints => true,
             By::Colours(_) => colours,
             _ => !colours,
         };
@@ -124,6 +124,21 @@ impl NativeRequest {
         }
     }
 
+    /// The plans without the one that goes by what the program said of its memory, if it said nothing.
+    fn hinted(&self, plans: Vec<Plan>, said: Option<ColoredBytes>) -> Result<Vec<Plan>, Error> {
+        let list = self.plans.plan.as_deref().unwrap_or(varve_spec::ALL);
+        let goes = |plan: &Plan| said.is_some() || !matches!(plan.by, By::Hints);
+        match plans.iter().find(|plan| !goes(plan)) {
+            Some(plan) if varve_spec::list(list).contains(&plan.spec) => {
+                Err(Error::Asked(format!(
+                    "--plan {}: the program called none of its memory hot or cold: it is to call varve_mcolor or varve_malloc of varve.h",
+                    plan.spec
+                )))
+            }
+            _ => Ok(plans.into_iter().filter(goes).collect()),
+        }
+    }
+
     /// One run for each plan, and for each budget.
     ///
     /// # Errors
@@ -138,7 +153,7 @@ impl NativeRequest {
                 sites.keys.len()
             )));
         }
-        let plans = self.chosen()?;
+        let plans = self.hinted(self.chosen()?, sites.colors)?;
         // With one memory the energy of all of the run counts.
         let course = match has_one_memory(&self.machine) {
             true => Course::Unknown,
@@ -154,7 +169,8 @@ impl NativeRequest {
         let others: Vec<Plan> = others.cloned().collect();
         let limited = |plan: &Plan| match plan.by {
             By::Fast | By::Slow | By::Arenas | By::Colours(_) => Limited::Never,
-            By::Pages(_) | By::Sites(_) | By::Truth(_) => Limited::Always,
+            By::Hints if has_one_memory(&self.machine) => Limited::Never,
+            By::Hints | By::Pages(_) | By::Sites(_) | By::Truth(_) => Limited::Always,
         };
         let named: Vec<(String, Limited)> = others
             .iter()
@@ -378,6 +394,20 @@ impl NativeRuns {
                 let quotas = choose.quotas(&self.own.counts, budget);
                 let placed = Placed::Sites(self.own.groups.clone(), quotas.clone(), whole);
                 (placed, Some(quotas))
+            }
+            By::Hints => {
+                let groups = Groups::by_hints(self.sites.keys.len());
+                let bytes = match self.colours() {
+                    // On DIMMs what is not known is hot.
+                    true => vec![u64::MAX, u64::MAX, 0],
+                    false => vec![0, budget, 0],
+                };
+                let quotas = Quotas { bytes };
+                let placed = match self.colours() {
+                    true => Placed::Coloured(groups, quotas, self.trays.clone()),
+                    false => Placed::Sites(groups, quotas, whole),
+                };
+                (placed, None)
             }
             By::Colours(capacity) => {
                 let quotas = colours::colours(&self.known.counts, *capacity);

@@ -11,6 +11,7 @@ use super::region::{Medium, Region};
 use super::sandbox::Sandbox;
 use super::{Request, What};
 use crate::cmd::files::is_wasm;
+use crate::cmd::native_live::HINTS;
 use clap::parser::ValueSource;
 use clap::{Args, Command, FromArgMatches, Id};
 use std::ffi::OsString;
@@ -449,6 +450,12 @@ impl Request {
         self.options().map(Box::new)
     }
 
+    /// Whether the program itself says which memory is hot.
+    fn hints(&self) -> Result<bool, String> {
+        let plan = self.options::<Plans>()?.plan;
+        Ok(plan.is_some_and(|plan| plan == HINTS))
+    }
+
     /// The requested kind of run.
     ///
     /// # Errors
@@ -499,6 +506,9 @@ impl Request {
                 ));
             }
             (None, _) if live.live && self.options::<Plans>()?.profile.is_some() => {
+                RunKind::LiveNative
+            }
+            (None, [word, ..]) if live.live && self.hints()? && !jvm::is_java(word) => {
                 RunKind::LiveNative
             }
             (None, _) if live.live && planned => RunKind::LiveJava,

@@ -24,6 +24,13 @@ pub fn explain(listed: &Listed, spec: &str) -> Result<String, Failure> {
             ),
             "cxl-spr",
         ),
+        By::Hints => (
+            two(
+                &["what the program calls hot", "until the budget is full"],
+                &["all else"],
+            ),
+            "cxl-spr",
+        ),
         By::Colours(_) => (
             vec![
                 Memory::new(
@@ -39,6 +46,10 @@ pub fn explain(listed: &Listed, spec: &str) -> Result<String, Failure> {
         By::Colours(_) => vec![
             "Cold are the sites that take most bytes and together have no more than the given part of all misses. DIMMs that are left over \
              sleep. It is for machines with one memory whose channels are not interleaved."
+                .into(),
+        ],
+        By::Hints => vec![
+            "A program calls memory hot or cold with varve_mcolor or varve_malloc of varve.h. On a machine with one memory its cold memory              is packed on DIMMs of its own, and all else is hot."
                 .into(),
         ],
         _ => Vec::new(),

@@ -5,6 +5,7 @@ mod by_writes;
 mod cgz_d;
 mod cgz_f;
 mod dram;
+mod hints;
 mod hot_sites;
 mod knapsack;
 mod oracle;
@@ -36,6 +37,8 @@ pub enum By {
     Truth(Choose),
     /// Allocation sites as colours on the DIMMs of a machine with one memory: cold ones have at most this part of all misses.
     Colours(f64),
+    /// What the program itself called hot or cold.
+    Hints,
 }
 
 /// Chooses sites: from their counts and a budget, bytes, the fast memory that each may take, bytes.
@@ -74,7 +77,7 @@ impl By {
         match self {
             By::Sites(choose) => Some(choose.quotas(known, budget)),
             By::Truth(choose) => Some(choose.quotas(truth, budget)),
-            By::Fast | By::Slow | By::Arenas | By::Pages(_) | By::Colours(_) => None,
+            By::Fast | By::Slow | By::Arenas | By::Pages(_) | By::Colours(_) | By::Hints => None,
         }
     }
 }
@@ -106,6 +109,7 @@ pub const PLANS: Catalogue<By> = Catalogue {
         cgz_f::ENTRY,
         cgz_d::ENTRY,
         oracle::ENTRY,
+        hints::ENTRY,
         arenas::ENTRY,
         trays::ENTRY,
     ],
