@@ -3,6 +3,7 @@
 mod bad_input;
 mod build;
 mod cc;
+mod colors;
 mod common;
 mod doctor;
 mod durable;
