@@ -27,7 +27,8 @@ int prctl(int option, ...) {
     const char *name = va_arg(rest, const char *);
     va_end(rest);
     size_t used = strlen(named);
-    if (option == 0x53564d41 && what == 0 && start % PAGE == 0)
+    // Allocators name their memory too.
+    if (option == 0x53564d41 && what == 0 && start % PAGE == 0 && !strncmp(name, "varve-", 6))
         snprintf(named + used, sizeof named - used, " %s=%lu", name, bytes / PAGE);
     errno = EBADF;
     return -1;
