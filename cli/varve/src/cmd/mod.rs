@@ -27,7 +27,7 @@ mod managed;
 mod memory_full;
 mod native;
 mod native_known;
-pub mod native_live;
+mod native_live;
 mod native_profile;
 mod native_replay;
 mod native_sampled;

@@ -100,9 +100,6 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     ended(&report.ran.status)
 }
 
-/// The plan that needs no profile: memory is placed that the program itself calls hot or cold.
-pub const HINTS: &str = "hints";
-
 /// All but what the program asks for is left to the kernel.
 fn hinted(budget_bytes: u64, kinds: Kinds) -> SiteMap {
     SiteMap {

@@ -11,7 +11,6 @@ use super::region::{Medium, Region};
 use super::sandbox::Sandbox;
 use super::{Request, What};
 use crate::cmd::files::is_wasm;
-use crate::cmd::native_live::HINTS;
 use clap::parser::ValueSource;
 use clap::{Args, Command, FromArgMatches, Id};
 use std::ffi::OsString;
@@ -450,8 +449,9 @@ impl Request {
         self.options().map(Box::new)
     }
 
-    /// Whether the program itself says which memory is hot.
+    /// Whether the plan is the one that needs no profile on this machine: the program itself says which memory is hot.
     fn hints(&self) -> Result<bool, String> {
+        const HINTS: &str = "hints";
         let plan = self.options::<Plans>()?.plan;
         Ok(plan.is_some_and(|plan| plan == HINTS))
     }
