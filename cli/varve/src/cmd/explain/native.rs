@@ -49,7 +49,8 @@ pub fn explain(listed: &Listed, spec: &str) -> Result<String, Failure> {
                 .into(),
         ],
         By::Hints => vec![
-            "A program calls memory hot or cold with varve_mcolor or varve_malloc of varve.h. On a machine with one memory its cold memory              is packed on DIMMs of its own, and all else is hot."
+            "A program calls memory hot or cold with varve_mcolor or varve_malloc of varve.h. On a machine with one memory its cold memory \
+             is packed on DIMMs of its own, and all else is hot."
                 .into(),
         ],
         _ => Vec::new(),
