@@ -827,7 +827,7 @@ mod tests {
         let bytes = vec![0, fast, 0];
         Layout::by_site(
             &TraceSites::default(),
-            Groups::by_hints(1),
+            Groups::by_hints(2),
             Quotas { bytes },
         )
     }
@@ -897,7 +897,7 @@ mod tests {
             layout.event(&Event::Free { addr }, &mut moves);
             assert_eq!(layout.fast_bytes, 0, "{bytes}");
             layout.event(&Event::Alloc { site, addr, bytes }, &mut moves);
-            // Its header stays, and has its line in fast memory.
+            // The old header stays, and has its line in fast memory.
             assert!(!fast(&mut layout, addr + bytes / 2), "{bytes}");
             for hot in [true, true, false, true] {
                 layout.event(&Event::Colored { addr, bytes, hot }, &mut moves);
