@@ -144,8 +144,11 @@ impl Pager for TierPager {
     fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
         let tier = usize::from(self.tiers.of(fault.vpn)).min(TIERS - 1);
         let nodes = self.nodes[tier].len();
-        // Other sockets only when this one is full.
-        let first = self.numa.node(fault.vpn, nodes, tier == 0);
+        // Half the pages on each socket; else the first socket, and others only when it is full.
+        let first = match self.numa {
+            Numa::Auto => fault.vpn as usize % nodes.max(1),
+            Numa::Local | Numa::Remote => 0,
+        };
         let frame = (0..nodes).find_map(|i| self.take(self.nodes[tier][(first + i) % nodes]));
         self.peak = self.peak.max(self.frames.used());
         frame.ok_or(OutOfFrames {

@@ -49,11 +49,9 @@ fn a_page_may_go_to_the_other_memory_when_its_own_is_full() {
 
 #[test]
 fn pages_take_turns_on_the_nodes_of_a_memory() {
-    for (vpn, node) in by_tier(15, |policy| {
-        policy.beginning(|vpn, nodes, _| vpn as usize % nodes)
-    })
-    .into_iter()
-    .enumerate()
+    for (vpn, node) in by_tier(15, |policy| policy.in_turn(true))
+        .into_iter()
+        .enumerate()
     {
         let first = if vpn % 3 == 0 { 2 } else { 0 };
         assert_eq!(node, Some(first + vpn % 2), "{vpn}");

@@ -11,9 +11,8 @@ pub enum Numa {
     Local,
     /// Threads on the second socket, memory on the first.
     Remote,
-    /// As automatic balancing leaves it: instances alternate between the sockets, and of each one's pages in DRAM as many
-    /// are on the one as on the other. That they are exactly half and half is an assumption. Slow memory is a file of one
-    /// socket (the paper always uses region 1 of Optane, section 3), whose pages the kernel does not move.
+    /// As automatic balancing leaves it: instances alternate between the sockets, and of each one's pages as many are on
+    /// the one as on the other. That they are exactly half and half is an assumption.
     Auto,
 }
 
@@ -24,14 +23,6 @@ impl Numa {
             Numa::Local => 0,
             Numa::Remote => 1.min(sockets - 1),
             Numa::Auto => i % sockets,
-        }
-    }
-
-    /// The first of a memory's nodes that is tried for a page, one node a socket.
-    pub fn node(self, vpn: u64, nodes: usize, is_fast: bool) -> usize {
-        match self {
-            Numa::Auto if is_fast => vpn as usize % nodes.max(1),
-            Numa::Auto | Numa::Local | Numa::Remote => 0,
         }
     }
 }

@@ -147,7 +147,7 @@ fn distance(all: &Results, out: &mut StudyResult) {
     let beside_auto = |e: &super::PimaProgram, plan: &str| {
         Some(100.0 * (over_auto(e, plan, Numa::Remote)? - 1.0))
     };
-    let note = "beside automatic balancing, which leaves half the pages of DRAM remote here: an assumption";
+    let note = "beside automatic balancing, which leaves half the pages remote here: an assumption";
     out.claims.push(claim(
         "A12",
         "DRAM-only, remote: added time, mean",

@@ -13,12 +13,8 @@ pub struct ByTier {
     /// Nodes of slow and of fast memory, those to be used first in front.
     nodes: [Vec<usize>; 2],
     or_other: bool,
-    first: First,
+    in_turn: bool,
 }
-
-/// The first of a memory's nodes that is tried: of a virtual page number, how many nodes there are, and whether they are
-/// of fast memory.
-type First = Box<dyn Fn(u64, usize, bool) -> usize + Send>;
 
 impl ByTier {
     /// With the nodes of slow and of fast memory in the order in which they are filled. `wants_fast` returns whether a
@@ -31,7 +27,7 @@ impl ByTier {
             wants_fast: Box::new(wants_fast),
             nodes,
             or_other: false,
-            first: Box::new(|_, _, _| 0),
+            in_turn: false,
         }
     }
 
@@ -40,11 +36,9 @@ impl ByTier {
         ByTier { or_other, ..self }
     }
 
-    /// Which of a memory's nodes is tried first for a page: of its number, how many nodes there are, and whether they are of
-    /// fast memory. Else the first node is filled before the next.
-    pub fn beginning(self, first: impl Fn(u64, usize, bool) -> usize + Send + 'static) -> ByTier {
-        let first = Box::new(first);
-        ByTier { first, ..self }
+    /// Whether pages take turns on the nodes of a memory, by their numbers. Else the first node is filled before the next.
+    pub fn in_turn(self, in_turn: bool) -> ByTier {
+        ByTier { in_turn, ..self }
     }
 }
 
@@ -54,7 +48,10 @@ impl Policy for ByTier {
         let memories = [Some(wanted), self.or_other.then_some(1 - wanted)];
         memories.into_iter().flatten().find_map(|memory| {
             let nodes = &self.nodes[memory];
-            let first = (self.first)(fault.vpn, nodes.len(), memory == 1);
+            let first = match self.in_turn {
+                true => fault.vpn as usize % nodes.len().max(1),
+                false => 0,
+            };
             let (last, rest) = nodes.split_at(first);
             let mut order = rest.iter().chain(last);
             order.find_map(|&node| frames.take_from(node))

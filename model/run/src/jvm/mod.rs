@@ -353,10 +353,10 @@ fn run_in_step(
         }
         by => {
             let nodes = [false, true].map(|fast| topology.nodes_of(fast));
-            let (what, numa) = (what.clone(), spec.numa);
+            let what = what.clone();
             let policy = ByTier::new(nodes, move |vpn| by.is_fast(what(vpn)))
                 .or_other(true)
-                .beginning(move |vpn, nodes, fast| numa.node(vpn, nodes, fast));
+                .in_turn(spec.numa == Numa::Auto);
             (Frames::in_order(&topology), Box::new(policy))
         }
     };
