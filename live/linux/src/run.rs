@@ -15,7 +15,6 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::time::Instant;
 
 /// Runs `words` (a program and its arguments) with its pages placed, waits for it, and reports. The
 /// program's input and output are the caller's. Programs that it starts are placed too.
@@ -45,8 +44,6 @@ pub fn run(words: &[OsString], options: &LiveOptions) -> Result<LiveReport, Live
         least_bytes: options.threshold_bytes,
         seen: None,
         placed: 0,
-        steps: Vec::new(),
-        not_before: Instant::now(),
         notes: Vec::new(),
     };
     let ended = launch::run(command, |running| {
@@ -127,10 +124,6 @@ struct Watch {
     least_bytes: usize,
     seen: Option<Conflicts>,
     placed: u64,
-    /// Process id and step of each member at the last look.
-    steps: Vec<(u32, u32)>,
-    /// When page maps may be read again.
-    not_before: Instant,
     notes: Vec<String>,
 }
 
@@ -139,19 +132,16 @@ impl Watch {
         let members = table.members(self.run_name);
         let placed: u64 = members.iter().map(|m| m.pages).sum();
         let leaving = members.iter().any(|m| m.leaving);
-        let steps = |m: &[Member]| m.iter().map(|m| (m.pid, m.step)).collect::<Vec<_>>();
-        // Reading page maps costs time, so sample again only when there is half as much more memory and nothing was placed since
-        // the last look, or at the end. While a process holds candidates, these would count as the program's.
-        let now = steps(&members);
-        let more = placed > self.placed + self.placed / 2 && now == self.steps;
-        self.steps = now;
-        let quiet = members.iter().all(|m| m.step % 2 == 0);
-        let begun = Instant::now();
-        if placed > 0 && quiet && (leaving || more && begun >= self.not_before) {
+        // Reading page maps costs time, so sample again only when there is half as much more memory, or at the end.
+        if placed > 0 && (leaving || placed > self.placed + self.placed / 2) {
             let pids: Vec<u32> = members.iter().map(|m| m.pid).collect();
             match machine_conflicts(&pids, self.bins, self.least_bytes) {
                 Ok(now) if self.seen.is_none_or(|s| now.pages >= s.pages) => {
-                    if steps(&table.members(self.run_name)) == self.steps {
+                    // While a process holds candidates, these would count as the program's.
+                    let steps =
+                        |m: &[Member]| m.iter().map(|m| (m.pid, m.step)).collect::<Vec<_>>();
+                    let quiet = members.iter().all(|m| m.step % 2 == 0);
+                    if quiet && steps(&table.members(self.run_name)) == steps(&members) {
                         self.seen = Some(now);
                         self.placed = placed;
                     }
@@ -164,8 +154,6 @@ impl Watch {
                     }
                 }
             }
-            // A program that grows meanwhile makes a sample worthless: no more than a quarter of the time goes there.
-            self.not_before = Instant::now() + 3 * begun.elapsed();
         }
         for member in members.iter().filter(|m| m.leaving) {
             table.dismiss(member.pid);

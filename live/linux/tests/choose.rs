@@ -51,9 +51,6 @@ proptest! {
         prop_assert_eq!(choice.fullest, touched.map(|b| end[b]).max().unwrap_or(0));
         let pairs = |l: &[u32]| l.iter().map(|&n| u64::from(n) * u64::from(n).saturating_sub(1) / 2).sum::<u64>();
         prop_assert_eq!(choice.cost, pairs(&end) - pairs(&loads));
-        prop_assert_eq!(choice.found.iter().sum::<usize>(), choice.kept);
-        let met: u64 = choice.found.iter().zip(0u64..).map(|(&pages, load)| pages as u64 * load).sum();
-        prop_assert_eq!(choice.cost, met);
     }
 
     #[test]

@@ -108,10 +108,10 @@ pub fn claims(setup: &Setup, all: &Results, out: &mut StudyResult) {
             farthest.map_or(Value::Missing, |most| Value::from(most < 0.05)),
             "",
         )
-        .with_note(format!(
-            "within 5 %; the default takes frames by chance, and the farthest is {:.1} % off",
-            100.0 * farthest.unwrap_or(f64::NAN)
-        )),
+        .with_note(farthest.map_or(String::new(), |most| {
+            let most = 100.0 * most;
+            format!("within 5 %; the default takes frames by chance, and the farthest is {most:.1} % off")
+        })),
         claim(
             "B7",
             "hot objects on one DIMM: performance at 150 ns",

@@ -17,8 +17,6 @@ pub struct Choice {
     pub kept: usize,
     /// Load of the fullest bin among those that received a page, counting the pages kept; 0 when none was.
     pub fullest: u32,
-    /// How many of the kept pages found each load in their bin, from no load on.
-    pub found: Vec<usize>,
     /// Sum over the kept pages of the load that each found in its bin: the number of pairs that share a bin.
     pub cost: u64,
 }
@@ -57,7 +55,6 @@ pub fn choose(bins: &[u32], wanted: usize, sets: u32, load: impl Fn(u32) -> u32)
         keep: vec![false; bins.len()],
         kept: 0,
         fullest: 0,
-        found: vec![0; at_level.len()],
         cost: 0,
     };
     for (i, &l) in level.iter().enumerate() {
@@ -73,7 +70,6 @@ pub fn choose(bins: &[u32], wanted: usize, sets: u32, load: impl Fn(u32) -> u32)
         choice.keep[i] = true;
         choice.kept += 1;
         choice.fullest = choice.fullest.max(l + 1);
-        choice.found[l as usize] += 1;
         choice.cost += u64::from(l);
     }
     choice

@@ -14,8 +14,8 @@ use super::table::BinTable;
 pub struct PlacementLimits {
     /// Candidates reserved beyond the pages wanted, at most, as a multiple of them.
     pub extra_factor: f64,
-    /// Number of rounds in which they are reserved, each twice as large as the one before; a round that is not needed is not
-    /// taken. With no round at all the kernel's own frames stay, and are counted.
+    /// Number of rounds in which they are reserved; a round that is not needed is not taken. With no round at
+    /// all the kernel's own frames stay, and are counted.
     pub rounds: u32,
     /// All that is populated at a time, at most, in percent of `MemAvailable`.
     pub memory_percent: f64,
@@ -121,9 +121,8 @@ pub unsafe fn place(
     } else {
         wanted.min(allowed / unit.bytes())
     };
-    let rounds = limits.rounds.clamp(1, 30);
-    let mut round = extra_units.div_ceil((1 << rounds) - 1);
-    let mut left = extra_units;
+    let per_round = extra_units.div_ceil(limits.rounds.max(1) as usize).max(1);
+    let mut left = extra_units / per_round;
     let (lock, pick) = loop {
         let pick = select(&bins, units, unit, table);
         if left == 0 || good_enough(&pick, units, unit, table) {
@@ -134,9 +133,8 @@ pub unsafe fn place(
                 break (lock, pick);
             }
         }
-        let now = round.min(left);
-        (left, round) = (left - now, 2 * round);
-        match pool.grow(now, &pagemap, geometry) {
+        left -= 1;
+        match pool.grow(per_round, &pagemap, geometry) {
             Ok(first) => bins.extend_from_slice(&pool.bins()[first..]),
             // No memory for more: what there is must do.
             Err(PlaceError::System(..)) => left = 0,
@@ -244,19 +242,13 @@ fn select(bins: &[u32], units: usize, unit: Unit, table: &BinTable) -> Choice {
     }
 }
 
-/// Of the pages of a range these may be in bins that are fuller than an even spread makes them, as one in so much. The kernel
-/// clears each candidate, and the last empty bins cost most of them: by chance `1 + extra` times as many frames as there are
-/// bins leave e^-(1 + extra) of these empty.
-const UNEVEN: u64 = 64;
-
-/// No more candidates are needed when every slot is filled and hardly any kept page is in a bin that is fuller than an even
-/// spread of all pages would make it.
+/// No more candidates are needed when every slot is filled and no kept page conflicts, or the fullest bin is
+/// no fuller than an even spread of all pages would make it.
 fn good_enough(pick: &Choice, units: usize, unit: Unit, table: &BinTable) -> bool {
     let sets = u64::from(table.bins().sets);
     let all = table.pages() + (units * unit.pages()) as u64;
     let even = all.div_ceil(sets).max(u64::from(table.bins().ways));
-    let over: usize = pick.found.iter().skip(even as usize).sum();
-    pick.kept == units && over as u64 * (unit.pages() as u64) <= all / UNEVEN
+    pick.kept == units && u64::from(pick.fullest) <= even
 }
 
 /// `(slot, index in the pool)` of every move, in order of slots, so that neighbours make runs. Kept homes

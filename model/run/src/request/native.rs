@@ -131,7 +131,7 @@ impl NativeRequest {
         match plans.iter().find(|plan| !goes(plan)) {
             Some(plan) if varve_spec::list(list).contains(&plan.spec) => {
                 Err(Error::Asked(format!(
-                    "--plan {}: the program called none of its memory hot or cold: it is to call varve_mcolor or varve_malloc of varve.h",
+                    "--plan {}: the program called none of its memory hot or cold, or its trace is cut short: it is to call varve_mcolor or varve_malloc of varve.h",
                     plan.spec
                 )))
             }
