@@ -63,7 +63,7 @@ impl Footprint {
     fn in_order(reader: &TraceReader) -> Result<Footprint, TraceError> {
         let mut part = Part::default();
         let mut walk = Walk::new(reader, 0);
-        let mut spaces = Spaces::new(walk.threads());
+        let mut spaces = Spaces::of(reader, walk.threads());
         let mut blocks = Alone::new(reader);
         walk.each(&mut blocks, |thread, step| match step {
             Step::Ops(ops, _) => spaces.listen(thread, &mut part).ops(ops, &mut Vec::new()),

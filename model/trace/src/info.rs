@@ -121,7 +121,7 @@ impl TraceInfo {
             thread: 0,
         };
         let mut walk = Walk::new(reader, 0);
-        let mut spaces = Spaces::new(walk.threads());
+        let mut spaces = Spaces::of(reader, walk.threads());
         walk.each(&mut Alone::new(reader), |thread, step| {
             counting.thread = thread;
             let mut counting = spaces.listen(thread, &mut counting);

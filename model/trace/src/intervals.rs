@@ -73,7 +73,7 @@ impl RunIntervals {
             ..Counter::default()
         };
         let mut walk = Walk::new(reader, 0);
-        let mut spaces = Spaces::new(walk.threads());
+        let mut spaces = Spaces::of(reader, walk.threads());
         let mut done = vec![0; walk.threads()];
         walk.each(&mut Alone::new(reader), |thread, step| match step {
             Step::Ops(ops, _) => {

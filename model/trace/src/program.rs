@@ -264,7 +264,7 @@ impl TraceProgram {
         let code = tells.then(|| Code::of(walk.threads()));
         Ok(TraceProgram {
             reading: Reading::begin(trace, first),
-            spaces: Spaces::new(walk.threads()),
+            spaces: Spaces::of(reader, walk.threads()),
             marks: Marks::new(walk.threads(), &[]),
             walk,
             sleeps,

@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Where a trace stops before its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct TraceReader {
     end: Option<End>,
     cut: Option<Cut>,
     threads: u32,
+    /// Once it was asked for: blocks are read for it.
+    several_processes: OnceLock<bool>,
 }
 
 impl TraceReader {
@@ -85,6 +88,7 @@ impl TraceReader {
             end: None,
             cut: None,
             threads: 0,
+            several_processes: OnceLock::new(),
         };
         let places = match reader.read_index(length) {
             Some(places) => places,
@@ -277,12 +281,14 @@ impl TraceReader {
 
     /// Whether threads are of several processes. Each says so before its first op.
     pub(crate) fn has_several_processes(&self) -> bool {
-        let (mut decoder, mut block) = (OpDecoder::default(), Block::default());
-        let mut first = HashSet::new();
-        self.blocks.iter().enumerate().any(|(number, place)| {
-            first.insert(place.header.thread)
-                && self.read_block(number, &mut decoder, &mut block).is_ok()
-                && (block.events.iter()).any(|told| matches!(told.event, Event::Process { .. }))
+        *self.several_processes.get_or_init(|| {
+            let (mut decoder, mut block) = (OpDecoder::default(), Block::default());
+            let mut first = HashSet::new();
+            self.blocks.iter().enumerate().any(|(number, place)| {
+                first.insert(place.header.thread)
+                    && self.read_block(number, &mut decoder, &mut block).is_ok()
+                    && (block.events.iter()).any(|told| matches!(told.event, Event::Process { .. }))
+            })
         })
     }
 

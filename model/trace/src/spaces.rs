@@ -3,11 +3,15 @@
 //!
 //! Each page of memory has one address here: that of the process that had it first. Ops of other processes are moved there.
 //!
+//! What a process has goes with it: when its last thread ends, or it becomes another program, its objects are freed and its pages unmapped, but
+//! for those that a relative still has. Pages of files and shared mappings stay.
+//!
 //! Not exact: what a process maps anew, while relatives or an object still have what was there before, is the same page here. A parent's writes
 //! right after a fork, which the replay makes before the child's first step, go to the page that both have.
 
 use crate::format::Event;
 use crate::listener::Listener;
+use crate::reader::TraceReader;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use varve_access::{Kind, Op};
 
@@ -53,7 +57,7 @@ struct Process {
     space: u64,
     /// What it inherited its memory from, until it becomes another program.
     parent: Option<usize>,
-    /// Those that inherited from it and are alive.
+    /// Those that inherited from it and are alive, or have children that are.
     children: Vec<usize>,
     /// Mappings since it began, by first page.
     mappings: BTreeMap<u64, Mapping>,
@@ -61,6 +65,10 @@ struct Process {
     pages: HashMap<u64, u64>,
     /// Pages that it may write without a copy.
     writable: HashSet<u64>,
+    /// Pages that there is memory for at the process's own addresses, but for that of an object.
+    present: HashSet<u64>,
+    /// Bytes of its objects, by their addresses.
+    objects: BTreeMap<u64, u64>,
     threads: u32,
 }
 
@@ -112,14 +120,16 @@ impl Process {
                 self.mappings.insert(end, Mapping { what, ..mapping });
             }
         }
-        if end - first < self.pages.len() as u64 {
+        if end - first < (self.pages.len() + self.present.len()) as u64 {
             for page in first..end {
                 self.pages.remove(&page);
                 self.writable.remove(&page);
+                self.present.remove(&page);
             }
         } else {
             self.pages.retain(|page, _| !(first..end).contains(page));
             self.writable.retain(|page| !(first..end).contains(page));
+            self.present.retain(|page| !(first..end).contains(page));
         }
     }
 }
@@ -127,6 +137,8 @@ impl Process {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Spaces {
+    /// Whether pages may be shared at all. Where there is one process, all ops are where they say.
+    several: bool,
     processes: Vec<Process>,
     /// Places of processes by their numbers, of which a damaged trace may have any.
     places: HashMap<u32, usize>,
@@ -136,19 +148,27 @@ pub(crate) struct Spaces {
     objects: HashMap<(u64, u64), u64>,
     /// Processes that have memory at the address of another one: what that one had before it wrote, or what it still has.
     guests: HashMap<u64, Vec<usize>>,
+    /// Processes that have ended, and have left pages or children.
+    ended: Vec<usize>,
 }
 
 /// A page that was copied since a process wrote it: from and to.
 type Copied = (u64, u64);
 
 impl Spaces {
-    pub fn new(threads: usize) -> Spaces {
+    pub fn of(reader: &TraceReader, threads: usize) -> Spaces {
+        Spaces::new(threads, reader.has_several_processes())
+    }
+
+    fn new(threads: usize, several: bool) -> Spaces {
         Spaces {
+            several,
             processes: vec![Process::default()],
             places: HashMap::from([(0, 0)]),
             of_thread: vec![0; threads],
             objects: HashMap::new(),
             guests: HashMap::new(),
+            ended: Vec::new(),
         }
     }
 
@@ -165,11 +185,6 @@ impl Spaces {
         }
     }
 
-    /// Whether pages may be shared at all. Until then, all ops are where they say.
-    fn several(&self) -> bool {
-        self.processes.len() > 1
-    }
-
     fn process(&mut self, number: u32) -> usize {
         let next = self.processes.len();
         let place = *self.places.entry(number).or_insert(next);
@@ -183,8 +198,14 @@ impl Spaces {
     }
 
     /// An event of a thread, before ops that follow it. Pages of an object that is allocated are written soon: `copied` has those
-    /// that were shared.
-    fn event(&mut self, thread: usize, event: &Event, copied: &mut Vec<Copied>) {
+    /// that were shared. `gone` has what goes with a process.
+    fn event(
+        &mut self,
+        thread: usize,
+        event: &Event,
+        copied: &mut Vec<Copied>,
+        gone: &mut Vec<Event>,
+    ) {
         let at = self.of_thread[thread];
         let pages = |addr: u64, bytes: u64, space: u64| {
             let addr = addr ^ space;
@@ -211,22 +232,12 @@ impl Spaces {
                     self.processes[parent].writable.clear();
                 }
             }
-            Event::Replaced => {
-                let process = &mut self.processes[at];
-                process.mappings.clear();
-                process.pages.clear();
-                process.writable.clear();
-                if let Some(parent) = process.parent.take() {
-                    self.processes[parent].children.retain(|child| *child != at);
-                }
-            }
+            Event::Replaced => self.replaced(at, gone),
             Event::Exit { .. } => {
                 let process = &mut self.processes[at];
                 process.threads = process.threads.saturating_sub(1);
-                if process.threads == 0
-                    && let Some(parent) = process.parent
-                {
-                    self.processes[parent].children.retain(|child| *child != at);
+                if process.threads == 0 {
+                    self.ended(at, gone);
                 }
             }
             Event::Map { addr, bytes } | Event::Unmap { addr, bytes } => {
@@ -250,7 +261,14 @@ impl Spaces {
                 };
                 process.map(first, end, what);
             }
-            Event::Alloc { addr, bytes, .. } if self.processes[at].parent.is_some() => {
+            Event::Free { addr } => {
+                self.processes[at].objects.remove(&addr);
+            }
+            Event::Alloc { addr, bytes, .. } => {
+                self.processes[at].objects.insert(addr, bytes);
+                if self.processes[at].parent.is_none() {
+                    return;
+                }
                 let (first, end) = pages(addr, bytes.max(1), self.processes[at].space);
                 // What it has mapped itself is its own, and may be very large.
                 let own = self.processes[at].mappings.range(..=first).next_back();
@@ -349,7 +367,10 @@ impl Spaces {
                 memory
             }
             (None, Some(parent)) => self.read(parent, page),
-            _ => own,
+            _ => {
+                self.processes[at].present.insert(page);
+                own
+            }
         }
     }
 
@@ -366,6 +387,11 @@ impl Spaces {
         }
         let mut others = self.heirs(at, page);
         if memory != own {
+            if self.is_last(at, page, memory) {
+                self.give(&[at], page, memory);
+                self.processes[at].writable.insert(page);
+                return memory;
+            }
             copied.push((memory, own));
             // What it had stays for those who have it from here.
             self.give(&others, page, memory);
@@ -374,10 +400,11 @@ impl Spaces {
             let guests = self.guests.remove(&own).unwrap_or_default();
             others.extend(guests.into_iter().filter(|guest| {
                 let pages = &self.processes[*guest].pages;
-                *guest != at && pages.get(&page) == Some(&own)
+                *guest != at && pages.get(&page) == Some(&own) && self.is_needed(*guest, page)
             }));
             if let Some(&first) = others.first() {
                 let theirs = self.processes[first].own(page);
+                self.processes[first].present.insert(page);
                 copied.push((own, theirs));
                 self.give(&others, page, theirs);
             }
@@ -385,6 +412,7 @@ impl Spaces {
         let process = &mut self.processes[at];
         process.pages.insert(page, own);
         process.writable.insert(page);
+        process.present.insert(page);
         own
     }
 
@@ -421,11 +449,18 @@ impl Spaces {
         }
     }
 
+    /// Whether a process, or one that has its memory from there, still runs.
+    fn is_needed(&self, at: usize, page: u64) -> bool {
+        self.processes[at].threads > 0 || !self.heirs(at, page).is_empty()
+    }
+
     /// Children that have a page from this process.
     fn heirs(&self, at: usize, page: u64) -> Vec<usize> {
-        let has_it = |child: &&usize| {
-            let child = &self.processes[**child];
-            !child.pages.contains_key(&page) && child.mapped(page).is_none()
+        let has_it = |at: &&usize| {
+            let child = &self.processes[**at];
+            !child.pages.contains_key(&page)
+                && child.mapped(page).is_none()
+                && self.is_needed(**at, page)
         };
         self.processes[at]
             .children
@@ -453,7 +488,7 @@ impl<L: Listener> Listening<'_, L> {
 
 impl<L: Listener> Listener for Listening<'_, L> {
     fn ops(&mut self, ops: &[Op], out: &mut Vec<Op>) {
-        if !self.spaces.several() {
+        if !self.spaces.several {
             return self.reader.ops(ops, out);
         }
         let (mut moved, mut copied) = (Vec::with_capacity(ops.len()), Vec::new());
@@ -463,7 +498,7 @@ impl<L: Listener> Listener for Listening<'_, L> {
     }
 
     fn passed(&mut self, ops: &[Op], touches: &[Op], out: &mut Vec<Op>) {
-        if !self.spaces.several() {
+        if !self.spaces.several {
             return self.reader.passed(ops, touches, out);
         }
         // Stores have copies of their own, also where they are skipped.
@@ -486,12 +521,20 @@ impl<L: Listener> Listener for Listening<'_, L> {
     }
 
     fn event(&mut self, event: &Event, before: &mut Vec<Op>) {
-        let mut copied = Vec::new();
-        self.spaces.event(self.thread, event, &mut copied);
+        if !self.spaces.several {
+            return self.reader.event(event, before);
+        }
+        let (mut copied, mut gone) = (Vec::new(), Vec::new());
+        self.spaces
+            .event(self.thread, event, &mut copied, &mut gone);
         self.tell(copied);
+        for event in &gone {
+            self.reader.event(event, before);
+        }
         self.reader.event(event, before);
     }
 }
 
+mod ends;
 #[cfg(test)]
 mod tests;

@@ -138,6 +138,23 @@ fn pages_that_children_write_are_copies_of_the_same_site() {
     assert!(misses("all other memory") < 0.02 * misses("make_table"));
 }
 
+/// A shell runs a program again and again: what one of them had is gone before the next begins.
+#[test]
+fn what_processes_had_goes_with_them() {
+    let Some((folder, program)) = program("steady") else {
+        return;
+    };
+    let script = folder.path().join("script");
+    let program = program.display();
+    let lines = format!("{program} 20 10 5000\n{program} 20 10 5000\n({program} 20 10 5000)\n");
+    std::fs::write(&script, lines).unwrap();
+    let answer = answer(PLANS, Path::new("sh"), script.to_str().unwrap());
+    for plan in ["dram", "slow"] {
+        let bytes = footprint(run(&answer, plan));
+        assert!((30.0..33.0).contains(&bytes), "{plan}: {bytes} MiB");
+    }
+}
+
 fn slowdown(answer: &Value, plan: &str) -> f64 {
     number(run(answer, plan), "seconds") / number(run(answer, "dram"), "seconds")
 }

@@ -7,7 +7,7 @@ use super::memory::{SharedMemory, ThreadState};
 use super::ring::{PROCESSES, SLOTS};
 use super::sink::Sink;
 use super::templates::Registry;
-use super::walk::{Runs, Walker};
+use super::walk::{RawEvent, Runs, Walker};
 use super::windows::Windows;
 use crate::FileHeader;
 use crate::format::Part;
@@ -18,7 +18,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::{Duration, Instant};
 
 /// Milliseconds between checks whether the program has ended, when it does not ring.
@@ -368,6 +368,9 @@ impl Recorder {
                 looked = Instant::now();
                 self.bury(|recorder, slot| {
                     recorder.take_rest(slot, sink.coder(slot));
+                    // Its process was ended with it, and what that had is gone.
+                    let tick = recorder.memory.header().tick.fetch_add(1, AcqRel);
+                    sink.coder(slot).event(RawEvent::Exit { tick });
                     sink.put(slot, &recorder.memory, &recorder.registry)
                 })?;
             }

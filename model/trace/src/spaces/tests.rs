@@ -12,6 +12,7 @@ const PAGES: u64 = 6;
 enum Step {
     /// A process of a thread forks into the next thread that has none.
     Fork(usize),
+    End(usize),
     Read(usize, u64),
     Write(usize, u64),
     MapOwn(usize, u64, u64),
@@ -24,6 +25,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let range = (page.clone(), 1u64..4);
     let step = prop_oneof![
         2 => thread.clone().prop_map(Step::Fork),
+        1 => thread.clone().prop_map(Step::End),
         6 => (thread.clone(), page.clone()).prop_map(|(t, p)| Step::Read(t, p)),
         6 => (thread.clone(), page.clone()).prop_map(|(t, p)| Step::Write(t, p)),
         1 => (thread.clone(), range.clone()).prop_map(|(t, (p, n))| Step::MapOwn(t, p, n)),
@@ -89,13 +91,17 @@ proptest! {
         for step in all {
             let runs = |thread: usize| reference.tables[thread].is_some();
             // What is mapped anew where relatives have something is not told apart: see the module.
-            let alone = next == 1;
+            let alone = next == 1 && reference.tables[0].is_some();
             let free = |page: u64, pages: u64| (page..page + pages).all(|page| !objects.contains(&page));
             match step {
                 Step::Fork(parent) if runs(parent) && next < THREADS => {
                     reference.tables[next] = reference.tables[parent].clone();
                     story.fork(parent, next);
                     next += 1;
+                }
+                Step::End(thread) if runs(thread) => {
+                    reference.tables[thread] = None;
+                    story.tell(thread, Event::Exit { tick: 0 });
                 }
                 Step::Read(thread, page) if runs(thread) => {
                     story.read(thread, page);
@@ -123,6 +129,9 @@ proptest! {
             let mut frames: HashMap<u64, usize> = HashMap::new();
             let mut memories: HashMap<usize, u64> = HashMap::new();
             for thread in 0..next {
+                if reference.tables[thread].is_none() {
+                    continue;
+                }
                 for page in 0..PAGES {
                     let memory = story.0.read(thread, page);
                     let frame = reference.access(thread, page, false);
@@ -130,6 +139,15 @@ proptest! {
                     prop_assert_eq!(*memories.entry(frame).or_insert(memory), memory);
                 }
             }
+            // What is there is what those who live have, but for objects' pages.
+            let lives = reference.tables.iter().any(Option::is_some);
+            let owned: HashSet<u64> = (story.0.processes.iter())
+                .flat_map(|process| process.present.iter().map(|page| process.own(*page)))
+                .collect();
+            let had: HashSet<u64> = memories.into_values().collect();
+            prop_assert!(!lives || owned.is_subset(&had), "{:?} {:?}", owned, had);
+            let shared: HashSet<u64> = story.0.objects.values().copied().collect();
+            prop_assert!(had.iter().all(|page| owned.contains(page) != shared.contains(page)));
         }
     }
 }
@@ -175,17 +193,17 @@ proptest! {
 }
 
 /// A program of a parent and its children, told thread by thread.
-struct Story(Spaces, Vec<Copied>);
+struct Story(Spaces, Vec<Copied>, Vec<Event>);
 
 impl Story {
     fn new() -> Story {
-        let mut story = Story(Spaces::new(THREADS), Vec::new());
+        let mut story = Story(Spaces::new(THREADS, true), Vec::new(), Vec::new());
         story.tell(0, Event::Start { tick: 0 });
         story
     }
 
     fn tell(&mut self, thread: usize, event: Event) {
-        self.0.event(thread, &event, &mut self.1);
+        self.0.event(thread, &event, &mut self.1, &mut self.2);
     }
 
     fn fork(&mut self, parent: usize, child: usize) {
@@ -222,7 +240,7 @@ impl Story {
     }
 
     fn at(&mut self, thread: usize, page: u64, kind: Kind) -> u64 {
-        let op = Op::new(kind, addr(thread, page), 8, 1);
+        let op = Op::new(kind, addr(self.0.of_thread[thread], page), 8, 1);
         let mut out = Vec::new();
         self.0.ops(thread, &[op], &mut out, &mut self.1);
         out[0].addr
@@ -346,4 +364,64 @@ fn an_access_over_two_pages_goes_where_both_are() {
     out.clear();
     story.0.ops(0, &[op], &mut out, &mut story.1);
     assert_eq!(out.len(), 1);
+}
+
+#[test]
+fn what_a_process_had_goes_with_it() {
+    let mut story = Story::new();
+    story.write(0, 1);
+    story.fork(0, 1);
+    for (page, site) in [(4, 0), (5, 0)] {
+        let (addr, bytes) = (addr(1, page) + 8, 100);
+        story.tell(1, Event::Alloc { site, addr, bytes });
+        story.write(1, page);
+    }
+    story.read(1, 1);
+    story.fork(1, 2);
+    story.read(2, 5);
+    // Its child has the second object, and is the last that has it after the end of the child's own child.
+    story.write(2, 4);
+    let end = || Event::Exit { tick: 0 };
+    story.tell(1, end());
+    let first = addr(1, 4);
+    let unmap = |addr| Event::Unmap { addr, bytes: PAGE };
+    assert_eq!(story.2, [Event::Free { addr: first + 8 }, unmap(first)]);
+    assert_eq!(story.write(2, 5), addr(1, 5));
+    story.2.clear();
+    story.tell(2, end());
+    let mut gone = story.2.clone();
+    gone.sort_by_key(|event| format!("{event:?}"));
+    let second = addr(1, 5);
+    assert_eq!(
+        gone,
+        [
+            Event::Free { addr: second + 8 },
+            unmap(second),
+            unmap(addr(2, 4))
+        ]
+    );
+    // The first one goes with all.
+    story.2.clear();
+    story.tell(0, end());
+    assert!(story.2.is_empty());
+}
+
+#[test]
+fn another_program_leaves_what_the_first_one_had() {
+    let mut story = Story::new();
+    story.fork(0, 1);
+    story.write(1, 2);
+    story.write(1, 3);
+    story.tell(1, Event::Replaced);
+    let (addr, bytes) = (addr(1, 2), 2 * PAGE);
+    assert_eq!(story.2, [Event::Unmap { addr, bytes }]);
+    // The thread that asked for it has no end of its own: the other program's only thread is the last.
+    story.2.clear();
+    story.tell(2, Event::Start { tick: 0 });
+    story.tell(2, Event::Process { number: 1 });
+    story.tell(2, Event::Replaced);
+    story.write(2, 2);
+    story.tell(2, Event::Exit { tick: 0 });
+    let bytes = PAGE;
+    assert_eq!(story.2, [Event::Unmap { addr, bytes }]);
 }
