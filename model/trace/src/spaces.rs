@@ -234,9 +234,10 @@ impl Spaces {
             }
             Event::Replaced => self.replaced(at, gone),
             Event::Exit { .. } => {
-                let process = &mut self.processes[at];
-                process.threads = process.threads.saturating_sub(1);
-                if process.threads == 0 {
+                // A thread that became another program may be found ended again, with its process.
+                let before = self.processes[at].threads;
+                self.processes[at].threads = before.saturating_sub(1);
+                if before == 1 {
                     self.ended(at, gone);
                 }
             }
