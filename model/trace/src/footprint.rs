@@ -9,6 +9,7 @@ use crate::reader::TraceReader;
 use crate::shared::Alone;
 use crate::spaces::Spaces;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use varve_access::{Kind, Op};
@@ -21,7 +22,8 @@ pub const PAGE_BYTES: u64 = 4096;
 pub struct Footprint {
     /// Ops of all threads.
     pub ops: u64,
-    /// Pages of 4 KiB that are accessed, those too that were touched while it was not recorded.
+    /// Pages of 4 KiB that are accessed, those too that were touched while it was not recorded; of several processes the most at a
+    /// time.
     pub pages: u64,
     /// Those of them that are never unmapped, so that they are still there at the end.
     pub kept_pages: u64,
@@ -76,7 +78,7 @@ impl Footprint {
             Some(damage) => Err(damage),
             None => Ok(Footprint {
                 ops: part.ops,
-                pages: part.pages.all.len() as u64,
+                pages: part.pages.most,
                 kept_pages: part.kept_pages(),
             }),
         }
@@ -161,10 +163,7 @@ impl Listener for Part {
             }
             match op.kind {
                 Kind::Touch => self.pages.touch(&Op { size: 1, ..*op }),
-                Kind::Unmap => {
-                    let first = op.addr / PAGE_BYTES;
-                    self.given_back.insert((first, first + u64::from(op.size)));
-                }
+                Kind::Unmap => self.gone(op.addr, u64::from(op.size) * PAGE_BYTES, &mut Vec::new()),
                 _ => {}
             }
         }
@@ -174,6 +173,13 @@ impl Listener for Part {
         if let Event::Touched { addr, bytes } = *event {
             self.pages.touch_all(addr, bytes);
         }
+    }
+
+    fn gone(&mut self, addr: u64, bytes: u64, _: &mut Vec<Op>) {
+        let first = addr / PAGE_BYTES;
+        let end = first + bytes / PAGE_BYTES;
+        self.given_back.insert((first, end));
+        self.pages.gone(first..end);
     }
 }
 
@@ -191,6 +197,10 @@ pub(crate) struct Pages {
     pub all: HashSet<u64>,
     /// Those that are stored to.
     pub written: HashSet<u64>,
+    /// Those that are unmapped now.
+    gone: HashSet<u64>,
+    /// The most that are there at a time.
+    pub most: u64,
     /// Pages that are in the sets, and whether as written ones.
     recent: Box<[u64; RECENT]>,
 }
@@ -203,6 +213,8 @@ impl Default for Pages {
         Pages {
             all: HashSet::new(),
             written: HashSet::new(),
+            gone: HashSet::new(),
+            most: 0,
             recent: Box::new([0; RECENT]),
         }
     }
@@ -219,7 +231,7 @@ impl Pages {
             let recent = &mut self.recent[(page << 1 | u64::from(writes)) as usize % RECENT];
             if *recent != key {
                 *recent = key;
-                self.all.insert(page);
+                self.add(page);
                 if writes {
                     self.written.insert(page);
                 }
@@ -230,6 +242,30 @@ impl Pages {
     /// Pages were touched while it was not recorded.
     pub fn touch_all(&mut self, addr: u64, bytes: u64) {
         let first = addr / PAGE_BYTES;
-        self.all.extend(first..first + bytes / PAGE_BYTES);
+        (first..first + bytes / PAGE_BYTES).for_each(|page| self.add(page));
+    }
+
+    fn add(&mut self, page: u64) {
+        self.all.insert(page);
+        self.gone.remove(&page);
+        self.most = self.most.max((self.all.len() - self.gone.len()) as u64);
+    }
+
+    /// Pages are unmapped, accessed or not.
+    pub fn gone(&mut self, pages: Range<u64>) {
+        if pages.end - pages.start < RECENT as u64 {
+            for key in pages.start << 1..pages.end << 1 {
+                self.recent[key as usize % RECENT] = 0;
+            }
+        } else {
+            self.recent.fill(0);
+        }
+        let all = &self.all;
+        match pages.end - pages.start <= all.len() as u64 {
+            true => self.gone.extend(pages.filter(|page| all.contains(page))),
+            false => self
+                .gone
+                .extend(all.iter().filter(|page| pages.contains(page))),
+        }
     }
 }

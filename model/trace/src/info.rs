@@ -77,6 +77,8 @@ pub struct TraceInfo {
     pub dependent_reads: u64,
     /// Pages of 4 KiB that were accessed, those too that were touched while it was not recorded.
     pub pages: u64,
+    /// The most of them that were there at a time.
+    pub most_pages: u64,
     /// Pages that were stored to.
     pub written_pages: u64,
     /// Processes: the program and the children that were followed.
@@ -93,9 +95,9 @@ impl TraceInfo {
         self.file_bytes as f64 / self.ops.max(1) as f64
     }
 
-    /// Bytes in accessed pages.
+    /// The most bytes in accessed pages at a time.
     pub fn footprint_bytes(&self) -> u64 {
-        self.pages * PAGE_BYTES
+        self.most_pages * PAGE_BYTES
     }
 
     /// Reads a whole trace.
@@ -146,6 +148,7 @@ impl TraceInfo {
         processes.dedup();
         info.processes = processes.len() as u64;
         info.pages = pages.all.len() as u64;
+        info.most_pages = pages.most;
         info.written_pages = pages.written.len() as u64;
         info.sites = heap.into_sites();
         Ok(info)
@@ -157,8 +160,13 @@ impl TraceInfo {
             thread.ops += 1;
             thread.instructions += u64::from(op.instructions);
         }
-        if op.kind == Kind::Touch {
-            pages.touch(&Op { size: 1, ..*op });
+        match op.kind {
+            Kind::Touch => pages.touch(&Op { size: 1, ..*op }),
+            Kind::Unmap => {
+                let first = op.addr / PAGE_BYTES;
+                pages.gone(first..first + u64::from(op.size));
+            }
+            _ => {}
         }
         if op.kind.is_access() {
             pages.touch(op);
@@ -200,6 +208,11 @@ impl Listener for Counting {
 
     fn copied(&mut self, from: u64, to: u64) {
         self.heap.copied(from, to);
+    }
+
+    fn gone(&mut self, addr: u64, bytes: u64, _: &mut Vec<Op>) {
+        let first = addr / PAGE_BYTES;
+        self.pages.gone(first..first + bytes / PAGE_BYTES);
     }
 }
 
@@ -258,12 +271,10 @@ impl Heap {
                 let Some(&site) = self.places.get(site as usize) else {
                     return;
                 };
-                let number = site as usize;
-                let info = &mut self.sites[number];
+                let info = &mut self.sites[site as usize];
                 info.allocations += 1;
                 info.bytes = info.bytes.saturating_add(bytes);
-                self.live_bytes[number] = self.live_bytes[number].saturating_add(bytes);
-                info.peak_bytes = info.peak_bytes.max(self.live_bytes[number]);
+                self.grow(site, bytes);
                 self.live.insert(addr, (bytes, site));
                 self.gap = 0..0;
             }
@@ -286,9 +297,20 @@ impl Heap {
             });
         let pieces: Vec<_> = on_page.take_while(|(_, bytes, _)| *bytes > 0).collect();
         for (first, bytes, site) in pieces {
+            self.free(first - from + to);
             self.live.insert(first - from + to, (bytes, site));
+            self.grow(site, bytes);
         }
         (self.hit, self.gap) = ((0..0, 0), 0..0);
+    }
+
+    fn grow(&mut self, site: u32, bytes: u64) {
+        let (live, info) = (
+            &mut self.live_bytes[site as usize],
+            &mut self.sites[site as usize],
+        );
+        *live = live.saturating_add(bytes);
+        info.peak_bytes = info.peak_bytes.max(*live);
     }
 
     fn free(&mut self, addr: u64) {

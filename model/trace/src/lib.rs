@@ -27,7 +27,7 @@ pub use format::{Collector, Event, EventAt, FileHeader, Part, Use};
 pub use info::{SiteInfo, ThreadInfo, TraceInfo};
 pub use intervals::{Interval, RunIntervals};
 pub use java::{HeapRange, JavaMachine};
-pub use listener::Listener;
+pub use listener::{Listener, unmaps};
 pub use parts::Block;
 pub use program::{RunPlace, TraceProgram};
 pub use reader::{Cut, TraceReader};

@@ -1,7 +1,8 @@
 //! Code that sees a trace as it is replayed.
 
+use crate::footprint::PAGE_BYTES;
 use crate::format::Event;
-use varve_access::Op;
+use varve_access::{Kind, Op};
 
 /// Observes a replayed trace, or changes it.
 pub trait Listener {
@@ -20,6 +21,22 @@ pub trait Listener {
 
     /// A process that shared a page since a fork, or had it of a file, has a copy of its own from here on, at address `to`.
     fn copied(&mut self, _from: u64, _to: u64) {}
+
+    /// Pages went with the last process that had them.
+    fn gone(&mut self, addr: u64, bytes: u64, out: &mut Vec<Op>) {
+        out.extend(unmaps(addr, bytes));
+    }
+}
+
+/// Ops that give the whole pages of a range back.
+pub fn unmaps(addr: u64, bytes: u64) -> impl Iterator<Item = Op> {
+    let first = addr.next_multiple_of(PAGE_BYTES);
+    let end = (addr + bytes) / PAGE_BYTES * PAGE_BYTES;
+    let most = u64::from(u16::MAX) * PAGE_BYTES;
+    (first..end).step_by(most as usize).map(move |at| {
+        let pages = ((end - at) / PAGE_BYTES).min(u64::from(u16::MAX));
+        Op::new(Kind::Unmap, at, pages as u16, 0)
+    })
 }
 
 impl Listener for () {}

@@ -530,7 +530,10 @@ impl<L: Listener> Listener for Listening<'_, L> {
             .event(self.thread, event, &mut copied, &mut gone);
         self.tell(copied);
         for event in &gone {
-            self.reader.event(event, before);
+            match *event {
+                Event::Unmap { addr, bytes } => self.reader.gone(addr, bytes, before),
+                _ => self.reader.event(event, before),
+            }
         }
         self.reader.event(event, before);
     }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use varve_report::fmt;
 use varve_trace::host::{Recorder, RecorderOptions};
 use varve_trace::import::{Format, ImportError, import};
-use varve_trace::{End, TraceInfo};
+use varve_trace::{End, PAGE_BYTES, TraceInfo};
 
 pub fn trace(a: &TraceArgs) -> Done {
     match &a.action {
@@ -159,10 +159,17 @@ fn info(file: &Path, json: bool) -> Done {
             fmt::integer(info.writes as f64)
         ),
     );
+    let all = match info.pages > info.most_pages {
+        true => format!(
+            " at a time, {} in all",
+            fmt::bytes((info.pages * PAGE_BYTES) as f64)
+        ),
+        false => String::new(),
+    };
     line(
         "footprint",
         format!(
-            "{} in pages of 4 KiB",
+            "{} in pages of 4 KiB{all}",
             fmt::bytes(info.footprint_bytes() as f64)
         ),
     );

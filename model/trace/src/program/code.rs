@@ -81,6 +81,14 @@ impl<L: Listener> Listener for Listening<'_, L> {
     fn event(&mut self, event: &Event, before: &mut Vec<Op>) {
         self.reader.event(event, before);
     }
+
+    fn copied(&mut self, from: u64, to: u64) {
+        self.reader.copied(from, to);
+    }
+
+    fn gone(&mut self, addr: u64, bytes: u64, out: &mut Vec<Op>) {
+        self.reader.gone(addr, bytes, out);
+    }
 }
 
 #[cfg(test)]
