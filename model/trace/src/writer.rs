@@ -209,7 +209,8 @@ pub struct TraceWriter<W: Write> {
     new_calls: Vec<CallSite>,
     /// Sites that are in no block yet: numbers of calls, the innermost first.
     new_sites: Vec<Vec<u32>>,
-    sites: u32,
+    /// The number of each site, by its calls.
+    sites: HashMap<Vec<u32>, u32>,
     /// Coded templates that are in no block yet.
     new_templates: Vec<u8>,
     /// Their functions, coded.
@@ -282,7 +283,7 @@ impl<W: Write> TraceWriter<W> {
             calls: HashMap::new(),
             new_calls: Vec::new(),
             new_sites: Vec::new(),
-            sites: 0,
+            sites: HashMap::new(),
             new_templates: Vec::new(),
             new_functions: Vec::new(),
             index: Vec::new(),
@@ -357,12 +358,14 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Adds an allocation site and returns its number.
+    /// The number of an allocation site. Processes that allocate through the same calls share it.
     pub fn site(&mut self, site: CallSite) -> u32 {
-        let stack = site.calls().map(|call| self.call(call)).collect();
-        self.new_sites.push(stack);
-        self.sites += 1;
-        self.sites - 1
+        let stack: Vec<u32> = site.calls().map(|call| self.call(call)).collect();
+        let next = self.sites.len() as u32;
+        *self.sites.entry(stack).or_insert_with_key(|stack| {
+            self.new_sites.push(stack.clone());
+            next
+        })
     }
 
     /// The number of a call.

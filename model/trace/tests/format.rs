@@ -40,6 +40,26 @@ fn header() -> FileHeader {
     }
 }
 
+#[test]
+fn processes_that_allocate_through_the_same_calls_share_a_site() {
+    let call = |offset| CallSite {
+        module: "/bin/program".into(),
+        offset,
+        ..CallSite::default()
+    };
+    let stack = |callers: &[u64]| CallSite {
+        callers: callers.iter().map(|&offset| call(offset)).collect(),
+        ..call(0x1234)
+    };
+    let mut writer = TraceWriter::new(Vec::new(), Path::new("memory"), &header()).unwrap();
+    let sites = [&[1, 2][..], &[1], &[1, 2], &[]].map(|callers| writer.site(stack(callers)));
+    assert_eq!(sites, [0, 1, 0, 2]);
+    let (bytes, _) = writer.finish(End::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let reader = TraceReader::open(&file(&folder, &bytes)).unwrap();
+    assert_eq!(*reader.sites(), [stack(&[1, 2]), stack(&[1]), stack(&[])]);
+}
+
 /// A trace of two threads that take turns, with allocations. Returns its bytes and the ops of both.
 fn two_threads(count: usize) -> (Vec<u8>, [Vec<Op>; 2]) {
     let all = [ops(count), ops(count / 2)];
