@@ -105,7 +105,7 @@ impl Replay {
         let slow = self.run(Placed::Slow, None, true);
         let counts = truth(&fast, &slow);
         let groups = Groups::by_heat(&keys(&self.sites, &fast), &counts);
-        let sums = groups.sum(&counts);
+        let sums = groups.sum(&counts, &fast.live);
         let costs: u64 = sums.iter().map(|c| c.slow_ns - c.fast_ns).sum();
         let difference = 1e9 * (slow.seconds - fast.seconds);
         let missing = difference - costs as f64;
@@ -271,7 +271,7 @@ fn cold_sites_let_dimms_sleep() {
     let spread = replay.run(Placed::Spread, None, true);
     let counts = truth(&spread, &spread);
     let groups = Groups::by_heat(&keys(&replay.sites, &spread), &counts);
-    let quotas = colours::colours(&groups.sum(&counts), 0.3);
+    let quotas = colours::colours(&groups.sum(&counts, &spread.live), 0.3);
     assert_eq!(
         quotas.bytes.iter().filter(|&&bytes| bytes == 0).count(),
         2,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use varve_live::sampled::{self, AccessSampling, SampledMemory, SeenRange, SeenSite, Source};
 use varve_report::fmt;
-use varve_run::objects::Groups;
+use varve_run::objects::{Groups, LiveBytes};
 use varve_sites::Counts;
 use varve_sites::native::{self, Frame, Key, Module, Profile, Site};
 use varve_symbols::{Binary, statics};
@@ -131,7 +131,7 @@ fn profile_of(seen: &SampledMemory, blind: Vec<String>) -> Profile {
     }
     let (keys, counts): (Vec<Key>, Vec<Counts>) = stacks.into_iter().unzip();
     let groups = Groups::by_heat(&keys, &counts);
-    let sums = groups.sum(&counts);
+    let sums = groups.sum(&counts, &LiveBytes::default());
     let mut all: BTreeMap<Key, Counts> = BTreeMap::new();
     for (key, counts) in groups.keys.into_iter().zip(sums) {
         add(&mut all, key, &counts);

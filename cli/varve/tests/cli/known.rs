@@ -139,7 +139,7 @@ fn pages_that_children_write_are_copies_of_the_same_site() {
     assert!(misses("all other memory") < 0.02 * misses("make_table"));
 }
 
-/// A shell runs a program again and again: what one of them had is gone before the next begins.
+/// A shell runs a program again and again, and kills it once: what one of them had is gone before the next begins.
 #[test]
 fn what_processes_had_goes_with_them() {
     let Some((folder, program)) = program("steady") else {
@@ -147,13 +147,41 @@ fn what_processes_had_goes_with_them() {
     };
     let script = folder.path().join("script");
     let program = program.display();
-    let lines = format!("{program} 20 10 5000\n{program} 20 10 5000\n({program} 20 10 5000)\n");
-    std::fs::write(&script, lines).unwrap();
-    let answer = answer(PLANS, Path::new("sh"), script.to_str().unwrap());
+    let once = format!("{program} 20 10 5000");
+    let killed = format!("{program} 20 10 100000000 &\nsleep 0.5\nkill -9 $!\nwait\n");
+    std::fs::write(
+        &script,
+        format!("{once}\n{once}\n({once})\n{killed}{once}\n"),
+    )
+    .unwrap();
+    let script = script.to_str().unwrap();
+    let found = answer(PLANS, Path::new("sh"), script);
     for plan in ["dram", "slow"] {
-        let bytes = footprint(run(&answer, plan));
+        let bytes = footprint(run(&found, plan));
         assert!((30.0..33.0).contains(&bytes), "{plan}: {bytes} MiB");
     }
+    let peak = |word| site(&found, word, "peak");
+    let (table, archive) = (peak("make_table"), peak("make_archive"));
+    assert!(
+        (10.0..10.5).contains(&(table / f64::from(1 << 20))),
+        "{table}"
+    );
+    assert!(
+        (20.0..20.5).contains(&(archive / f64::from(1 << 20))),
+        "{archive}"
+    );
+    let trace = folder.path().join("a.trace");
+    let trace = trace.to_str().unwrap();
+    varve(&["trace", "-o", trace, "--", "sh", script]).well();
+    let info = varve(&["trace", "info", trace, "--json"]).well().json();
+    let pages = |key| number(&info, key) / 256.0;
+    assert!((30.0..33.0).contains(&pages("most_pages")), "{info}");
+    assert!(pages("pages") > 120.0, "{info}");
+    // What is left at the end is a shell.
+    let options = typed("run --machine optane-6230 --policy first-touch --json");
+    let placed = varve(&[&options[..], &[trace]].concat()).well().json();
+    let bytes = footprint(&placed["runs"][0]);
+    assert!(bytes < 2.0, "{bytes} MiB");
 }
 
 fn slowdown(answer: &Value, plan: &str) -> f64 {

@@ -1,5 +1,6 @@
 //! Groups call stacks into allocation sites: by the fewest calls of a stack that distinguish hot memory from cold.
 
+use super::live_bytes::LiveBytes;
 use std::collections::HashMap;
 use varve_sites::Counts;
 use varve_sites::native::stale::{ByName, Found};
@@ -144,13 +145,17 @@ impl Groups {
         self.of.get(site as usize).copied().unwrap_or(site)
     }
 
-    /// The counts, by group. A peak is the sum of peaks, which need not have been at one time.
-    pub fn sum(&self, counts: &[Counts]) -> Vec<Counts> {
+    /// The counts, by group. Where nothing is known of the course of a run, a peak is the sum of peaks, which need not have been at
+    /// one time.
+    pub fn sum(&self, counts: &[Counts], live: &LiveBytes) -> Vec<Counts> {
         let mut sums = vec![Counts::default(); self.keys.len()];
         for (&group, counts) in self.of.iter().zip(counts) {
             let sum = &mut sums[group as usize];
             let peak = sum.peak_bytes + counts.peak_bytes;
             sum.add(counts);
+            sum.peak_bytes = peak;
+        }
+        for (sum, peak) in sums.iter_mut().zip(live.peaks(self).unwrap_or_default()) {
             sum.peak_bytes = peak;
         }
         sums
@@ -201,7 +206,7 @@ mod tests {
         let groups = Groups::by_heat(&keys, &all);
         assert_eq!(groups.of, [0, 0, 1, 2, 2]);
         assert_eq!(groups.keys, [stack(&[1, 10]), stack(&[1, 20]), stack(&[2])]);
-        let sums = groups.sum(&all);
+        let sums = groups.sum(&all, &LiveBytes::default());
         assert_eq!((sums[0].peak_bytes, sums[0].misses), (2000, 17_000));
     }
 
@@ -241,7 +246,7 @@ mod tests {
                 let of = groups.keys[group as usize].stack();
                 prop_assert!(key.stack().starts_with(of));
             }
-            let sums = groups.sum(&all);
+            let sums = groups.sum(&all, &LiveBytes::default());
             prop_assert_eq!(sums.iter().map(|c| c.misses).sum::<u64>(), all.iter().map(|c| c.misses).sum::<u64>());
             let distinct: std::collections::HashSet<&Key> = groups.keys.iter().collect();
             prop_assert_eq!(distinct.len(), groups.keys.len());

@@ -1,6 +1,6 @@
 //! The part of a run's memory that a profile knows, with notes if it is small; profiles of another build.
 
-use super::Groups;
+use super::{Groups, LiveBytes};
 use crate::Error;
 use varve_sites::Counts;
 use varve_sites::native::{Key, Profile, stale};
@@ -27,6 +27,7 @@ impl Known<'_> {
         &self,
         keys: &[Key],
         stacks: &[Counts],
+        live: &LiveBytes,
         notes: &mut Vec<String>,
     ) -> Result<(Groups, Vec<Counts>), Error> {
         let exact = Groups::by_profile(keys, self.profile);
@@ -52,7 +53,8 @@ impl Known<'_> {
             ));
         }
         let then: u64 = self.profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
-        let now: u64 = stacks.iter().map(|counts| counts.peak_bytes).sum();
+        let now = groups.sum(stacks, live);
+        let now: u64 = now.iter().map(|counts| counts.peak_bytes).sum();
         let ratio = now as f64 / then.max(1) as f64;
         let counts = self.profile.sites.iter().map(|site| Counts {
             peak_bytes: (site.counts.peak_bytes as f64 * ratio) as u64,

@@ -5,13 +5,14 @@ use super::address_map::{AddressMap, GRANULE, LINE, MappedByte, PAGE};
 use super::arena::{Arena, MOST_SMALL};
 use super::groups::Groups;
 use super::hinted::Hinted;
+use super::live_bytes::LiveBytes;
 use super::tally::Tally;
 use super::tiers::{self, SLOW_BASE, TierPlaces, is_fast};
 use super::trace_sites::TraceSites;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use varve_access::{Kind, Op};
-use varve_trace::{Event, Listener};
+use varve_trace::{Event, Listener, unmaps};
 
 /// The number of the site that stands for all memory without a reported site: code, small variables, stacks, the
 /// allocator's own. Sites of the trace have their number there and 1.
@@ -41,6 +42,13 @@ enum At {
     Small(u64),
     /// On pages of its own.
     Pages(Vec<u64>),
+}
+
+/// A piece of a site on the copy of a page.
+struct PartCopy {
+    place: u64,
+    bytes: u64,
+    site: u32,
 }
 
 /// Memory that a site has besides objects.
@@ -79,11 +87,14 @@ pub struct Layout {
     map: AddressMap,
     objects: HashMap<u64, Object>,
     tallies: Vec<Tally>,
+    live: LiveBytes,
     allocated: u64,
     /// Memory that belongs to no object, by its first byte.
     regions: BTreeMap<u64, Region>,
     /// Pages that were placed when they were touched, and the group that each is of.
     touched: HashMap<u64, u32>,
+    /// Copies of parts of pages, by the page that a child has them on.
+    copies: HashMap<u64, Vec<PartCopy>>,
     /// Which stacks are one site; each its own where that is not said.
     groups: Groups,
     /// Memory that the program itself called hot or cold, where that counts.
@@ -109,9 +120,11 @@ impl Layout {
         Layout {
             regions: sites.ranges.iter().map(fixed).collect(),
             touched: HashMap::new(),
+            copies: HashMap::new(),
             map: AddressMap::new(),
             objects: HashMap::new(),
             tallies: Vec::new(),
+            live: LiveBytes::default(),
             allocated: 0,
             groups: Groups::default(),
             hinted: None,
@@ -167,6 +180,11 @@ impl Layout {
         &self.tallies
     }
 
+    /// The memory of each site over the course of the run.
+    pub fn live(&self) -> &LiveBytes {
+        &self.live
+    }
+
     /// The site of an address.
     pub fn site(&self, address: u64) -> u32 {
         self.map.get(address).map_or(REST, |place| place.site)
@@ -178,6 +196,22 @@ impl Layout {
             self.tallies.resize(at + 1, Tally::default());
         }
         &mut self.tallies[at]
+    }
+
+    /// A site has more bytes from now on.
+    fn grow(&mut self, bytes: u64, site: u32) {
+        let tally = self.tally(site);
+        tally.live_bytes += bytes;
+        tally.peak_bytes = tally.peak_bytes.max(tally.live_bytes);
+        let now = tally.live_bytes;
+        self.live.set(site, now, bytes);
+    }
+
+    fn shrink(&mut self, bytes: u64, site: u32) {
+        let tally = self.tally(site);
+        tally.live_bytes -= bytes;
+        let now = tally.live_bytes;
+        self.live.set(site, now, bytes);
     }
 
     fn place(&mut self, address: u64) -> MappedByte {
@@ -212,7 +246,7 @@ impl Layout {
         let site = region.map_or_else(|| self.rest(), |(_, region)| region.site);
         let site = self.hint_of_page(page).unwrap_or(site);
         let to = self.take_page(page, site);
-        self.tally(site).grow(PAGE);
+        self.grow(PAGE, site);
         self.map.set_page(page, to, site);
         self.touched.insert(page, site);
         MappedByte {
@@ -278,7 +312,7 @@ impl Layout {
         let tally = self.tally(site);
         tally.objects += 1;
         tally.bytes += bytes;
-        tally.grow(bytes);
+        self.grow(bytes, site);
         let at = match self.rooms {
             Rooms::Home => At::Home,
             _ if bytes > MOST_SMALL => {
@@ -358,7 +392,7 @@ impl Layout {
         let place = if touched {
             self.give_rest(page);
             let place = self.take_page(page, site);
-            self.tally(site).grow(PAGE);
+            self.grow(PAGE, site);
             self.touched.insert(page, site);
             place
         } else {
@@ -375,7 +409,7 @@ impl Layout {
             before.extend(copy(old.address, place));
         }
         if matches!(self.rooms, Rooms::Tiers(_)) {
-            before.extend(unmap(old.address, PAGE));
+            before.extend(unmaps(old.address, PAGE));
         }
     }
 
@@ -532,9 +566,26 @@ impl Layout {
         let Some(site) = self.touched.remove(&page) else {
             return;
         };
-        self.tally(site).live_bytes -= PAGE;
+        self.shrink(PAGE, site);
         if let Some(place) = self.map.whole(page) {
             self.give_page(place.address, site);
+        }
+    }
+
+    /// The copies of parts of a page are gone, if there are any.
+    fn give_copies(&mut self, page: u64) {
+        for PartCopy { place, bytes, site } in self.copies.remove(&page).unwrap_or_default() {
+            self.shrink(bytes, site);
+            let fast = is_fast(place);
+            match &mut self.rooms {
+                Rooms::Home => continue,
+                Rooms::Tiers(_) => {}
+                Rooms::Arenas { fast: arena, .. } if fast => arena.give(place, bytes),
+                Rooms::Arenas { slow, .. } => slow.give(place, bytes),
+            }
+            if fast {
+                self.release(bytes, site);
+            }
         }
     }
 
@@ -561,7 +612,7 @@ impl Layout {
         let tally = self.tally(object.site);
         tally.freed += 1;
         tally.lifetime_bytes += lived;
-        tally.live_bytes -= object.bytes;
+        self.shrink(object.bytes, object.site);
         if let Some(hinted) = &mut self.hinted {
             hinted.freed(address, object.bytes);
         }
@@ -611,6 +662,7 @@ impl Layout {
         }
         for page in pages(address, bytes) {
             self.give_rest(page);
+            self.give_copies(page);
             self.map.forget(page);
         }
     }
@@ -667,11 +719,15 @@ impl Listener for Layout {
 
     /// What is on the page is on another one too, of the same sites: each piece of an object has a place of its own there.
     fn copied(&mut self, from: u64, to: u64) {
+        self.give_rest(to);
+        self.give_copies(to);
         if let Some(place) = self.map.whole(from) {
             let page = self.take_page(to, place.site);
-            self.tally(place.site).grow(PAGE);
+            self.grow(PAGE, place.site);
+            self.touched.insert(to, place.site);
             return self.map.set_page(to, page, place.site);
         }
+        let mut copies = Vec::new();
         for (offset, bytes, site) in self.map.parts(from) {
             let place = match self.rooms {
                 Rooms::Home => to + offset,
@@ -684,9 +740,15 @@ impl Listener for Layout {
                 }
                 Rooms::Arenas { .. } => self.take(bytes, site),
             };
-            self.tally(site).grow(bytes);
+            self.grow(bytes, site);
             self.map.set_part(to + offset, bytes, place, site);
+            copies.push(PartCopy { place, bytes, site });
         }
+        self.copies.insert(to, copies);
+    }
+
+    fn gone(&mut self, addr: u64, bytes: u64, out: &mut Vec<Op>) {
+        self.event(&Event::Unmap { addr, bytes }, out);
     }
 
     fn event(&mut self, event: &Event, before: &mut Vec<Op>) {
@@ -703,13 +765,13 @@ impl Listener for Layout {
             Event::Unmap { addr, bytes } => {
                 self.forget(addr, bytes);
                 match &mut self.rooms {
-                    Rooms::Home => before.extend(unmap(addr, bytes)),
+                    Rooms::Home => before.extend(unmaps(addr, bytes)),
                     Rooms::Tiers(tiers) => {
                         let mut at = addr;
                         while at < addr + bytes {
                             let end = TierPlaces::end(at).min(addr + bytes);
                             for fast in [true, false] {
-                                before.extend(unmap(tiers.at(at, fast), end - at));
+                                before.extend(unmaps(tiers.at(at, fast), end - at));
                             }
                             at = end;
                         }
@@ -734,17 +796,6 @@ fn copy(from: u64, to: u64) -> impl Iterator<Item = Op> {
         ]
     };
     (0..PAGE).step_by(LINE as usize).flat_map(line)
-}
-
-/// Ops that give whole pages back.
-fn unmap(address: u64, bytes: u64) -> impl Iterator<Item = Op> {
-    let first = address.next_multiple_of(PAGE);
-    let end = (address + bytes) / PAGE * PAGE;
-    let most = u64::from(u16::MAX) * PAGE;
-    (first..end).step_by(most as usize).map(move |at| {
-        let pages = ((end - at) / PAGE).min(u64::from(u16::MAX));
-        Op::new(Kind::Unmap, at, pages as u16, 0)
-    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod groups;
 mod hinted;
 mod known;
 mod layout;
+mod live_bytes;
 mod plans;
 mod program;
 mod tally;
@@ -17,6 +18,7 @@ mod trace_sites;
 pub use groups::Groups;
 pub use known::Known;
 pub use layout::{Quotas, REST};
+pub use live_bytes::LiveBytes;
 pub use plans::{By, PLANS, Plan, USUAL, site_plan};
 pub use tally::Tally;
 
@@ -126,6 +128,9 @@ pub struct ObjectResult {
     /// Counts of each site, by its number.
     #[serde(skip)]
     pub sites: Vec<SiteCounts>,
+    /// The memory of each site over the course of the run.
+    #[serde(skip)]
+    pub live: LiveBytes,
 }
 
 /// The steady state of a run.
@@ -494,6 +499,7 @@ fn run_in_step(
             false => Vec::new(),
         },
         sites: sites.collect(),
+        live: layout.live().clone(),
         run: result,
     })
 }

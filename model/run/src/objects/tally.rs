@@ -24,11 +24,3 @@ pub struct Tally {
     /// Bytes of its pages and objects in fast memory, in a layout by site.
     pub fast_bytes: u64,
 }
-
-impl Tally {
-    /// Bytes are allocated.
-    pub(super) fn grow(&mut self, bytes: u64) {
-        self.live_bytes += bytes;
-        self.peak_bytes = self.peak_bytes.max(self.live_bytes);
-    }
-}

@@ -336,8 +336,8 @@ impl NativeRuns {
         let decisive = decisive.as_ref().unwrap_or(&self.stacks);
         let groups = Groups::by_heat(&self.keys, decisive);
         self.own = Seen {
-            truth: groups.sum(&self.stacks),
-            counts: groups.sum(decisive),
+            truth: groups.sum(&self.stacks, &dram.live),
+            counts: groups.sum(decisive, &dram.live),
             groups,
         };
         self.known = match &self.request.profile {
@@ -348,9 +348,10 @@ impl NativeRuns {
                     stale: self.request.stale.stale,
                     otherwise: if self.colours() { "hot" } else { SLOW },
                 };
-                let (groups, counts) = known.of(&self.keys, &self.stacks, &mut self.notes)?;
+                let (groups, counts) =
+                    known.of(&self.keys, &self.stacks, &dram.live, &mut self.notes)?;
                 Seen {
-                    truth: groups.sum(&self.stacks),
+                    truth: groups.sum(&self.stacks, &dram.live),
                     groups,
                     counts,
                 }
