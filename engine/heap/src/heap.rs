@@ -6,7 +6,7 @@ use crate::ahead::Ahead;
 use crate::align::ObjectAlign;
 use crate::blocks::Blocks;
 use crate::chunks::Chunks;
-use crate::config::{Config, ConfigError, Log, Stress};
+use crate::config::{Config, ConfigError, Log, NurserySize, Stress};
 use crate::durable::DurableMarks;
 use crate::instances::Seat;
 use crate::large::Large;
@@ -114,7 +114,8 @@ impl<P: Places, O: Observer> Heap<P, O> {
             });
         }
         let fast_max = config.fast_max.filter(|_| tiers > 1);
-        if let Some(fast_max) = fast_max.filter(|_| config.fit_nursery)
+        config.begin_small();
+        if let Some(fast_max) = fast_max.filter(|_| config.sized != NurserySize::Given)
             && asked.nursery() == Tier::FAST
         {
             config.fit(fast_max, asked.observer().is_some());
@@ -134,7 +135,11 @@ impl<P: Places, O: Observer> Heap<P, O> {
                 return Err(ConfigError::FastMemory { fast_max, young });
             }
             if is_fast {
-                config.nursery_max = config.nursery_max.min(fast_max - 2 * half);
+                let most = match config.sized {
+                    NurserySize::Pays => (fast_max / 2).max(young),
+                    NurserySize::Given | NurserySize::Fits => fast_max,
+                };
+                config.nursery_max = config.nursery_max.min(most - 2 * half);
             }
         }
         let extent = config.extent(tiers, half);
@@ -185,7 +190,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             .and_then(Sampler::intervals)
             .is_some_and(|told| told.is_coordinated());
         let seat = seat.filter(|_| together);
-        let threads = config.threads.max(1);
+        let (threads, asked_nursery) = (config.threads.max(1), asked.nursery());
         Ok(Heap {
             ahead: Ahead::default(),
             tables,
@@ -207,7 +212,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             observer,
             mark: MARK_A,
             hosts: Hosts::default(),
-            sizing: Sizing::new(&config),
+            sizing: Sizing::new(&config, asked_nursery),
             stats: Stats::default(),
             made: Instant::now(),
             collections: 0,

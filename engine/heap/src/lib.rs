@@ -152,13 +152,14 @@ mod sizing;
 mod stats;
 mod trace;
 mod traced;
+mod tuning;
 mod usual;
 mod verify;
 pub mod warm;
 
 pub use align::{AlignError, ObjectAlign};
 pub use alloc::OutOfMemory;
-pub use config::{Backing, Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, Stress};
+pub use config::{Backing, Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, NurserySize, Stress};
 pub use durable::DurableMarks;
 pub use header::Header;
 pub use heap::Heap;

@@ -1,23 +1,40 @@
 //! How large the nursery is, and when everything is collected. Pure arithmetic over the results of collections.
 
 use crate::align::ObjectAlign;
-use crate::config::{Config, MIN_NURSERY};
+use crate::config::{Config, MIN_NURSERY, NurserySize};
+use crate::tuning::Tuning;
+use varve_pima::Tier;
 
 /// Of a heap's maximum, one part in this many must be free after a full collection. Less would be spent collecting.
 const MIN_FREE: u64 = 50;
-/// The nursery doubles when more than one part in this many of it survived.
+/// A larger nursery in fast memory pays if so much less of what is allocated survives: by our model of memory, a byte that is copied
+/// costs about ten times what a byte costs that a nursery outside of the caches has fetched and written back (`kv` and `graph` in
+/// [`crate::tuning`]'s terms; see docs/measuring.md).
+const PAYS_FAST: f64 = 0.1;
+/// In slow memory, whose bandwidth is a quarter.
+const PAYS_SLOW: f64 = 0.4;
+
+/// A nursery that grows doubles when more than one part in this many of it survived.
 const MUCH_SURVIVED: u64 = 6;
+
+/// The nursery that is wanted.
+#[derive(Clone, Debug, PartialEq)]
+enum Wanted {
+    /// It doubles when more than one part in [`MUCH_SURVIVED`] of it survived.
+    Grows { size: u64, most: u64 },
+    /// As large as pays.
+    Pays(Tuning),
+}
 
 /// Sizes in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sizing {
     max: u64,
-    nursery_max: u64,
     initial: u64,
     growth: f64,
     align: ObjectAlign,
     /// The nursery that is wanted, room permitting.
-    nursery: u64,
+    nursery: Wanted,
     /// Survivors above this are a reason for a full collection.
     threshold: u64,
     /// There is the smallest nursery, even without room for it.
@@ -27,14 +44,26 @@ pub(crate) struct Sizing {
 }
 
 impl Sizing {
-    pub fn new(config: &Config) -> Sizing {
+    /// The nursery is in memory of `tier`.
+    pub fn new(config: &Config, tier: Tier) -> Sizing {
+        let pays = match tier {
+            Tier::FAST => PAYS_FAST,
+            _ => PAYS_SLOW,
+        };
         let mut sizing = Sizing {
             max: config.max,
-            nursery_max: config.nursery_max,
             initial: config.initial,
             growth: config.growth,
             align: config.align,
-            nursery: config.nursery,
+            nursery: match config.sized {
+                NurserySize::Pays => {
+                    Wanted::Pays(Tuning::new(config.nursery, config.nursery_max, pays))
+                }
+                NurserySize::Given | NurserySize::Fits => Wanted::Grows {
+                    size: config.nursery,
+                    most: config.nursery_max,
+                },
+            },
             threshold: 0,
             lent: false,
             lent_at: None,
@@ -45,8 +74,13 @@ impl Sizing {
 
     /// A nursery of `size` bytes was full and `promoted` of them survived.
     pub fn after_nursery(&mut self, size: u64, promoted: u64) {
-        if size >= self.nursery && promoted > size / MUCH_SURVIVED {
-            self.nursery = (2 * self.nursery).min(self.nursery_max);
+        match &mut self.nursery {
+            Wanted::Pays(tuning) => tuning.after(size, promoted),
+            Wanted::Grows { size: wanted, most } => {
+                if size >= *wanted && promoted > size / MUCH_SURVIVED {
+                    *wanted = (2 * *wanted).min(*most);
+                }
+            }
         }
     }
 
@@ -71,7 +105,11 @@ impl Sizing {
         if free < 2 * MIN_NURSERY {
             return 0;
         }
-        let wanted = self.nursery.min((free / 4).max(MIN_NURSERY));
+        let wanted = match &self.nursery {
+            Wanted::Pays(tuning) => tuning.size(),
+            Wanted::Grows { size, .. } => *size,
+        };
+        let wanted = wanted.min((free / 4).max(MIN_NURSERY));
         self.align.round_down(wanted)
     }
 
@@ -130,14 +168,17 @@ mod tests {
     use super::*;
 
     fn sizing(max: u64, nursery: u64) -> Sizing {
-        Sizing::new(&Config {
-            max,
-            nursery,
-            nursery_max: 4 * nursery,
-            initial: 8 << 20,
-            growth: 2.0,
-            ..Config::default()
-        })
+        Sizing::new(
+            &Config {
+                max,
+                nursery,
+                nursery_max: 4 * nursery,
+                initial: 8 << 20,
+                growth: 2.0,
+                ..Config::default()
+            },
+            Tier::FAST,
+        )
     }
 
     #[test]

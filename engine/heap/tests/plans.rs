@@ -7,9 +7,9 @@ use std::time::Duration;
 use varve_heap::layout::*;
 use varve_heap::plans::{Entry, by_name, plans};
 use varve_heap::{
-    AnyPlan, Backing, Config, Heap, Interval, Kind, Moved, Mutator, Object, ObjectAlign, Observer,
-    Origin, Phase, Record, Ref, Sampler, Shape, Shapes, Site, Space, Stage, Stress, Tier,
-    Unobserved,
+    AnyPlan, Backing, Config, Heap, Interval, Kind, Moved, Mutator, NurserySize, Object,
+    ObjectAlign, Observer, Origin, Phase, Record, Ref, Sampler, Shape, Shapes, Site, Space, Stage,
+    Stress, Tier, Unobserved,
 };
 use varve_sites::{Counts, Key, Profile, SiteProfile, SitesFile};
 
@@ -1049,19 +1049,19 @@ fn a_nursery_grows_when_much_survives_and_stays_within_fast_memory() {
 /// Fast memory that is smaller than the young objects' usual spaces: if their size was not requested, they begin smaller.
 #[test]
 fn young_spaces_fit_into_little_fast_memory_where_nobody_asked_for_their_size() {
-    let heap = |fit_nursery, fast_max| {
+    let heap = |sized, fast_max| {
         let config = Config {
             fast_max: Some(fast_max),
             nursery: 4 << 20,
-            fit_nursery,
+            sized,
             ..Config::default()
         };
         let plan = by_name("kg-w", None).unwrap().plan;
         Heap::planned(config, Shapes::new(), plan, Unobserved).map(drop)
     };
     for fast_max in [20 << 20, 8 << 20, 1 << 20] {
-        assert!(heap(true, fast_max).is_ok(), "{fast_max}");
+        assert!(heap(NurserySize::Fits, fast_max).is_ok(), "{fast_max}");
     }
-    let refused = heap(false, 8 << 20).unwrap_err().to_string();
+    let refused = heap(NurserySize::Given, 8 << 20).unwrap_err().to_string();
     assert!(refused.contains("make the nursery smaller"), "{refused}");
 }

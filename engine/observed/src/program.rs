@@ -212,6 +212,15 @@ impl ManagedProgram {
         fits.map(|()| known).map_err(|e| e.to_string())
     }
 
+    /// Whether the program can report intervals of its work, which some plans go by.
+    pub fn reports_intervals(&self) -> bool {
+        let module = Module::new(&Engine::default(), &self.bytes);
+        module.is_ok_and(|module| {
+            let mut imports = module.imports();
+            imports.any(|(module, name, _)| (module, name) == ("varve", "interval"))
+        })
+    }
+
     /// The program's accesses to the objects of each of its allocation sites: the same every time, if nothing is compiled in the background.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
-use varve_heap::{Instances, ObjectAlign};
+use varve_heap::{Instances, NurserySize, ObjectAlign};
 
 /// Which compilers the functions of a store go through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -127,8 +127,8 @@ pub struct Config {
     pub plan: Option<String>,
     /// Most fast memory of the heap, bytes, where the machine has less of it than the heap may grow to. Objects without room there go to slow memory.
     pub fast_max: Option<u64>,
-    /// The nursery begins smaller where it would take most of [`Config::fast_max`]: its size was not requested.
-    pub fit_nursery: bool,
+    /// Who says how large the nursery is.
+    pub sized: NurserySize,
     /// Stores on other threads, with which a plan that samples begins its samples together. Each store of an engine with this takes a
     /// place, and leaves it when it is dropped.
     pub instances: Option<Arc<Instances>>,
@@ -182,6 +182,13 @@ pub struct Config {
 impl Config {
     /// The usual [`Config::hot`].
     pub const HOT: u32 = 20_000;
+
+    /// Memory is short: the nursery is what pays, unless the user said how large it is.
+    pub fn save_memory(&mut self) {
+        if self.sized == NurserySize::Fits {
+            self.sized = NurserySize::Pays;
+        }
+    }
 }
 
 impl Default for Config {
@@ -196,7 +203,7 @@ impl Default for Config {
             stack: 8 << 20,
             plan: None,
             fast_max: None,
-            fit_nursery: true,
+            sized: NurserySize::Fits,
             instances: None,
             slower: 1.0,
             intervals: false,

@@ -63,7 +63,7 @@ pub use varve_durable::{
     Medium, Recovered as DurableRecovered, Stats as DurableStats, backup as copy_region,
 };
 pub use varve_heap::plans;
-pub use varve_heap::{AlignError, ObjectAlign};
+pub use varve_heap::{AlignError, NurserySize, ObjectAlign};
 pub use varve_heap::{
     Backing as GcBacking, Kind as GcKind, Record as GcRecord, Site as GcSite,
     SpaceRanges as GcRanges, SpaceUse as GcSpace, Stats as GcStats, Tier as GcTier,

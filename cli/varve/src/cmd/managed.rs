@@ -46,7 +46,7 @@ pub fn run(program: &WasmProgram, a: &ModelledObjects) -> Done {
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     request.program.input = input.into();
     if request.wants_profile() {
-        own_profile(&mut request)?;
+        own_profile(&mut request);
     }
     let mut asked = request.runs().map_err(wrong)?;
     plans::check_log(objects.pima_log.is_some(), &asked.asked)?;
@@ -95,17 +95,48 @@ pub fn run(program: &WasmProgram, a: &ModelledObjects) -> Done {
 }
 
 /// A profile for plans by allocation sites where none was given: of this very run. Better than leaving such plans out, and said.
-fn own_profile(request: &mut ObjectsRequest) -> Result<(), Failure> {
+fn own_profile(request: &mut ObjectsRequest) {
     let bar = ui::spinner("profiling");
     let profiled = request.profile();
     bar.finish_and_clear();
-    let file = &request.program.file;
-    profiled.map_err(|e| wasm::of(file, &e))?;
-    crate::ui::message!(
-        "varve: profiled this run's own input for plans by allocation sites; `varve profile {file} -o FILE.sites` on a smaller one, and \
-         --profile FILE.sites, say what they do for inputs that were not profiled"
-    );
-    Ok(())
+    // What fails here fails in the runs too, which have the program's output.
+    if profiled.is_ok() {
+        crate::ui::message!(
+            "varve: profiled this run's own input for plans by allocation sites; `varve profile {} -o FILE.sites` on a smaller one, and \
+             --profile FILE.sites, say what they do for inputs that were not profiled",
+            request.program.file
+        );
+    }
+}
+
+/// How the run that is advised is had on a machine with both memories: if it is a plan for objects, and memory is short.
+fn live(request: &ObjectsRequest, asked: &ObjectRuns, run: &str) -> Option<String> {
+    let number = asked.names().iter().position(|name| name == run)?;
+    let facts = asked.facts(number);
+    let fast = facts.budget.filter(|_| !facts.linux)?;
+    let spec = asked.spec(number);
+    let (plan, program) = (&spec.plan, &request.program);
+    let file = ui::quoted(&program.file);
+    let words = program.arguments.iter();
+    let words: Vec<String> = words
+        .map(|word| ui::quoted(&String::from_utf8_lossy(word)))
+        .collect();
+    let words = match words.is_empty() {
+        true => String::new(),
+        false => format!(" -- {}", words.join(" ")),
+    };
+    let by_sites = varve_runtime::plans::entry(plan).is_ok_and(|entry| entry.profile);
+    let (first, sites) = match by_sites {
+        true => (
+            format!("`varve profile -o program.sites {file}{words}`, then "),
+            " --profile program.sites",
+        ),
+        false => (String::new(), ""),
+    };
+    Some(format!(
+        "On a machine with both memories: {first}`varve run --live --plan {plan}{sites} --fast {} {file}{words}`.",
+        Bytes(fast >> 10 << 10)
+    ))
 }
 
 fn output(end: &End) {
@@ -169,7 +200,12 @@ fn show(
     let details = plan_table::details(base, &results);
     let mut charts = plan_table::charts(&results);
     let origin = origin(&spec.machine.name, a.model.seed);
-    let advice = asked.advise(came, &columns::size).said;
+    let advice = asked.advise(came, &columns::size);
+    let live = advice
+        .run
+        .as_deref()
+        .and_then(|run| live(request, asked, run));
+    let advice: Vec<String> = advice.said.into_iter().chain(live).collect();
     if base.trays.is_some() {
         let said = (notes, advice);
         let mut sheet = tray_table::sheet(title, base, &results, said, details, flames);

@@ -175,6 +175,9 @@ fn plan(a: &Objects, file: &str, bytes: &[u8], config: &mut Config) -> Result<Pl
             )));
         }
     };
+    if config.fast_max.is_some() {
+        config.save_memory();
+    }
     config.profile = profile(a, file, bytes)?;
     let plan = plans::named(plan, config.profile.as_deref())?;
     plans::check_log(a.pima_log.is_some(), std::slice::from_ref(&plan.spec))?;
@@ -234,14 +237,13 @@ pub fn profile(a: &Objects, file: &str, bytes: &[u8]) -> Result<Option<Arc<Profi
 
 /// Says how many allocation sites of what ran the profile does not know, of how many, if there is one.
 pub fn unknown(a: &Objects, sites: Option<(usize, usize)>) {
-    if let Some((unknown, all)) = sites.filter(|s| s.0 > 0) {
+    // A profile of this very run knows all that have objects.
+    if let (Some(file), Some((unknown, all))) = (&a.plans.profile, sites)
+        && unknown > 0
+    {
         crate::ui::message!(
             "varve: {}: does not know {unknown} of the {all} allocation sites in the code that ran",
-            a.plans
-                .profile
-                .as_deref()
-                .unwrap_or(Path::new(""))
-                .display(),
+            file.display(),
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use varve_run::Error;
-use varve_runtime::{Config, Tier};
+use varve_runtime::{Config, NurserySize, Tier};
 use varve_spec::Bytes;
 
 /// Linear memory that a program may have in any case: managed programs have some, however small their heaps are.
@@ -15,7 +15,7 @@ pub struct Heap {
     /// The most memory of the program's objects, and of its linear memories and tables [default: 2GiB, and 4GiB]
     #[arg(long, value_name = "SIZE")]
     pub heap_max: Option<Bytes>,
-    /// The nursery in the beginning [default: 4MiB]
+    /// The nursery in the beginning [default: 4MiB, and with --fast what pays, from 1MiB on]
     #[arg(long, value_name = "SIZE")]
     pub nursery: Option<Bytes>,
     /// What the nursery may grow to while much of it survives [default: 32MiB]. Under plans with an observer space it does not grow
@@ -44,7 +44,10 @@ impl Heap {
             )));
         }
         config.nursery_max = most.unwrap_or(config.nursery_max);
-        config.fit_nursery = self.nursery.is_none();
+        config.sized = match self.nursery {
+            Some(_) => NurserySize::Given,
+            None => NurserySize::Fits,
+        };
         config.nursery = self
             .nursery
             .map_or(config.nursery.min(config.nursery_max), |b| b.0)

@@ -96,10 +96,11 @@ impl ObjectsRequest {
     }
 
     /// Is a profile of this very run wanted, for plans by allocation sites, where none was given? Better than leaving such plans
-    /// out.
+    /// out: where memories are colours, or memory is short.
     pub fn wants_profile(&self) -> bool {
         let wanted = self.plans.plan.as_deref().unwrap_or(varve_spec::ALL);
-        self.colours() && wanted == varve_spec::ALL && self.config.profile.is_none()
+        let of_use = self.colours() || self.plans.fast.is_some();
+        of_use && wanted == varve_spec::ALL && self.config.profile.is_none()
     }
 
     /// Makes that profile, and uses it.
@@ -123,7 +124,11 @@ impl ObjectsRequest {
         let profile: Option<&Profile> = self.config.profile.as_deref();
         match self.plans.plan.as_deref() {
             Some(list) => plans(list, profile, self.colours()),
-            None => Ok(usual_plans(profile, self.colours())),
+            None => Ok(usual_plans(
+                profile,
+                self.colours(),
+                self.program.reports_intervals(),
+            )),
         }
     }
 
@@ -145,6 +150,10 @@ impl ObjectsRequest {
             .collect();
         let mut config = self.config.clone();
         config.slower = self.instances.slower;
+        // All plans, those without a budget too: a nursery that does not pay is no fair base.
+        if self.plans.fast.is_some() {
+            config.save_memory();
+        }
         let base = ManagedSpec {
             config,
             page_bytes: self.page_bytes.unwrap_or(4096),

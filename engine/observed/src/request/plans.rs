@@ -4,11 +4,13 @@ use varve_run::Error;
 use varve_runtime::plans as catalogue;
 use varve_sites::Profile;
 
-/// The few plans that are compared if the user names none; if memories are `colours`, all that are about hot and cold.
-pub fn usual_plans(profile: Option<&Profile>, colours: bool) -> Vec<String> {
+/// The few plans that are compared if the user names none; if memories are `colours`, all that are about hot and cold. One that goes by
+/// `intervals` of the program's work does as another where it reports none.
+pub fn usual_plans(profile: Option<&Profile>, colours: bool, intervals: bool) -> Vec<String> {
     catalogue::plans()
         .iter()
         .filter(|p| p.is_for(profile.is_some(), colours) && (p.usual || colours))
+        .filter(|p| intervals || !p.intervals || colours)
         .map(|p| p.name.to_string())
         .collect()
 }

@@ -229,7 +229,7 @@ pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
         },
         poison: config.gc_stress,
         fast_max: config.fast_max,
-        fit_nursery: config.fit_nursery,
+        sized: config.sized,
         instances: config.instances.clone(),
         before: REGION as u64,
         durable: config.durable.is_some(),
