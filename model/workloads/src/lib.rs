@@ -28,6 +28,7 @@ pub mod nas;
 pub mod node;
 pub mod olap;
 pub mod registry;
+pub mod splash;
 pub mod steady;
 pub mod streams;
 pub mod tpcc;

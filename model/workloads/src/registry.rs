@@ -17,6 +17,7 @@ pub fn list() -> Vec<WorkloadEntry> {
         crate::graph::ENTRIES,
         crate::nas::ENTRIES,
         crate::hpc::ENTRIES,
+        crate::splash::ENTRIES,
         crate::apps::ENTRIES,
     ];
     modules.concat()

@@ -54,8 +54,7 @@ fn e5(named: Named, out: &mut StudyResult) {
             gbps(Memory::Fast, false),
             "GB/s",
             "",
-        )
-        .of_kind(Kind::Input),
+        ),
         claim(
             "E5",
             "ocean_cp in DRAM, written",
@@ -63,8 +62,7 @@ fn e5(named: Named, out: &mut StudyResult) {
             gbps(Memory::Fast, true),
             "GB/s",
             "",
-        )
-        .of_kind(Kind::Input),
+        ),
         claim(
             "E5",
             "ocean_cp in PM, read",
@@ -111,8 +109,7 @@ fn e11(named: Named, out: &mut StudyResult) {
             mb(rate("freqmine", THREADS, false)),
             "MB/s",
             "",
-        )
-        .of_kind(Kind::Input),
+        ),
         claim(
             "E11",
             "freqmine, written by each thread",
@@ -120,8 +117,7 @@ fn e11(named: Named, out: &mut StudyResult) {
             mb(rate("freqmine", THREADS, true)),
             "MB/s",
             "",
-        )
-        .of_kind(Kind::Input),
+        ),
         claim(
             "E11",
             "NPB/LU, read by one thread",

@@ -80,14 +80,14 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
 fn about(scale: u32) -> Vec<String> {
     vec![
         format!(
-            "Programs are access patterns (`varve workload`), not the programs themselves, but for those that are in figure 1 alone: \
-             these are kernels that compute. Sizes and times are divided by {scale}, and given at full size again. Each takes some \
-             seconds, where the paper's take minutes: what moving pages costs is a larger part."
+            "ocean_cp, lu_cb, lu_ncb and freqmine are kernels with the accesses of the programs at the suites' native sizes, written \
+             from their sources; those that are in figure 1 alone compute too. The others are access patterns (`varve workload`), whose \
+             instructions are guesses. Sizes and times are divided by {scale}, and given at full size again. Each takes some seconds, \
+             where the paper's take minutes: what moving pages costs is a larger part."
         ),
-        "Inputs are the bandwidths that the paper prints of ocean_cp, freqmine and NPB/LU in DRAM (they come out again under E5 \
-         and E11). Members of groups that the text does not name are assumed; its figures cannot be read."
-            .into(),
-        "Groups say of lu_cb what the paper says, that slow memory hardly harms it; as a pattern it is on the border (E5)."
+        "Inputs are the bandwidths that the paper prints of NPB/LU in DRAM (they come out again under E11). The documents that \
+         freqmine mines are drawn, and how often ocean_cp relaxes is from its own sample output. Members of groups that the text \
+         does not name are assumed; its figures cannot be read."
             .into(),
         "As in the paper, one program runs in each memory at a time, with eight threads; the group takes as long as the slower \
          memory's programs."

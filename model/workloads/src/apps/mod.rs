@@ -1,5 +1,5 @@
 //! Programs of PARSEC, SPLASH-2x and the NAS benchmarks as access patterns: their memory accesses, not their
-//! computations.
+//! computations. [`crate::splash`] has some of these suites' programs as kernels.
 //!
 //! For groups of programs that share a machine (`varve jobs`) these matter: how much a program reads and writes, in
 //! which order, how often again, and the instructions in between. A [`Shape`] has them in a few numbers, and one loop
@@ -49,12 +49,9 @@ const THREADS: Param = Param {
 /// The workloads of this module. Sizes are those of the suites' own large inputs where they can be worked out
 /// (`shapes.rs`); passes are chosen so that each takes some seconds with eight threads in DRAM.
 pub const ENTRIES: &[WorkloadEntry] = &[
-    entry!(shapes::OCEAN_CP, "3GiB", "50"),
     entry!(shapes::STREAMCLUSTER, "1GiB", "130"),
     entry!(shapes::FLUIDANIMATE, "1GiB", "24"),
-    entry!(shapes::FREQMINE, "1GiB", "7"),
     entry!(shapes::SWAPTIONS, "64MiB", "1"),
-    entry!(shapes::LU_CB, "512MiB", "28"),
     entry!(shapes::CANNEAL, "1GiB", "24"),
     entry!(shapes::RADIX, "2GiB", "45"),
     entry!(shapes::NPB_FT, "5GiB", "18"),

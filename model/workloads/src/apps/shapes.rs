@@ -1,8 +1,8 @@
 //! Memory accesses of each program.
 //!
-//! The ratio of the arrays that are written to all, and the instructions of a step, follow from the bandwidths that
-//! Wang et al. prints of three programs in DRAM (marked *demand of Wang et al.*). All else is a guess from the
-//! programs' known behaviour, marked as such; no time, ratio or saving that the paper measured went into it.
+//! Of NPB/LU the arrays that are written, and the instructions of a step, follow from the bandwidths that Wang et al. prints
+//! of one thread in DRAM (marked *demand of Wang et al.*). All else is a guess from the programs' known behaviour, marked
+//! as such; no time, ratio or saving that the paper measured went into it.
 
 /// Accesses at random lines of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,17 +54,6 @@ const NONE: Shape = Shape {
     table_percent: 0,
 };
 
-/// Demand of Wang et al., section III-A: 40.9 GB/s read and 15.3 GB/s written by eight threads in DRAM, so 2.67 lines read
-/// for one written. Size: some twenty grids of 4098 x 4098 doubles of which about this much is worked on.
-pub const OCEAN_CP: Shape = Shape {
-    name: "ocean_cp",
-    about: "streams through many grids, a third of them written (SPLASH-2x ocean_cp, as a pattern)",
-    reads: 5,
-    writes: 3,
-    instructions: 290,
-    ..NONE
-};
-
 /// Guess: distances of all points to a few centres; long sequential reads, hardly a store, few instructions a line
 /// (16 floats: subtract, multiply, add in vectors, and the loop).
 pub const STREAMCLUSTER: Shape = Shape {
@@ -89,19 +78,6 @@ pub const FLUIDANIMATE: Shape = Shape {
     ..NONE
 };
 
-/// Demand of Wang et al., section IV-A: 182 MB/s read and 66 MB/s written by each thread, so 2.76 lines read for one
-/// written. Trees are gone over again and again in the caches (guess: four times).
-pub const FREQMINE: Shape = Shape {
-    name: "freqmine",
-    about: "computes on trees that are mostly cached (PARSEC freqmine, as a pattern)",
-    reads: 7,
-    writes: 4,
-    instructions: 4300,
-    block: 256 << 10,
-    reuse: 4,
-    ..NONE
-};
-
 /// Guess: Monte-Carlo paths of a few hundred KB for each thread; nearly all in the first two caches.
 pub const SWAPTIONS: Shape = Shape {
     name: "swaptions",
@@ -111,18 +87,6 @@ pub const SWAPTIONS: Shape = Shape {
     instructions: 3000,
     block: 512 << 10,
     reuse: 256,
-    ..NONE
-};
-
-/// Guess, from the algorithm: each step of the factorization reads and writes every block of 16 x 16 doubles that is left, once,
-/// with two others that stay cached. Each of the 8 numbers of a line then takes 16 multiplications and additions in a loop of
-/// about seven instructions that compilers do not vectorize (its arguments may overlap): 900 instructions a line.
-pub const LU_CB: Shape = Shape {
-    name: "lu_cb",
-    about: "updates block after block and writes them all back (SPLASH-2x lu_cb, as a pattern)",
-    reads: 0,
-    writes: 4,
-    instructions: 3600,
     ..NONE
 };
 
