@@ -8,7 +8,8 @@
 //! thread are on a stack of its own. Threads take the next item of the whole tree when they are free
 //! (`schedule(dynamic,1)`).
 //!
-//! Mining is real, and its number of sets is an answer ([`super::mining`]). Building the first tree is not modelled.
+//! Mining is real, and its number of sets is an answer ([`super::mining`]). Building the first tree is not modelled, but
+//! its memory is there, with that of the threads' trees; 512 MiB in all is a guess.
 //!
 //! # Input
 //!
@@ -50,19 +51,17 @@ const PER_CONVERTED: u32 = 12;
 
 /// Share of the transactions that makes a set frequent: 11,000 of 250,000.
 const SUPPORT: f64 = 0.044;
-/// Bytes of a transaction: 37 items, nearly all of which have a node of their own.
-const TRANSACTION_BYTES: u64 = 37 * (ENTRY_BYTES + ITEM_BYTES);
-
 /// The workload of this module.
 pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "freqmine",
     about: "PARSEC freqmine: sets of words that are frequent in documents, by FP-growth on arrays",
     params: &[
+        Param::scaled("documents", Want::COUNT, "250k", "documents"),
         Param::scaled(
             "bytes",
             Want::Bytes,
-            "88MiB",
-            "memory of the arrays, some 370 bytes for each document: 250,000 of them",
+            "512MiB",
+            "memory of the arrays; the threads' own trees have what the documents leave, some 370 bytes each",
         ),
         Param::new("passes", Want::COUNT, "1", "times that they are mined"),
         THREADS,
@@ -99,16 +98,16 @@ pub struct Freqmine {
 /// Sizes out of range.
 pub fn program(values: &Values) -> Result<Loops<Freqmine>, Error> {
     let threads = values.count("threads") as usize;
-    let bytes = values.count_in("bytes", 1 << 12, 4 << 30)?;
-    let count = (bytes / TRANSACTION_BYTES).max(8);
+    let bytes = values.count_in("bytes", 1 << 12, 1 << 46)?;
+    let count = values.count_in("documents", 1, 10_000_000)?.max(8);
     let least = (SUPPORT * count as f64).ceil().max(2.0) as u64;
     let drawn = Transactions::draw(count, SUPPORT, values.count("seed"));
     let tree = Tree::of(&drawn, least);
     let mut layout = Layout::new();
     let lists = layout.array("freqmine.lists", tree.entries().max(1), ENTRY_BYTES);
     let paths = layout.array("freqmine.paths", tree.items().max(1), ITEM_BYTES);
-    // A tree of each item of a set is smaller than that of the one before: a guess that holds for any.
-    let stack = (tree.entries() / 2).max(64);
+    let left = bytes.saturating_sub(lists.bytes() + paths.bytes());
+    let stack = (left / NODE_BYTES / threads as u64).max(64);
     let stacks: Vec<Array> = (0..threads)
         .map(|i| layout.array(&format!("freqmine.trees.{i}"), stack, NODE_BYTES))
         .collect();

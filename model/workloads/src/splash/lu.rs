@@ -17,7 +17,8 @@
 //!
 //! As `hpl` does, blocks shrink by the root of `scale`, and a step counts as often as a block is narrower: the work for
 //! each line that comes from memory is that of full size. A block has at least a line of doubles in its columns. A matrix
-//! then has fewer blocks than the original's, and is factored as often as makes up for it.
+//! then has fewer blocks than the original's, and is factored as often as makes up for it; and blocks that are only read,
+//! which caches hold, are read in as many columns as they would have in proportion.
 //!
 //! # Instructions
 //!
@@ -102,6 +103,8 @@ pub struct Lu {
     /// Blocks of a row and of a column.
     blocks: usize,
     threads: usize,
+    /// Columns that a block would have in proportion, at least one.
+    narrow: usize,
     /// How often a step counts.
     times: f64,
     /// Factorizations that are left, with the one at hand.
@@ -140,6 +143,7 @@ pub fn program(values: &Values, contiguous: bool) -> Result<Loops<Lu>, Error> {
         block,
         blocks,
         threads,
+        narrow: (narrow.ceil() as usize).min(block),
         times: whole / block as f64,
         left: (passes * block as f64 / narrow).round().max(1.0) as u64,
         at: At::Start,
@@ -182,9 +186,13 @@ impl Lu {
         self.a.at(at as u64)
     }
 
-    /// Every line of a block once.
+    /// Every line of a block once; of one that is read, the columns that it would have in proportion.
     fn access(&self, kind: Kind, block: (usize, usize), per_line: u32, out: &mut Vec<Op>) {
-        for column in 0..self.block {
+        let columns = match kind {
+            Kind::Read => self.narrow,
+            _ => self.block,
+        };
+        for column in 0..columns {
             run(
                 out,
                 kind,

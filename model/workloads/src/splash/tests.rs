@@ -96,7 +96,7 @@ fn slowly(transactions: &[Vec<u16>], least: usize) -> u64 {
 fn frequent_sets_are_those_of_counting_them_all() {
     for (seed, threads) in [(1, 1), (2, 3)] {
         let (_, values) = parse(&format!(
-            "freqmine:bytes=37000,seed={seed},threads={threads}"
+            "freqmine:documents=100,bytes=256KiB,seed={seed},threads={threads}"
         ))
         .unwrap();
         let mut program = freqmine::program(&values).unwrap();
