@@ -314,3 +314,27 @@ pub fn assert_order_does_not_matter(make: impl Fn() -> Box<dyn Program>, limit: 
     }
     tally
 }
+
+/// A digest of the regions, the answers and the first 100,000 ops, in the order in which threads give them in turn.
+#[cfg(test)]
+pub fn digest(line: &str) -> u64 {
+    let mut program = crate::registry::build(line).unwrap();
+    let (mut ops, mut digest) = (0, 0);
+    let mut add = |word: u64| digest = varve_access::random::mix(digest ^ word);
+    for region in program.regions() {
+        region.name.bytes().for_each(|byte| add(byte.into()));
+        [region.base, region.bytes].into_iter().for_each(&mut add);
+    }
+    each(&mut *program, CallOrder::RoundRobin, |thread, op| {
+        ops += 1;
+        if ops <= 100_000 {
+            add(thread as u64 | (op.kind as u64) << 16 | u64::from(op.size) << 32);
+            add(u64::from(op.dependent) | u64::from(op.instructions) << 32);
+            add(op.addr);
+        }
+    });
+    assert!(ops >= 100_000, "{line}: {ops}");
+    let said = format!("{} {:?}", program.name(), program.answers());
+    said.bytes().for_each(|byte| add(byte.into()));
+    digest
+}

@@ -1,22 +1,22 @@
 //! PARSEC freqmine: sets of items that occur together in enough of many transactions, by FP-growth on arrays.
 //!
-//! As in the original (`pkgs/apps/freqmine/src/fp_tree.cpp` of cirosantilli/parsec-benchmark): a tree of all transactions,
-//! the most frequent items next to its root, is turned into arrays before it is mined. For every item there is a list of its
-//! nodes (where the node's path to the root starts, and how often it occurs: 8 bytes), and all paths are in one array of
-//! items. Mining an item reads its list and all of its paths twice: to count their items (`scan1_DB`), then to put those
-//! that are frequent with it into a smaller tree (`FPArray_scan2_DB`, `insert`), which is mined in turn. Trees of a
-//! thread are on a stack of its own. Threads take the next item of the whole tree when they are free
-//! (`schedule(dynamic,1)`).
+//! As in the original (`pkgs/apps/freqmine/src/fp_tree.cpp` of cirosantilli/parsec-benchmark): a tree of all
+//! transactions, the most frequent items next to its root, is turned into arrays before it is mined. For every item
+//! there is a list of its nodes (where the node's path to the root starts, and how often it occurs: 8 bytes), and all
+//! paths are in one array of items. Mining an item reads its list and all of its paths twice: to count their items
+//! (`scan1_DB`), then to put those that are frequent with it into a smaller tree (`FPArray_scan2_DB`, `insert`), which
+//! is mined in turn. Trees of a thread are on a stack of its own. Threads take the next item of the whole tree when
+//! they are free (`schedule(dynamic,1)`).
 //!
-//! Mining is real, and its number of sets is an answer ([`super::mining`]). Building the first tree is not modelled, but
-//! its memory is there, with that of the threads' trees; 512 MiB in all is a guess.
+//! Mining is real, and its number of sets is an answer ([`super::mining`]). Building the first tree is not modelled,
+//! but its memory is there, with that of the threads' trees; 512 MiB in all is a guess.
 //!
 //! # Input
 //!
 //! Native input is `webdocs_250k.dat 11000`: 250,000 documents, sets of words in 11,000 of them. The file is not here.
 //! Transactions are drawn instead, each with each word by chance: word r in 11 / r of them, at most in 60 % (an
-//! **assumption**). With the five million words of the whole file, that is its mean length of 177 words (Lucchese et al.,
-//! "WebDocs: a real-life huge transactional dataset", FIMI 2004). Real words go together, so real sets are longer.
+//! **assumption**). With the five million words of the whole file, that is its mean length of 177 words (Lucchese et
+//! al., "WebDocs: a real-life huge transactional dataset", FIMI 2004). Real words go together, so real sets are longer.
 //!
 //! # Scale
 //!

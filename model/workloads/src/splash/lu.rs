@@ -1,7 +1,8 @@
 //! SPLASH-2x lu_cb and lu_ncb: a dense matrix into triangles, by square blocks and without pivoting.
 //!
 //! As in the originals (`ext/splash2x/kernels/lu_cb/src/lu.C`, `lu_ncb/src/lu.C` of cirosantilli/parsec-benchmark;
-//! `codes/kernels/lu` of SakalisC/Splash-3), for each block K of the diagonal, with a barrier after each loop but the last:
+//! `codes/kernels/lu` of SakalisC/Splash-3), for each block K of the diagonal, with a barrier after each loop but the
+//! last:
 //!
 //! ```text
 //! diagonal   K, K              by its owner
@@ -9,21 +10,22 @@
 //! interior   I, J -= I,K K,J   row after row of blocks; block I, J is of thread (I + J blocks) modulo threads
 //! ```
 //!
-//! Native input: n = 8096 and blocks of 32 (`run.sh`), 253 x 253 of them, 500 MiB. `lu_cb` has each block in one piece;
-//! `lu_ncb` has whole columns, in which a block has a piece of each. A row's block I, K stays in the first cache, the
-//! blocks K, J (2 MiB) in the last, and every block of the interior is read and written once for each K.
+//! Native input: n = 8096 and blocks of 32 (`run.sh`), 253 x 253 of them, 500 MiB. `lu_cb` has each block in one piece,
+//! and those of a thread one after the other; `lu_ncb` has whole columns, in which a block has a piece of each. A row's
+//! block I, K stays in the first cache, the blocks K, J (2 MiB) in the last, and every block of the interior is read
+//! and written once for each K.
 //!
 //! # Scale
 //!
 //! As `hpl` does, blocks shrink by the root of `scale`, and a step counts as often as a block is narrower: the work for
-//! each line that comes from memory is that of full size. A block has at least a line of doubles in its columns. A matrix
-//! then has fewer blocks than the original's, and is factored as often as makes up for it; and blocks that are only read,
-//! which caches hold, are read in as many columns as they would have in proportion.
+//! each line that comes from memory is that of full size. A block has at least a line of doubles in its columns. A
+//! matrix then has fewer blocks than the original's, and is factored as often as makes up for it; and blocks that are
+//! only read, which caches hold, are read in as many columns as they would have in proportion.
 //!
 //! # Instructions
 //!
-//! A column of a block takes a multiple of another (`daxpy`), by SSE2, which is what gcc makes of the loop at -O3: for two
-//! numbers a load, a multiplication, an addition from memory, a store, and three quarters of an instruction of the
+//! A column of a block takes a multiple of another (`daxpy`), by SSE2, which is what gcc makes of the loop at -O3: for
+//! two numbers a load, a multiplication, an addition from memory, a store, and three quarters of an instruction of the
 //! loop; and 12 for the call, for 32 numbers.
 
 use super::THREADS;
@@ -103,6 +105,8 @@ pub struct Lu {
     /// Blocks of a row and of a column.
     blocks: usize,
     threads: usize,
+    /// Where each block is, row after row: those of a thread follow each other, in the order in which it updates them.
+    slots: Vec<usize>,
     /// Columns that a block would have in proportion, at least one.
     narrow: usize,
     /// How often a step counts.
@@ -143,6 +147,7 @@ pub fn program(values: &Values, contiguous: bool) -> Result<Loops<Lu>, Error> {
         block,
         blocks,
         threads,
+        slots: slots(blocks, threads),
         narrow: (narrow.ceil() as usize).min(block),
         times: whole / block as f64,
         left: (passes * block as f64 / narrow).round().max(1.0) as u64,
@@ -152,6 +157,18 @@ pub fn program(values: &Values, contiguous: bool) -> Result<Loops<Lu>, Error> {
     };
     let init = FirstTouch::new(FirstTouch::ranges(&[a]), touch, By::All, threads);
     Ok(Loops::new(kernel, Some(init), threads))
+}
+
+/// Places of blocks, row after row, when each thread has its own in one piece.
+fn slots(blocks: usize, threads: usize) -> Vec<usize> {
+    let owner = |at: usize| (at / blocks + at % blocks * blocks) % threads;
+    let mut order: Vec<usize> = (0..blocks * blocks).collect();
+    order.sort_by_key(|&at| owner(at));
+    let mut slots = vec![0; order.len()];
+    for (slot, at) in order.into_iter().enumerate() {
+        slots[at] = slot;
+    }
+    slots
 }
 
 impl Lu {
@@ -180,7 +197,7 @@ impl Lu {
     fn place(&self, (i, j): (usize, usize), column: usize) -> u64 {
         let b = self.block;
         let at = match self.contiguous {
-            true => (i + j * self.blocks) * b * b + column * b,
+            true => self.slots[i * self.blocks + j] * b * b + column * b,
             false => (j * b + column) * self.n + i * b,
         };
         self.a.at(at as u64)

@@ -68,7 +68,8 @@ impl Tree {
         Tree::grow(paths, least, &mut |_, _| {})
     }
 
-    /// The tree of the paths of an item's nodes. `visit` is told the nodes that inserting visits, and whether it stays there.
+    /// The tree of the paths of an item's nodes. `visit` is told the nodes that inserting visits, and whether it stays
+    /// there.
     pub fn without(&self, item: u16, least: u64, visit: &mut impl FnMut(u64, bool)) -> Tree {
         let paths = || {
             self.list(item).map(|(_, entry)| {

@@ -10,22 +10,23 @@
 //!                      back      interpolated, added; red, black
 //! ```
 //!
-//! Native input: `-n4098` (`run.sh`), 25 grids of 4098 x 4098 doubles, and two of all levels: 3.5 GiB. Two days in steps of
-//! four hours are the 12 steps.
+//! Native input: `-n4098` (`run.sh`), 25 grids of 4098 x 4098 doubles, and two of all levels: 3.5 GiB. Two days in
+//! steps of four hours are the 12 steps.
 //!
 //! Numbers are not computed, only the accesses of the loops made. So how often a solution relaxes is an input, from the
-//! original's own sample (`correct.out`, n = 258): after the first one, twelve solutions do the work of 5.9 relaxations of
-//! the finest grid on average. Here one does 5.7: two relaxations of the finest grid and one of each coarser one on the way
-//! down, three and one on the way up.
+//! original's own sample (`correct.out`, n = 258): after the first one, twelve solutions do the work of 5.9 relaxations
+//! of the finest grid on average. Here one does 5.7: two relaxations of the finest grid and one of each coarser one on
+//! the way down, three and one on the way up.
 //!
-//! Where this differs: threads share rows, not rectangles, so that there may be any number of them. Copies of borders, the
-//! averages over days and the last two of a relaxation's four barriers are omitted. Rows are whole lines.
+//! Where this differs: threads share rows, not rectangles, so that there may be any number of them. Copies of borders,
+//! the averages over days and the last two of a relaxation's four barriers are omitted. Rows are whole lines.
 //!
 //! # Instructions
 //!
 //! Loops over neighbouring points are vectors of two doubles (SSE2, gcc's default for x86-64), three quarters of an
-//! instruction of the loop for each. A relaxation takes every second point, so it is scalar: four points of a line, each 16
-//! instructions, one of which is a division that keeps its unit for four cycles (Skylake), 7 more at two a cycle.
+//! instruction of the loop for each. A relaxation takes every second point, so it is scalar: four points of a line,
+//! each 16 instructions, one of which is a division that keeps its unit for four cycles (Skylake), 7 more at two a
+//! cycle.
 
 use super::THREADS;
 use crate::entry::WorkloadEntry;
@@ -166,8 +167,8 @@ const PHASES: [&[Sweep]; 12] = [
 
 /// A line of one colour: see the module.
 const RELAX: u32 = 4 * 23;
-/// For a line of the coarser grid, eight points: two remainders of five points each, interpolated, some 40 instructions a
-/// point.
+/// For a line of the coarser grid, eight points: two remainders of five points each, interpolated, some 40 instructions
+/// a point.
 const RESTRICT: u32 = 320;
 /// For a line of the coarser grid: four points of the finer for each, from four of the coarser.
 const INTERPOLATE: u32 = 240;

@@ -19,32 +19,7 @@ pub const ENTRIES: &[WorkloadEntry] = &[
 
 #[cfg(test)]
 mod tests {
-    use crate::harness::{self, CallOrder};
-    use crate::registry::build;
-    use varve_access::random::mix;
-
-    /// A digest of the regions, the answers and the first 100,000 ops, in the order in which threads give them in turn.
-    fn digest(line: &str) -> u64 {
-        let mut program = build(line).unwrap();
-        let (mut ops, mut digest) = (0, 0);
-        let mut add = |word: u64| digest = mix(digest ^ word);
-        for region in program.regions() {
-            region.name.bytes().for_each(|byte| add(byte.into()));
-            [region.base, region.bytes].into_iter().for_each(&mut add);
-        }
-        harness::each(&mut *program, CallOrder::RoundRobin, |thread, op| {
-            ops += 1;
-            if ops <= 100_000 {
-                add(thread as u64 | (op.kind as u64) << 16 | u64::from(op.size) << 32);
-                add(u64::from(op.dependent) | u64::from(op.instructions) << 32);
-                add(op.addr);
-            }
-        });
-        assert!(ops >= 100_000, "{line}: {ops}");
-        let said = format!("{} {:?}", program.name(), program.answers());
-        said.bytes().for_each(|byte| add(byte.into()));
-        digest
-    }
+    use crate::harness::digest;
 
     /// A digest of each, of 64 bits, as the first version has it that computed them; of GUPS the first with one update in flight.
     const DIGESTS: &str = "\
