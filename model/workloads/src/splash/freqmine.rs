@@ -49,8 +49,6 @@ const PER_INSERTED: u32 = 10;
 /// For a node that is turned into arrays: two stores, walk on.
 const PER_CONVERTED: u32 = 12;
 
-/// Share of the transactions that makes a set frequent: 11,000 of 250,000.
-const SUPPORT: f64 = 0.044;
 /// The workload of this module.
 pub const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "freqmine",
@@ -62,6 +60,12 @@ pub const ENTRY: WorkloadEntry = WorkloadEntry {
             Want::Bytes,
             "512MiB",
             "memory of the arrays; the threads' own trees have what the documents leave, some 370 bytes each",
+        ),
+        Param::new(
+            "support",
+            Want::Part,
+            "0.044",
+            "share of the documents that makes a set frequent: 11,000 of 250,000",
         ),
         Param::new("passes", Want::COUNT, "1", "times that they are mined"),
         THREADS,
@@ -100,8 +104,9 @@ pub fn program(values: &Values) -> Result<Loops<Freqmine>, Error> {
     let threads = values.count("threads") as usize;
     let bytes = values.count_in("bytes", 1 << 12, 1 << 46)?;
     let count = values.count_in("documents", 1, 10_000_000)?.max(8);
-    let least = (SUPPORT * count as f64).ceil().max(2.0) as u64;
-    let drawn = Transactions::draw(count, SUPPORT, values.count("seed"));
+    let support = values.part("support").max(0.001);
+    let least = (support * count as f64).ceil().max(2.0) as u64;
+    let drawn = Transactions::draw(count, support, values.count("seed"));
     let tree = Tree::of(&drawn, least);
     let mut layout = Layout::new();
     let lists = layout.array("freqmine.lists", tree.entries().max(1), ENTRY_BYTES);
