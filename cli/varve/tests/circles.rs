@@ -21,7 +21,7 @@ const CIRCLES: &[&str] = &[
     // An exception that no function caught is an error for the host, which holds on to the object; and to hold on can fail.
     "runtime: error store/root",
     // Workloads are in the registry's list, and are entries of it.
-    "workloads: apps graph gups kv nas registry streams tpcc",
+    "workloads: apps graph gups kv nas registry splash streams tpcc",
 ];
 
 /// A file's modules, from its crate on: `["model", "thread"]`.

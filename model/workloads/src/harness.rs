@@ -317,15 +317,14 @@ pub fn assert_order_does_not_matter(make: impl Fn() -> Box<dyn Program>, limit: 
 
 /// A digest of the regions, the answers and the first 100,000 ops, in the order in which threads give them in turn.
 #[cfg(test)]
-pub fn digest(line: &str) -> u64 {
-    let mut program = crate::registry::build(line).unwrap();
+pub fn digest(program: &mut dyn Program) -> u64 {
     let (mut ops, mut digest) = (0, 0);
     let mut add = |word: u64| digest = varve_access::random::mix(digest ^ word);
     for region in program.regions() {
         region.name.bytes().for_each(|byte| add(byte.into()));
         [region.base, region.bytes].into_iter().for_each(&mut add);
     }
-    each(&mut *program, CallOrder::RoundRobin, |thread, op| {
+    each(program, CallOrder::RoundRobin, |thread, op| {
         ops += 1;
         if ops <= 100_000 {
             add(thread as u64 | (op.kind as u64) << 16 | u64::from(op.size) << 32);
@@ -333,7 +332,7 @@ pub fn digest(line: &str) -> u64 {
             add(op.addr);
         }
     });
-    assert!(ops >= 100_000, "{line}: {ops}");
+    assert!(ops >= 100_000, "{}: {ops}", program.name());
     let said = format!("{} {:?}", program.name(), program.answers());
     said.bytes().for_each(|byte| add(byte.into()));
     digest

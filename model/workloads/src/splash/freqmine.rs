@@ -22,8 +22,8 @@
 //!
 //! Fewer transactions, and as much of them that makes a set frequent. The number of sets remains, but for chance.
 
-use super::THREADS;
-use super::mining::{Frame, Transactions, Tree};
+use super::mining::{FpTree, Frame, Transactions};
+use super::threads::THREADS;
 use crate::entry::WorkloadEntry;
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
@@ -90,7 +90,7 @@ pub struct Freqmine {
     lists: Array,
     paths: Array,
     stacks: Vec<Array>,
-    tree: Tree,
+    tree: FpTree,
     least: u64,
     left: u64,
     miners: Vec<Miner>,
@@ -107,7 +107,7 @@ pub fn program(values: &Values) -> Result<Loops<Freqmine>, Error> {
     let support = values.part("support").max(0.001);
     let least = (support * count as f64).ceil().max(2.0) as u64;
     let drawn = Transactions::draw(count, support, values.count("seed"));
-    let tree = Tree::of(&drawn, least);
+    let tree = FpTree::of(&drawn, least);
     let mut layout = Layout::new();
     let lists = layout.array("freqmine.lists", tree.entries().max(1), ENTRY_BYTES);
     let paths = layout.array("freqmine.paths", tree.items().max(1), ITEM_BYTES);
@@ -175,12 +175,12 @@ impl Freqmine {
     fn mine(
         &self,
         thread: usize,
-        tree: &Tree,
+        tree: &FpTree,
         item: u16,
         at: u64,
         place: Where,
         out: &mut Vec<Op>,
-    ) -> Tree {
+    ) -> FpTree {
         let entries = tree.entries();
         for per_item in [PER_COUNTED, PER_SORTED] {
             for (index, entry) in tree.list(item) {

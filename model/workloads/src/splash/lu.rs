@@ -28,7 +28,7 @@
 //! two numbers a load, a multiplication, an addition from memory, a store, and three quarters of an instruction of the
 //! loop; and 12 for the call, for 32 numbers.
 
-use super::THREADS;
+use super::threads::THREADS;
 use crate::entry::WorkloadEntry;
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};

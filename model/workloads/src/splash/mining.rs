@@ -16,7 +16,7 @@ const MOST: f64 = 0.6;
 impl Transactions {
     /// Draws them, with the items that are expected to be in at least half of the share `support`.
     pub fn draw(count: u64, support: f64, seed: u64) -> Transactions {
-        let mut rng = Rng::new(seed, 0x66_7265_71);
+        let mut rng = Rng::new(seed, 0x6672_6571);
         let items = (2.0 * FIRST / support) as u16;
         let share = |r: u16| (FIRST / f64::from(r + 1)).min(MOST);
         let mut draw = || {
@@ -42,7 +42,7 @@ pub struct Entry {
 }
 
 /// A tree as arrays.
-pub struct Tree {
+pub struct FpTree {
     /// Nodes of item after item.
     entries: Vec<Entry>,
     /// First entry of each item, and the end.
@@ -61,26 +61,26 @@ struct Node {
     sibling: u32,
 }
 
-impl Tree {
+impl FpTree {
     /// The tree of all transactions, with the items that are in at least `least` of them.
-    pub fn of(transactions: &Transactions, least: u64) -> Tree {
+    pub fn of(transactions: &Transactions, least: u64) -> FpTree {
         let paths = || transactions.of.iter().map(|t| (t.iter().copied(), 1));
-        Tree::grow(paths, least, &mut |_, _| {})
+        FpTree::grow(paths, least, &mut |_, _| {})
     }
 
     /// The tree of the paths of an item's nodes. `visit` is told the nodes that inserting visits, and whether it stays
     /// there.
-    pub fn without(&self, item: u16, least: u64, visit: &mut impl FnMut(u64, bool)) -> Tree {
+    pub fn without(&self, item: u16, least: u64, visit: &mut impl FnMut(u64, bool)) -> FpTree {
         let paths = || {
             self.list(item).map(|(_, entry)| {
                 let path = entry.path as usize..entry.path as usize + usize::from(entry.length);
                 (self.paths[path].iter().rev().copied(), entry.count)
             })
         };
-        Tree::grow(paths, least, visit)
+        FpTree::grow(paths, least, visit)
     }
 
-    fn grow<P, I>(paths: impl Fn() -> P, least: u64, visit: &mut impl FnMut(u64, bool)) -> Tree
+    fn grow<P, I>(paths: impl Fn() -> P, least: u64, visit: &mut impl FnMut(u64, bool)) -> FpTree
     where
         P: Iterator<Item = (I, u32)>,
         I: Iterator<Item = u16>,
@@ -119,11 +119,11 @@ impl Tree {
             items.sort_unstable();
             insert(&mut nodes, &items, count, visit);
         }
-        Tree::arrays(&nodes, order.len())
+        FpTree::arrays(&nodes, order.len())
     }
 
     /// Turns it into arrays: each leaf's path is in one piece, and its nodes start within.
-    fn arrays(nodes: &[Node], items: usize) -> Tree {
+    fn arrays(nodes: &[Node], items: usize) -> FpTree {
         let mut lists: Vec<Vec<Entry>> = vec![Vec::new(); items];
         let mut paths = Vec::new();
         let mut placed = vec![false; nodes.len()];
@@ -149,7 +149,7 @@ impl Tree {
         }
         // So that an empty path starts somewhere.
         paths.push(u16::MAX);
-        let mut tree = Tree {
+        let mut tree = FpTree {
             entries: Vec::new(),
             starts: vec![0],
             paths,
@@ -212,7 +212,7 @@ fn insert(nodes: &mut Vec<Node>, items: &[u16], count: u32, visit: &mut impl FnM
 /// A tree whose items are mined, the rarest first.
 pub struct Frame {
     /// The tree.
-    pub tree: Tree,
+    pub tree: FpTree,
     /// Where it is on the thread's stack.
     pub from: u64,
     left: u16,
@@ -220,7 +220,7 @@ pub struct Frame {
 
 impl Frame {
     /// All of its items are left.
-    pub fn new(tree: Tree, from: u64) -> Frame {
+    pub fn new(tree: FpTree, from: u64) -> Frame {
         let left = tree.frequent();
         Frame { tree, from, left }
     }

@@ -5,19 +5,12 @@
 //! bandwidths and slowdowns are answers.
 
 use crate::entry::WorkloadEntry;
-use crate::registry;
-use varve_spec::Param;
 
 pub mod freqmine;
 pub mod lu;
 pub mod mining;
 pub mod ocean;
-
-/// Fewer than other workloads have, as the patterns of [`crate::apps`].
-const THREADS: Param = Param {
-    default: "8",
-    ..registry::THREADS
-};
+mod threads;
 
 /// The workloads of this module.
 pub const ENTRIES: &[WorkloadEntry] = &[

@@ -28,7 +28,7 @@
 //! each 16 instructions, one of which is a division that keeps its unit for four cycles (Skylake), 7 more at two a
 //! cycle.
 
-use super::THREADS;
+use super::threads::THREADS;
 use crate::entry::WorkloadEntry;
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
