@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_workload_is_carried_out_to_its_end_by_any_number_of_threads() {
         let accesses = |threads: u32| {
-            let line = format!("lu_cb:bytes=12KiB,passes=2,scale=1,threads={threads}");
+            let line = format!("npb_mg:bytes=12KiB,passes=2,scale=1,threads={threads}");
             let mut program = varve_workloads::build(&line).unwrap();
             exercise(&mut *program).unwrap()
         };
