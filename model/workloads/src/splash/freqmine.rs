@@ -20,7 +20,8 @@
 //!
 //! # Scale
 //!
-//! Fewer transactions, and as much of them that makes a set frequent. The number of sets remains, but for chance.
+//! Fewer transactions, and as much of them that makes a set frequent. The number of sets grows by chance: 214,000 at 1/64,
+//! 227,000 at 1/512, 374,000 at 1/2048. Below that transactions are no fewer.
 
 use super::mining::{FpTree, Frame, Transactions};
 use super::threads::THREADS;
@@ -48,6 +49,9 @@ const PER_VISITED: u32 = 4;
 const PER_INSERTED: u32 = 10;
 /// For a node that is turned into arrays: two stores, walk on.
 const PER_CONVERTED: u32 = 12;
+
+/// Documents that a frequent set is in, at least: of few documents nearly all sets of words are in two, and mining never ends.
+const FEWEST: f64 = 5.0;
 
 /// The workload of this module.
 pub const ENTRY: WorkloadEntry = WorkloadEntry {
@@ -103,9 +107,10 @@ pub struct Freqmine {
 pub fn program(values: &Values) -> Result<Loops<Freqmine>, Error> {
     let threads = values.count("threads") as usize;
     let bytes = values.count_in("bytes", 1 << 12, 1 << 46)?;
-    let count = values.count_in("documents", 1, 10_000_000)?.max(8);
     let support = values.part("support").max(0.001);
-    let least = (support * count as f64).ceil().max(2.0) as u64;
+    let documents = values.count_in("documents", 1, 10_000_000)?;
+    let count = documents.max((FEWEST / support).ceil() as u64);
+    let least = (support * count as f64).ceil() as u64;
     let drawn = Transactions::draw(count, support, values.count("seed"));
     let tree = FpTree::of(&drawn, least);
     let mut layout = Layout::new();
