@@ -28,8 +28,8 @@ fn making<T>(work: impl FnOnce(&Making) -> T) -> T {
 }
 
 const TWO: &str = "fast = \"1280MiB\"\nat_once = 1\ncores = 16\n\
-    [[program]]\nname = \"freqmine\"\nworkload = \"freqmine:bytes=1GiB,passes=2\"\n\
-    [[program]]\nname = \"npb_mg\"\nworkload = \"npb_mg:bytes=1GiB,passes=20\"\n";
+    [[program]]\nname = \"freqmine\"\nworkload = \"freqmine:bytes=1GiB\"\n\
+    [[program]]\nname = \"npb_mg\"\nworkload = \"npb_mg:bytes=1GiB,passes=40\"\n";
 
 /// The program that streams comes last and finds fast memory full: by need it is there, the other's pages have moved, and the
 /// group takes less time.
@@ -70,8 +70,8 @@ fn the_same_group_is_the_same_to_the_last_bit() {
 fn programs_run_together_and_disturb_each_other() {
     let text = |both: bool| {
         let second =
-            "[[program]]\nname = \"b\"\nworkload = \"radix:bytes=256MiB\"\nmemory = \"slow\"\n";
-        let first = "[[program]]\nname = \"a\"\nworkload = \"ocean_cp:bytes=1GiB,passes=30\"\nmemory = \"fast\"\n";
+            "[[program]]\nname = \"b\"\nworkload = \"npb_ft:bytes=256MiB\"\nmemory = \"slow\"\n";
+        let first = "[[program]]\nname = \"a\"\nworkload = \"ocean_cp:bytes=1GiB,passes=4\"\nmemory = \"fast\"\n";
         read(&format!("{first}{}", if both { second } else { "" }))
     };
     let time = |both| {
