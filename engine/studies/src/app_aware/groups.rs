@@ -28,7 +28,7 @@ macro_rules! asked {
 const GROUPS: [Asked; 9] = [
     asked!(
         "placement-1",
-        "../../../../examples/group1.toml",
+        "groups/placement1.toml",
         &[("E6", "placement"), ("E9", "all")]
     ),
     asked!(
