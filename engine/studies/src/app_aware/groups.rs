@@ -105,7 +105,8 @@ pub fn claims(
         out.claims
             .push(claim(id, &what, published, r.saves(linux), "%", &note(r)));
         if *id == "E9" {
-            let longest = lengths::moving(setup, &group, asked.key, (linux, r), making, out)?;
+            let longest =
+                lengths::moving(setup, &group, asked.key, &compared, (linux, r), making, out)?;
             let share = 100.0 * longest.moving_s / longest.seconds;
             let size = varve_report::fmt::bytes(longest.moved_bytes as f64);
             let note = format!(

@@ -3,9 +3,9 @@
 
 use super::Setup;
 use crate::Effort;
-use varve_jobs::compare::{Making, compare};
+use varve_jobs::compare::{Compared, Making, compare, run_all};
 use varve_jobs::group::Modelled;
-use varve_jobs::{Error, Group, GroupResult, Memory, Strategy};
+use varve_jobs::{Error, Group, GroupResult, Memory, Strategy, plan};
 use varve_machine::model::RunError;
 use varve_report::fmt::Format;
 use varve_report::{
@@ -31,6 +31,17 @@ struct Longer {
 }
 
 impl Longer {
+    fn of(times: f64, results: Vec<GroupResult>) -> Longer {
+        let [linux, other] = results
+            .try_into()
+            .expect("a result for each of two strategies");
+        Longer {
+            times,
+            linux,
+            other,
+        }
+    }
+
     fn moving(&self) -> f64 {
         100.0 * self.other.moving_s / self.other.seconds
     }
@@ -47,14 +58,8 @@ fn longer(line: &str, times: f64) -> Result<String, Error> {
     Ok(longer.unwrap_or_else(|| line.into()))
 }
 
-fn run(
-    setup: &Setup,
-    group: &Group,
-    which: &dyn Fn(usize) -> bool,
-    times: f64,
-    strategy: Strategy,
-    making: &Making,
-) -> Result<Longer, Error> {
+/// A group whose programs run this factor longer, as far as `which` says so.
+fn lengthened(group: &Group, which: &dyn Fn(usize) -> bool, times: f64) -> Result<Group, Error> {
     let mut group = group.clone();
     for (i, program) in group.programs.iter_mut().enumerate() {
         if let Some(Modelled::Workload(line)) = &mut program.modelled
@@ -64,16 +69,29 @@ fn run(
             *line = longer(line, times)?;
         }
     }
-    let strategies = [Strategy::LINUX, strategy];
-    let results = compare(&group, &setup.spec, &strategies, making)?.results;
-    let [linux, other] = results
-        .try_into()
-        .expect("a result for each of two strategies");
-    Ok(Longer {
-        times,
-        linux,
-        other,
-    })
+    Ok(group)
+}
+
+/// All programs run longer. What each asks of memory is known: times are in proportion, so that none is profiled at this length.
+fn all_longer(
+    setup: &Setup,
+    group: &Group,
+    times: f64,
+    known: &Compared,
+    strategy: Strategy,
+    making: &Making,
+) -> Result<Longer, Error> {
+    let group = lengthened(group, &|_| true, times)?;
+    let mut demands = known.demands.clone();
+    let points = demands
+        .iter_mut()
+        .flat_map(|d| d.curves.iter_mut())
+        .flatten();
+    points.for_each(|point| point.seconds *= times);
+    let plans = [Strategy::LINUX, strategy].map(|s| plan(&group, &demands, &known.host, s));
+    let plans = plans.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let results = run_all(&group, &plans, &setup.spec, making)?;
+    Ok(Longer::of(times, results))
 }
 
 /// The cost of moving pages for a group whose programs all run longer: the results under Linux and otherwise are known at the usual length. Returns
@@ -82,6 +100,7 @@ pub fn moving(
     setup: &Setup,
     group: &Group,
     key: &str,
+    known: &Compared,
     (linux, other): (&GroupResult, &GroupResult),
     making: &Making,
     out: &mut StudyResult,
@@ -92,7 +111,14 @@ pub fn moving(
         other: other.clone(),
     }];
     for &times in of_all(setup.options.effort) {
-        all.push(run(setup, group, &|_| true, times, other.strategy, making)?);
+        all.push(all_longer(
+            setup,
+            group,
+            times,
+            known,
+            other.strategy,
+            making,
+        )?);
     }
     if all.len() > 1 {
         let title = format!("{}: moving pages, by how long its programs run", group.name);
@@ -163,7 +189,12 @@ pub fn order(
         if times < 1.0 && longer(line, times)? == longer(line, 1.0)? {
             continue;
         }
-        let l = run(setup, group, &|i| i == disturbs, times, order, making)?;
+        let group = lengthened(group, &|i| i == disturbs, times)?;
+        let strategies = [Strategy::LINUX, order];
+        let l = Longer::of(
+            times,
+            compare(&group, &setup.spec, &strategies, making)?.results,
+        );
         let row = [
             (l.linux.seconds * 1e9).into(),
             (l.other.seconds * 1e9).into(),
