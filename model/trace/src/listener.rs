@@ -1,8 +1,10 @@
 //! Code that sees a trace as it is replayed.
 
-use crate::footprint::PAGE_BYTES;
 use crate::format::Event;
 use varve_access::{Kind, Op};
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 
 /// Observes a replayed trace, or changes it.
 pub trait Listener {
@@ -30,11 +32,11 @@ pub trait Listener {
 
 /// Ops that give the whole pages of a range back.
 pub fn unmaps(addr: u64, bytes: u64) -> impl Iterator<Item = Op> {
-    let first = addr.next_multiple_of(PAGE_BYTES);
-    let end = (addr + bytes) / PAGE_BYTES * PAGE_BYTES;
-    let most = u64::from(u16::MAX) * PAGE_BYTES;
+    let first = addr.next_multiple_of(PAGE);
+    let end = (addr + bytes) / PAGE * PAGE;
+    let most = u64::from(u16::MAX) * PAGE;
     (first..end).step_by(most as usize).map(move |at| {
-        let pages = ((end - at) / PAGE_BYTES).min(u64::from(u16::MAX));
+        let pages = ((end - at) / PAGE).min(u64::from(u16::MAX));
         Op::new(Kind::Unmap, at, pages as u16, 0)
     })
 }

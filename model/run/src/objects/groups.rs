@@ -155,7 +155,10 @@ impl Groups {
             sum.add(counts);
             sum.peak_bytes = peak;
         }
-        for (sum, peak) in sums.iter_mut().zip(live.peaks(self).unwrap_or_default()) {
+        for (sum, peak) in sums
+            .iter_mut()
+            .zip(live.peaks(self.keys.len(), &self.of).unwrap_or_default())
+        {
             sum.peak_bytes = peak;
         }
         sums

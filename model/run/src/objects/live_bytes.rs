@@ -5,8 +5,6 @@
 //! interval the most of each site is known, and not when in it: the peak of several is exact but for what came and went in one
 //! interval.
 
-use super::groups::Groups;
-
 /// The most intervals.
 const MOST: u64 = 512;
 
@@ -37,7 +35,7 @@ impl LiveBytes {
         self.turnover += change;
         while self.turnover >> self.shift >= MOST {
             self.shift += 1;
-            self.sites.iter_mut().for_each(|levels| halve(levels));
+            self.sites.iter_mut().for_each(halve);
         }
         let (at, interval) = (site as usize, self.turnover >> self.shift);
         if at >= self.sites.len() {
@@ -60,13 +58,13 @@ impl LiveBytes {
         }
     }
 
-    /// The most bytes that each group has at a time; none if nothing is known of the course.
-    pub fn peaks(&self, groups: &Groups) -> Option<Vec<u64>> {
+    /// The most bytes that each of some groups has at a time, with the group of each site; none if nothing is known of the course.
+    pub fn peaks(&self, groups: usize, of: &[u32]) -> Option<Vec<u64>> {
         if self.sites.is_empty() {
             return None;
         }
-        let mut members: Vec<Vec<&[Level]>> = vec![Vec::new(); groups.keys.len()];
-        for (levels, &group) in self.sites.iter().zip(&groups.of) {
+        let mut members: Vec<Vec<&[Level]>> = vec![Vec::new(); groups];
+        for (levels, &group) in self.sites.iter().zip(of) {
             members[group as usize].push(levels);
         }
         let peaks = members.iter().map(|sites| peak(sites)).collect();
@@ -111,16 +109,6 @@ fn halve(levels: &mut Vec<Level>) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use varve_sites::native::Key;
-
-    fn groups(of: Vec<u32>) -> Groups {
-        let keys = vec![Key::Rest; 2];
-        Groups {
-            of,
-            keys,
-            hinted: None,
-        }
-    }
 
     #[test]
     fn sites_that_follow_each_other_have_the_peak_of_one() {
@@ -129,9 +117,9 @@ mod tests {
             live.set(site, 1000, 1000);
             live.set(site, 0, 1000);
         }
-        let peaks = live.peaks(&groups(vec![0, 0, 1, 0])).unwrap();
+        let peaks = live.peaks(2, &[0, 0, 1, 0]).unwrap();
         assert_eq!(peaks, [1000, 1000]);
-        assert_eq!(LiveBytes::default().peaks(&groups(vec![0])), None);
+        assert_eq!(LiveBytes::default().peaks(1, &[0]), None);
     }
 
     proptest! {
@@ -152,7 +140,7 @@ mod tests {
                     *peak = (*peak).max(sum.map(|(bytes, _)| bytes).sum());
                 }
             }
-            let found = live.peaks(&groups(of.clone())).unwrap();
+            let found = live.peaks(2, &of).unwrap();
             for (group, (found, peak)) in found.into_iter().zip(peaks).enumerate() {
                 prop_assert!(found >= peak && found <= peak + (1 << live.shift), "{} {}", found, peak);
                 let all: u64 = own.iter().zip(&of).filter(|(_, of)| **of as usize == group).map(|(peak, _)| peak).sum();
