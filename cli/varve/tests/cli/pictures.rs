@@ -335,3 +335,54 @@ fn requests_are_all_in_the_timeline_however_many_an_event_stands_for() {
     assert!(events < shown, "{events} events for {shown} requests");
     assert_eq!(found[1], serde_json::json!([]));
 }
+
+/// What a browser prints about a file that it opens, and how large its picture of it is.
+fn looked_at(file: &Path, folder: &Path) -> (String, u64) {
+    let picture = folder.join("looked-at.png");
+    let shown = Command::new("chromium")
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--enable-logging=stderr",
+        ])
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.join("browser").display()
+        ))
+        .arg(format!("--screenshot={}", picture.display()))
+        .arg("--window-size=1200,4000")
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&shown.stderr).into_owned();
+    let bytes = fs::metadata(&picture).map_or(0, |picture| picture.len());
+    assert!(shown.status.success() && bytes > 0, "{said}");
+    (said, bytes)
+}
+
+/// The page with its pictures, and a flame graph with its script.
+#[test]
+fn a_browser_shows_the_page_and_has_nothing_to_say() {
+    if !has("chromium", "chromium") {
+        return;
+    }
+    let words = typed("programs/dist/users.wasm --machine cxl-spr --fast 25% -- 3000 --users 3000");
+    let (folder, _) = drawn(&words);
+    let folder = folder.path();
+    let mut sizes = Vec::new();
+    for name in ["index.html", "flame.svg", "heat.svg"] {
+        let (said, bytes) = looked_at(&folder.join(name), folder);
+        assert!(!said.contains("CONSOLE"), "{name}: {said}");
+        sizes.push(bytes);
+    }
+    // Without its pictures the page would be another one.
+    let page = text(folder, "index.html");
+    let bare = folder.join("bare.html");
+    fs::write(&bare, page.replace("<img ", "<i ")).unwrap();
+    assert!(looked_at(&bare, folder).1 + 10_000 < sizes[0], "{sizes:?}");
+    // And what is not allowed is seen.
+    let loads = page.replace("<main>", "<main><img src=\"missing.png\">");
+    fs::write(&bare, loads).unwrap();
+    assert!(looked_at(&bare, folder).0.contains("CONSOLE"));
+}

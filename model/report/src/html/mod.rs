@@ -1,4 +1,5 @@
-//! One self-contained page: no script, nothing loaded from elsewhere, light and dark, on paper and on a phone.
+//! One self-contained page: no script, nothing loaded from elsewhere, light and dark, on paper and on a phone. Pictures that have
+//! files of their own are in it too, as images.
 //!
 //! ```
 //! use varve_report::{Claim, StudyResult, html};
@@ -12,12 +13,12 @@
 mod tables;
 
 use crate::markup::Markup;
-use crate::pictures::CompanionFile;
+use crate::pictures::{CompanionFile, base64};
 use crate::study::check_charts;
 use crate::{Chart, Error, Origin, RunReport, RunTable, StudyResult, svg};
 
 /// Nothing may be loaded, whatever text the results contain.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 /// The width that charts are drawn for on a desk and on a phone, in pixels.
 const DESK: f64 = 768.0;
 const PHONE: f64 = 344.0;
@@ -79,20 +80,26 @@ fn split(runs: &RunTable) -> (&[String], &[String]) {
     (answers, others)
 }
 
-/// Links to the files beside the page, each with its contents.
+/// The files beside the page, each with its contents: drawings, and links.
 fn beside(files: &[CompanionFile], page: &mut Markup) {
     if files.is_empty() {
         return;
     }
     page.leaf("h2", &[], "Pictures beside this page");
-    page.open("ul", &[]);
-    for CompanionFile { file, says } in files {
-        page.open("li", &[]);
+    for CompanionFile { file, says, drawn } in files {
+        page.open("figure", &[("id", file)]);
+        if let Some(svg) = drawn {
+            page.open("a", &[("href", file)]);
+            let data = format!("data:image/svg+xml;base64,{}", base64(svg.as_bytes()));
+            page.empty("img", &[("src", &data), ("alt", says)]);
+            page.close();
+        }
+        page.open("p", &[("class", &"soft")]);
         page.leaf("a", &[("href", file)], file);
         page.prose(&format!(": {says}"));
         page.close();
+        page.close();
     }
-    page.close();
 }
 
 fn begin(title: &str, origin: &Origin, study: Option<&str>) -> Markup {

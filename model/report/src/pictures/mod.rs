@@ -12,6 +12,7 @@ mod timeline;
 
 pub use flame::{By, Flame, Stack};
 pub use heat::{Cell, Colour, HeatMap, Range};
+pub(crate) use png::base64;
 pub use timeline::{Counter, Lane, Meaning, Timeline, TimelineRun, TimelineSpan};
 
 use crate::{Error, file};
@@ -25,6 +26,9 @@ pub struct CompanionFile {
     pub file: String,
     /// The sentence.
     pub says: String,
+    /// The drawing, as SVG, if it is one; only while it is new.
+    #[serde(skip)]
+    pub drawn: Option<String>,
 }
 
 /// All pictures of a comparison of runs.
@@ -58,6 +62,7 @@ impl Pictures {
             written.push(CompanionFile {
                 file: name.into(),
                 says: says.into(),
+                drawn: name.ends_with(".svg").then_some(content),
             });
             Ok(())
         };

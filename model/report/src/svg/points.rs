@@ -78,7 +78,25 @@ pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup)
         }
     }
     for (name, cx, cy) in labels {
-        let area = place(name, (cx, cy), plot, &taken);
+        // A point without room for its name has it where the pointer rests.
+        let Some(area) = place(name, (cx, cy), plot, &taken) else {
+            continue;
+        };
+        let near = (cx.clamp(area.0, area.2), cy.clamp(area.1, area.3));
+        if (near.0 - cx).hypot(near.1 - cy) > NEAR {
+            let end = (cx + (near.0 - cx) * 0.95, cy + (near.1 - cy) * 0.95);
+            let [x1, y1, x2, y2] = [cx, cy, end.0, end.1].map(Px);
+            page.empty(
+                "line",
+                &[
+                    ("x1", &x1),
+                    ("y1", &y1),
+                    ("x2", &x2),
+                    ("y2", &y2),
+                    ("class", &"grid"),
+                ],
+            );
+        }
         text(page, (area.0, area.3 - 3.0), "start", "note halo", name);
         taken.push(area);
     }
@@ -107,8 +125,11 @@ fn roomy(axis: &Axis, mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// The first free place around a point: right, left, above, below.
-fn place(name: &str, (cx, cy): (f64, f64), plot: Plot, taken: &[Area]) -> Area {
+/// A name that is further from its point has a line to it, in pixels.
+const NEAR: f64 = 12.0;
+
+/// The first free place around a point: right, left, above, below, and then further away.
+fn place(name: &str, (cx, cy): (f64, f64), plot: Plot, taken: &[Area]) -> Option<Area> {
     let (w, h) = (text_width(name), 14.0);
     let middle = cx - w / 2.0;
     let at = |x: f64, y: f64| (x, y, x + w, y + h);
@@ -128,9 +149,48 @@ fn place(name: &str, (cx, cy): (f64, f64), plot: Plot, taken: &[Area]) -> Area {
                 .iter()
                 .any(|b| a.0 < b.2 && b.0 < a.2 && a.1 < b.3 && b.1 < a.3)
     };
-    // Where all places are taken, one inside the chart at least.
-    let inside = tries
-        .into_iter()
-        .find(|a| a.0 >= plot.left && a.2 <= plot.right + 12.0);
-    tries.into_iter().find(free).or(inside).unwrap_or(tries[0])
+    let away = (1..=8).flat_map(|ring| {
+        let (dx, dy) = (9.0 + 14.0 * f64::from(ring), 14.0 * f64::from(ring));
+        [
+            at(cx + dx, cy - h / 2.0),
+            at(cx + 9.0, cy - dy - h / 2.0),
+            at(cx + 9.0, cy + dy - h / 2.0),
+            at(cx + dx, cy - dy - h / 2.0),
+            at(cx + dx, cy + dy - h / 2.0),
+            at(cx - 9.0 - w, cy - dy - h / 2.0),
+            at(cx - 9.0 - w, cy + dy - h / 2.0),
+            at(cx - dx - w, cy - h / 2.0),
+        ]
+    });
+    tries.into_iter().chain(away).find(free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// However close points are, no name is over another one, over a point, or outside of the chart.
+        #[test]
+        fn names_are_beside_each_other(
+            points in prop::collection::vec((40.0f64..700.0, 30.0f64..330.0, "[a-z]{2,20}"), 1..40), close in any::<bool>()
+        ) {
+            let plot = Plot { left: 40.0, right: 750.0, top: 28.0, bottom: 340.0 };
+            let near = |at: f64, low: f64| if close { low + (at - low) / 10.0 } else { at };
+            let points: Vec<_> = points.iter().map(|(x, y, name)| (near(*x, 40.0), near(*y, 30.0), name)).collect();
+            let mut taken: Vec<Area> = points.iter().map(|(x, y, _)| (x - 5.0, y - 5.0, x + 5.0, y + 5.0)).collect();
+            let apart = |a: &Area, b: &Area| a.0 >= b.2 || b.0 >= a.2 || a.1 >= b.3 || b.1 >= a.3;
+            let mut named = 0;
+            for (x, y, name) in &points {
+                if let Some(area) = place(name, (*x, *y), plot, &taken) {
+                    prop_assert!(taken.iter().all(|other| apart(&area, other)));
+                    prop_assert!(area.0 >= plot.left && area.2 <= plot.right + 12.0);
+                    taken.push(area);
+                    named += 1;
+                }
+            }
+            prop_assert!(named >= points.len().min(8), "{} of {}", named, points.len());
+        }
+    }
 }

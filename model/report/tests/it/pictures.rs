@@ -240,7 +240,7 @@ fn however_large_the_runs_files_are_small() {
 }
 
 #[test]
-fn the_page_answers_first_and_links_the_pictures() {
+fn the_page_answers_first_and_has_the_pictures() {
     let mut table = RunTable::new("sort on cxl-spr", "plan");
     table.notes = vec!["Note: short.".into(), "Advice: use `kg-n`.".into()];
     let folder = tempfile::tempdir().unwrap();
@@ -259,4 +259,16 @@ fn the_page_answers_first_and_links_the_pictures() {
     assert!(at("<table") < at("Note: short."));
     assert_eq!(page.matches("Advice").count(), 1);
     assert!(page.contains("<a href=\"flame.svg\">flame.svg</a>: a flame graph"));
+    let drawn = report.pictures.iter().filter(|p| p.drawn.is_some()).count();
+    assert!(
+        drawn >= 4
+            && page
+                .matches("<img src=\"data:image/svg+xml;base64,")
+                .count()
+                == drawn
+    );
+    // A page that is made again from its data has the links.
+    let again: RunReport = serde_json::from_str(&report.to_json()).unwrap();
+    let page = html::runs(&again).unwrap();
+    assert!(page.contains("<a href=\"heat.svg\">") && !page.contains("<img"));
 }
