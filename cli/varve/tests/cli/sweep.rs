@@ -560,12 +560,12 @@ fn a_study_is_submitted_and_told_as_a_sweep_is() {
         ["done", "running", "waiting", "failed", "missing"]
             .map(|word| status["counts"][word].as_u64().unwrap())
     };
-    assert_eq!(counts(), [0, 0, 0, 0, 17]);
+    assert_eq!(counts(), [0, 0, 0, 0, 18]);
     let submit = ["--array", "3", "--json", "--", "--time=5"];
     let said = study("submit", &submit).well().json();
     assert_eq!(
         (&said["job"], &said["points"], &said["tasks"]),
-        (&"17".into(), &17.into(), &3.into())
+        (&"17".into(), &18.into(), &3.into())
     );
     let given = fs::read_to_string(slurm.path().join("given")).unwrap();
     assert!(
@@ -573,20 +573,20 @@ fn a_study_is_submitted_and_told_as_a_sweep_is() {
         "{given}"
     );
     slurm.queue(&["RUNNING", "PENDING", "PENDING"]);
-    assert_eq!(counts(), [0, 6, 11, 0, 0]);
+    assert_eq!(counts(), [0, 6, 12, 0, 0]);
     prints(
         &study("submit", &[]).well(),
-        "nothing to submit: 17 of 17 points wait or run",
+        "nothing to submit: 18 of 18 points wait or run",
     );
     for place in ["0", "2"] {
         slurm.task_of("runs/jobs/1.sh", place).well();
     }
     slurm.queue(&["COMPLETED", "OUT_OF_MEMORY", "COMPLETED"]);
-    assert_eq!(counts(), [11, 0, 0, 6, 0]);
+    assert_eq!(counts(), [12, 0, 0, 6, 0]);
     let status = study("status", &[]).well();
     prints(&status, "task 1 of job 17 ended as OUT_OF_MEMORY");
     let merge = typed("study app-aware --quick --only E5 --keep runs --merge");
-    slurm.varve(&merge).refuses(1, &["6 of 17 runs"]);
+    slurm.varve(&merge).refuses(1, &["6 of 18 runs"]);
     // Only what failed goes there again.
     assert_eq!(study("submit", &submit).well().json()["points"], 6);
     for place in ["0", "1", "2"] {
@@ -594,14 +594,14 @@ fn a_study_is_submitted_and_told_as_a_sweep_is() {
     }
     prints(
         &study("submit", &[]).well(),
-        "nothing to submit: all 17 points are done",
+        "nothing to submit: all 18 points are done",
     );
     prints(&slurm.varve(&merge).well(), "E5");
     // A sweep's points in the same folder are none of a study's business.
     let status = study("status", &["--json", "--seed", "2"]).well().json();
     assert_eq!(
         (&status["points"], &status["jobs"]),
-        (&17.into(), &serde_json::json!([]))
+        (&18.into(), &serde_json::json!([]))
     );
     slurm
         .varve(&["study", "submit", "app-aware", "--keep", "none"])
@@ -627,7 +627,7 @@ fn a_study_is_shared_out_as_a_sweep_is() {
     study(&["--merge"]).refuses(
         1,
         &[
-            "17 of 17 runs that are known are missing: what ",
+            "18 of 18 runs that are known are missing: what ",
             "run all shares",
         ],
     );
@@ -641,6 +641,6 @@ fn a_study_is_shared_out_as_a_sweep_is() {
     let file = runs.next().unwrap().unwrap().path();
     let text = fs::read(&file).unwrap();
     fs::write(&file, &text[..text.len() / 2]).unwrap();
-    study(&["--merge"]).refuses(1, &["1 of 17 runs"]);
+    study(&["--merge"]).refuses(1, &["1 of 18 runs"]);
     study(&["--merge", "--partial"]).refuses(1, &["no answer without them"]);
 }
