@@ -8,7 +8,7 @@ Varve decides which memory should hold which byte: DRAM, CXL, Optane.
 
 What can live in slow memory?
   varve run programs/dist/users.wasm --machine cxl-spr --instances 32 \\
-    --fast 25% -- 200000
+    --fast 10% -- 200000
       a managed program, its objects under some heap plans
   varve run traces/sqlite-join.trace --machine cxl-spr --policy all
       a recorded program on a modelled server, under every page policy
