@@ -339,13 +339,11 @@ fn requests_are_all_in_the_timeline_however_many_an_event_stands_for() {
 /// What a browser prints about a file that it opens, and how large its picture of it is.
 fn looked_at(file: &Path, folder: &Path) -> (String, u64) {
     let picture = folder.join("looked-at.png");
-    let shown = Command::new("chromium")
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--enable-logging=stderr",
-        ])
+    // It may wait for something that is not there.
+    let shown = Command::new("timeout")
+        .args(["120", "chromium", "--headless", "--no-sandbox"])
+        .args(["--disable-gpu", "--disable-dev-shm-usage"])
+        .arg("--enable-logging=stderr")
         .arg(format!(
             "--user-data-dir={}",
             folder.join("browser").display()
