@@ -99,18 +99,26 @@ fn own_profile(request: &mut ObjectsRequest) {
     let bar = ui::spinner("profiling");
     let profiled = request.profile();
     bar.finish_and_clear();
-    // What fails here fails in the runs too, which have the program's output.
-    if profiled.is_ok() {
-        crate::ui::message!(
+    match profiled {
+        Ok(()) => crate::ui::message!(
             "varve: profiled this run's own input for plans by allocation sites; `varve profile {} -o FILE.sites` on a smaller one, and \
              --profile FILE.sites, say what they do for inputs that were not profiled",
             request.program.file
-        );
+        ),
+        // A program that fails does so in the runs too, which have its output.
+        Err(e) => crate::ui::message!(
+            "varve: note: no plans by allocation sites, for a run that profiles did not end well: {e}"
+        ),
     }
 }
 
 /// How the run that is advised is had on a machine with both memories: if it is a plan for objects, and memory is short.
-fn live(request: &ObjectsRequest, asked: &ObjectRuns, run: &str) -> Option<String> {
+fn live(
+    a: &ModelledObjects,
+    request: &ObjectsRequest,
+    asked: &ObjectRuns,
+    run: &str,
+) -> Option<String> {
     let number = asked.names().iter().position(|name| name == run)?;
     let facts = asked.facts(number);
     let fast = facts.budget.filter(|_| !facts.linux)?;
@@ -126,12 +134,16 @@ fn live(request: &ObjectsRequest, asked: &ObjectRuns, run: &str) -> Option<Strin
         false => format!(" -- {}", words.join(" ")),
     };
     let by_sites = varve_runtime::plans::entry(plan).is_ok_and(|entry| entry.profile);
-    let (first, sites) = match by_sites {
-        true => (
+    let (first, sites) = match (by_sites, &a.objects.plans.profile) {
+        (false, _) => (String::new(), String::new()),
+        (true, Some(known)) => {
+            let known = ui::quoted(&known.display().to_string());
+            (String::new(), format!(" --profile {known}"))
+        }
+        (true, None) => (
             format!("`varve profile -o program.sites {file}{words}`, then "),
-            " --profile program.sites",
+            " --profile program.sites".into(),
         ),
-        false => (String::new(), ""),
     };
     Some(format!(
         "On a machine with both memories: {first}`varve run --live --plan {plan}{sites} --fast {} {file}{words}`.",
@@ -204,7 +216,7 @@ fn show(
     let live = advice
         .run
         .as_deref()
-        .and_then(|run| live(request, asked, run));
+        .and_then(|run| live(a, request, asked, run));
     let advice: Vec<String> = advice.said.into_iter().chain(live).collect();
     if base.trays.is_some() {
         let said = (notes, advice);

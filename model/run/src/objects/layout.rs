@@ -744,7 +744,9 @@ impl Listener for Layout {
             self.map.set_part(to + offset, bytes, place, site);
             copies.push(PartCopy { place, bytes, site });
         }
-        self.copies.insert(to, copies);
+        if !copies.is_empty() {
+            self.copies.insert(to, copies);
+        }
     }
 
     fn gone(&mut self, addr: u64, bytes: u64, out: &mut Vec<Op>) {

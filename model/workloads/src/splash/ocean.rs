@@ -208,7 +208,7 @@ pub enum Part {
     Interpolate(usize),
 }
 
-/// The parts of a solution on so many levels.
+/// The parts of a solution on this number of levels.
 fn solution(levels: usize) -> Vec<Part> {
     let relax = |level: usize, way: usize| {
         let times = RELAXATIONS[usize::from(level > 0)][way];
