@@ -2,7 +2,7 @@
 //!
 //! As in the original (`ext/splash2x/apps/ocean_cp/src` of cirosantilli/parsec-benchmark, `codes/apps/ocean` of
 //! SakalisC/Splash-3). A time step (`slave2.C`) is loops over whole grids, ten phases with a barrier after each
-//! ([`PHASES`]), and two solutions (`multi.C`) by red and black relaxation of nested grids:
+//! (`PHASES`), and two solutions (`multi.C`) by red and black relaxation of nested grids:
 //!
 //! ```text
 //! q, right-hand side   finest    red, black; even rows of a thread's part first, then odd ones
@@ -196,7 +196,7 @@ pub const ENTRY: WorkloadEntry = WorkloadEntry {
 /// What a stage does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A phase, by its place in [`PHASES`].
+    /// A phase, by its place in `PHASES`.
     Phase(usize),
     /// All points of a level whose row and column are together even (0) or odd (1).
     Relax(usize, u64),
