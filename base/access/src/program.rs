@@ -66,13 +66,15 @@ pub trait Program: Send {
     }
 }
 
-/// A stretch of a run, which a window in it stands for.
+/// What a window of a run stands for: what is like it around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// The phase that is measured. Phases that no stretch names warm caches for the next one that is named.
     pub phase: u64,
-    /// Instructions of the stretch that the program does not give.
+    /// Instructions that the program does not give, and that it stands for.
     pub unseen: u64,
     /// Number of the part of the run that it belongs to, which is a phase of the whole run.
     pub part: u64,
+    /// Windows with the same number are alike in what they access.
+    pub like: u32,
 }

@@ -12,9 +12,14 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 #[path = "../src/arch/x86_64/futex.rs"]
 mod arch;
+#[path = "../src/phases.rs"]
+pub mod phases;
+
+use core::cell::UnsafeCell;
+use phases::{Accessed, RunPhases};
 
 /// Changes with every change of this file; both sides check it.
-pub const LAYOUT: u64 = 0x7661_7276_6501_000b;
+pub const LAYOUT: u64 = 0x7661_7276_6501_000c;
 /// The object that a file is, by the numbers of its device and its own.
 pub const fn file_object(major: u64, minor: u64, inode: u64) -> u64 {
     let device = (major << 20) ^ minor;
@@ -170,6 +175,8 @@ pub struct Header {
     pub skipped: AtomicU64,
     /// Value of `skipped` that ends the quiet; 0: the recorder ends it, or nothing does.
     pub resume_at: AtomicU64,
+    /// Value of `skipped` from which on it may end sooner, in a phase of the run that has too few windows.
+    pub resume_from: AtomicU64,
     /// How much each thread records of a window, counted as `skipped`, so that threads do as much as each other in it whatever the
     /// system runs; 0: all of it.
     pub quota: AtomicU64,
@@ -177,6 +184,11 @@ pub struct Header {
     pub done: AtomicU32,
     /// The tick at which it opened: threads are recorded side by side from there on, whenever the system lets them run.
     pub window_tick: AtomicU64,
+    /// 1 where windows stand for the rest of the run, and are chosen by its phases.
+    pub samples: AtomicU32,
+    /// 1 while somebody uses `phases`.
+    phases_used: AtomicU32,
+    phases: UnsafeCell<RunPhases>,
     pub table: [Process; PROCESSES],
 }
 
@@ -346,6 +358,24 @@ pub fn futex_wake(word: &AtomicU32) {
 pub fn low_half(counter: &AtomicU64) -> &AtomicU32 {
     // SAFETY: an AtomicU64 is large and aligned enough to hold an AtomicU32 at its start.
     unsafe { &*core::ptr::from_ref(counter).cast::<AtomicU32>() }
+}
+
+impl Header {
+    /// Uses the phases of the run. `None` if somebody else does for long, who may have been killed then.
+    pub fn with_phases<T>(&self, use_them: impl FnOnce(&mut RunPhases) -> T) -> Option<T> {
+        const PATIENCE: u32 = 1 << 20;
+        let take = || self.phases_used.compare_exchange(0, 1, Acquire, Relaxed);
+        if (0..PATIENCE).all(|_| {
+            core::hint::spin_loop();
+            take().is_err()
+        }) {
+            return None;
+        }
+        // SAFETY: `phases_used` was 0 and is 1 now, so nobody else has a reference.
+        let result = use_them(unsafe { &mut *self.phases.get() });
+        self.phases_used.store(0, Release);
+        Some(result)
+    }
 }
 
 /// Accesses are recorded from now on, as one more window of the run.
@@ -518,6 +548,24 @@ impl Shared {
         let end = header.resume_at.load(Acquire);
         if end != 0
             && now >= end
+            && header
+                .resume_at
+                .compare_exchange(end, 0, AcqRel, Relaxed)
+                .is_ok()
+        {
+            open_window(header);
+        }
+    }
+
+    /// A thread has passed an interval that is not recorded. In a phase of the run that has too few windows, the next one opens, if its
+    /// stretch has begun.
+    pub fn passed(&self, interval: &Accessed) {
+        let header = self.header();
+        let too_few = header.with_phases(|phases| phases.passed(interval));
+        let end = header.resume_at.load(Acquire);
+        if too_few == Some(true)
+            && end != 0
+            && header.skipped.load(Acquire) >= header.resume_from.load(Acquire)
             && header
                 .resume_at
                 .compare_exchange(end, 0, AcqRel, Relaxed)

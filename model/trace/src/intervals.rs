@@ -3,7 +3,7 @@
 use crate::error::TraceError;
 use crate::format::{Event, Part};
 use crate::listener::Listener;
-use crate::program::{Measured, RunPlace, Step, Walk, stretches};
+use crate::program::{Measured, RunPlace, Step, Walk, equal, stretches};
 use crate::reader::TraceReader;
 use crate::shared::Alone;
 use crate::spaces::Spaces;
@@ -187,7 +187,12 @@ fn weights(windows: &[u32], own: &[u64], end: &End, by_instruction: f64) -> Vec<
             part: 0,
         })
         .collect();
-    let stretches = stretches(&measured, &end.gaps, end.skipped_instructions);
+    let skipped = end.skipped_instructions;
+    let shares = match end.windows.is_empty() {
+        true => equal(windows.last().copied().unwrap_or(0), skipped),
+        false => end.windows.clone(),
+    };
+    let stretches = stretches(&measured, &shares, skipped);
     let weight =
         |(own, of): (&u64, &varve_access::Stretch)| *own as f64 + of.unseen as f64 * by_instruction;
     own.iter().zip(&stretches).map(weight).collect()

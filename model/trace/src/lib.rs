@@ -12,6 +12,7 @@ mod java;
 mod listener;
 mod packer;
 mod parts;
+mod phases;
 mod program;
 mod reader;
 mod schedule;

@@ -12,7 +12,7 @@ use marks::Marks;
 pub use marks::RunPlace;
 use std::path::Path;
 use std::sync::Arc;
-pub(crate) use stretches::{Measured, stretches};
+pub(crate) use stretches::{Measured, equal, stretches};
 use varve_access::{Kind, Op, Program, Stretch};
 use varve_sites::native::names;
 use windows::Windows;

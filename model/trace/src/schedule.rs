@@ -42,14 +42,25 @@ const MANY: f64 = 32.0;
 const EACH: u64 = 500_000;
 const BY_DOUBLING: f64 = 16.0;
 
+/// A window that is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Instructions until it may open, where the program is in a phase that has too few windows.
+    pub from: u64,
+    /// Instructions until it opens wherever the program is.
+    pub gap: u64,
+    /// How long it is.
+    pub length: u64,
+}
+
 /// Draws where windows of a sample lie, one after the other: each in a stretch of its own, so that they are spread evenly, and
-/// anywhere in that, so that they do not go in step with the program.
+/// anywhere in that, so that they do not go in step with the program; sooner, if the phase of the program has too few.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// The share of the run that is recorded; none: ever less.
     share: Option<f64>,
-    /// Rest of the stretch of the last window.
-    rest: u64,
+    /// Where the stretch of the last window ends, in instructions of the program.
+    end: u64,
     random: Rng,
 }
 
@@ -67,26 +78,30 @@ impl Schedule {
     fn of(share: Option<f64>) -> Schedule {
         Schedule {
             share,
-            rest: 0,
+            end: 0,
             random: Rng::from_state(0x9e37_79b9_7f4a_7c15),
         }
     }
 
-    /// After `done` instructions of the program: the instructions to skip next, and the length of the window that
-    /// follows.
-    pub fn next(&mut self, done: u64) -> (u64, u64) {
+    /// After `done` instructions of the program: the next window.
+    pub fn next(&mut self, done: u64) -> Planned {
+        let begin = self.end.max(done);
         let (length, stretch) = match self.share {
             Some(share) => {
-                let length = (done as f64 * share / MANY) as u64;
+                let length = (begin as f64 * share / MANY) as u64;
                 let length = length.clamp(SHORTEST, LONGEST);
                 (length, length as f64 / share)
             }
-            None => (EACH, done as f64 * (2f64.powf(1.0 / BY_DOUBLING) - 1.0)),
+            None => (EACH, begin as f64 * (2f64.powf(1.0 / BY_DOUBLING) - 1.0)),
         };
         let free = (stretch as u64).saturating_sub(length);
-        let before = (free as f64 * self.draw()) as u64;
-        let gap = std::mem::replace(&mut self.rest, free - before) + before;
-        (gap, length)
+        self.end = begin + free + length;
+        let from = begin - done;
+        Planned {
+            from,
+            gap: from + (free as f64 * self.draw()) as u64,
+            length,
+        }
     }
 
     /// A number from 0 to 1.
@@ -104,18 +119,20 @@ mod tests {
         /// For any share, the recorded part comes to it in the end, and a run of many windows has some in each of its
         /// tenths.
         #[test]
-        fn windows_are_the_share_that_was_asked_for(ppm in 1_000u32..900_000) {
+        fn windows_are_the_share_that_was_asked_for(ppm in 1_000u32..900_000, early: bool) {
             let share = f64::from(ppm) / 1e6;
             let mut schedule = Schedule::new(share);
             let (mut done, mut recorded, mut starts) = (0u64, 0u64, Vec::new());
             while starts.len() < 400 {
-                let (gap, length) = schedule.next(done);
-                prop_assert!((SHORTEST..=LONGEST).contains(&length));
+                let Planned { from, gap, length } = schedule.next(done);
+                prop_assert!((SHORTEST..=LONGEST).contains(&length) && from <= gap);
+                // It may open at any time from the beginning of its stretch on.
+                let gap = if early { from } else { gap };
                 starts.push(done + gap);
                 done += gap + length;
                 recorded += length;
             }
-            let got = recorded as f64 / (done + schedule.rest) as f64;
+            let got = recorded as f64 / schedule.end as f64;
             prop_assert!((got / share - 1.0).abs() < 0.01, "{got} for {share}");
             prop_assert!(starts.windows(2).all(|pair| pair[0] + SHORTEST <= pair[1]));
             for tenth in 5..10 {
@@ -126,13 +143,13 @@ mod tests {
 
         /// However much was recorded whole: each doubling of the run has some sixteen windows more.
         #[test]
-        fn of_a_longer_run_less_is_recorded(whole in 50_000_000u64..2_000_000_000) {
+        fn of_a_longer_run_less_is_recorded(whole in 50_000_000u64..2_000_000_000, early: bool) {
             let mut schedule = Schedule::thinning();
             let (mut done, mut windows) = (whole, 0);
             while done < whole << 8 {
-                let (gap, length) = schedule.next(done);
+                let Planned { from, gap, length } = schedule.next(done);
                 prop_assert_eq!(length, EACH);
-                done += gap + length;
+                done += length + if early { from } else { gap };
                 windows += 1;
             }
             prop_assert!((122..=132).contains(&windows), "{}", windows);

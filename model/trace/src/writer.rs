@@ -128,6 +128,15 @@ impl std::fmt::Display for CallSite {
     }
 }
 
+/// What a window of a sample stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowShare {
+    /// The phase of the run that it is in, from 1 on; 0 if that is not known.
+    pub phase: u32,
+    /// Instructions outside of windows that it stands for: those of its phase around it.
+    pub instructions: u64,
+}
+
 /// How a recording ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
@@ -142,9 +151,9 @@ pub struct End {
     /// Instructions of the program while it was not recorded.
     #[serde(default)]
     pub skipped_instructions: u64,
-    /// The same before each window of a sample, and after the last one: as many as there are windows, and one more.
+    /// Which of these each window of a sample stands for; empty if they all stand for as many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub gaps: Vec<u64>,
+    pub windows: Vec<WindowShare>,
     /// Ops of the trace that are no work of the program: lines that it had touched while it was not recorded.
     #[serde(default)]
     pub touches: u64,

@@ -30,6 +30,7 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr::{addr_of_mut, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use lines::Lines;
+use ring::phases::INTERVAL;
 use ring::*;
 
 /// The version of the interface that this plugin speaks.
@@ -49,6 +50,8 @@ struct Vcpu {
     pending: u64,
     /// Instructions that it may still record of the window.
     left: i64,
+    /// It is recorded in a window of which the phase is to be known.
+    sees: bool,
     /// Its events are recorded. Its accesses are too, unless it is [`is_unheard`].
     known: bool,
     number: usize,
@@ -84,6 +87,7 @@ static mut VCPU: [Vcpu; VCPUS] = [Vcpu {
     slot: null_mut(),
     pending: 0,
     left: i64::MAX,
+    sees: false,
     known: false,
     number: 0,
     args: [0; 6],
@@ -185,6 +189,7 @@ fn settle(number: c_uint) {
         return;
     }
     if quiet {
+        window_ends(number);
         make_unheard(number);
         return rewind_deaf();
     }
@@ -201,8 +206,48 @@ fn settle(number: c_uint) {
         };
         shared().enter_window((*vcpu(number)).number);
         if let Some(lines) = (*vcpu(number)).lines.as_mut() {
+            interval_ends(lines);
             lines.tell(shared(), (*vcpu(number)).number);
+            let header = shared().header();
+            (*vcpu(number)).sees =
+                header.samples.load(Relaxed) != 0 && header.window.load(Acquire) > 0;
         }
+    }
+}
+
+/// An interval that was not recorded is over.
+fn interval_ends(lines: &mut Lines) {
+    if shared().header().samples.load(Relaxed) != 0 {
+        shared().passed(&core::mem::take(&mut lines.accessed));
+    }
+}
+
+/// The thread's part of a window is over: it tells the phase of the window.
+fn window_ends(number: c_uint) {
+    // SAFETY: the entry is in the table, and its thread's; the lines are never freed, and only this thread uses them.
+    unsafe {
+        let vcpu = vcpu(number);
+        if !core::mem::take(&mut (*vcpu).sees) {
+            return;
+        }
+        if let Some(lines) = (*vcpu).lines.as_mut() {
+            let header = shared().header();
+            let quota = header.quota.load(Acquire) as i64;
+            let mut window = core::mem::take(&mut lines.accessed);
+            window.instructions = (quota - (*vcpu).left).max(0) as u64;
+            let number = header.window.load(Acquire);
+            header.with_phases(|phases| phases.window(number, &window));
+        }
+    }
+}
+
+/// The thread accesses an address in a window of which the phase is to be known.
+#[cold]
+#[inline(never)]
+fn see(number: c_uint, address: u64, store: bool) {
+    // SAFETY: as in `window_ends`.
+    if let Some(lines) = unsafe { (*vcpu(number)).lines.as_mut() } {
+        lines.see(address, store);
     }
 }
 
@@ -265,6 +310,7 @@ fn length_of(site: u64) -> u64 {
 #[cold]
 #[inline(never)]
 fn part_over(number: c_uint) {
+    window_ends(number);
     // SAFETY: the entry is in the table, and its thread's.
     let slot = unsafe {
         (*vcpu(number)).left = i64::MAX;
@@ -299,8 +345,16 @@ fn skip(number: c_uint, instructions: u64) {
 fn tell_skipped(number: c_uint) {
     // SAFETY: the entry is in the table, and its thread's.
     let skipped = unsafe { core::mem::take(&mut (*vcpu(number)).skipped) };
-    if skipped > 0 {
-        shared().skip(skipped);
+    if skipped == 0 {
+        return;
+    }
+    shared().skip(skipped);
+    // SAFETY: the entry is in the table, and its thread's; the lines are never freed, and only this thread uses them.
+    if let Some(lines) = unsafe { (*vcpu(number)).lines.as_mut() } {
+        lines.accessed.instructions += skipped;
+        if lines.accessed.instructions >= INTERVAL {
+            interval_ends(lines);
+        }
     }
 }
 
@@ -379,6 +433,9 @@ fn first<const PARTS: bool>(number: c_uint, info: u32, addr: u64, head: u64) {
         (*slot).cursor = cursor.add(2);
         if PARTS {
             (*vcpu).left -= length_of(head & SITE) as i64;
+            if (*vcpu).sees {
+                see(number, addr, info & STORES != 0);
+            }
         }
     }
 }
@@ -410,6 +467,9 @@ fn first_with_more<const PARTS: bool>(number: c_uint, info: u32, addr: u64, head
         (*slot).cursor = cursor.add(2);
         if PARTS {
             (*vcpu).left -= length_of(head & SITE) as i64;
+            if (*vcpu).sees {
+                see(number, addr, info & STORES != 0);
+            }
         }
     }
 }
@@ -425,6 +485,9 @@ fn next<const PARTS: bool>(number: c_uint, info: u32, addr: u64) {
         let cursor = (*slot).cursor;
         cursor.write(addr);
         (*slot).cursor = cursor.add(1);
+        if PARTS && (*vcpu(number)).sees {
+            see(number, addr, info & STORES != 0);
+        }
     }
 }
 
@@ -764,6 +827,7 @@ fn begin_thread(number: c_uint) {
         stacks::begin_thread(taken);
         shared().start_thread(taken, PROCESS.load(Relaxed), parent());
         (*vcpu(number)).skipped = 0;
+        (*vcpu(number)).sees = false;
         if let Some(lines) = (*vcpu(number)).lines.as_mut() {
             lines.clear();
         }
@@ -778,6 +842,7 @@ fn begin_thread(number: c_uint) {
 fn thread_ends(number: c_uint) {
     if !is_deaf(number) {
         tell_skipped(number);
+        window_ends(number);
         make_deaf(number);
         // SAFETY: the entry is this thread's.
         shared().end_thread(unsafe { (*vcpu(number)).number });

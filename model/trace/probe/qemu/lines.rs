@@ -1,10 +1,10 @@
 //! Lines that a thread touches while it is not recorded, so that caches are as they would be when it is recorded again.
-//! A small direct-mapped filter drops lines that are touched over and over; of the others, the latest are kept.
+//! A small direct-mapped filter drops lines that are touched over and over; of the others, the latest are kept. What it counts tells
+//! the phases of the run.
 
+use crate::ring::phases::{Accessed, Recent};
 use crate::ring::{EVENT_TOUCHED, Shared};
 
-/// Lines of the filter: fewer than a second level holds.
-const FILTER: usize = 4096;
 /// Lines that are kept: 128 MiB of a last level. Most caches have evicted older ones.
 const KEPT: usize = 1 << 21;
 /// Words of an event.
@@ -12,10 +12,12 @@ const WORDS: usize = 48;
 
 /// See the module. All zero is an empty one.
 pub struct Lines {
-    filter: [u64; FILTER],
+    recent: Recent,
     kept: [u64; KEPT],
     /// Lines since the last report.
     count: usize,
+    /// What was accessed since the interval or the window began.
+    pub accessed: Accessed,
 }
 
 impl Lines {
@@ -28,15 +30,19 @@ impl Lines {
     /// The thread touched an address.
     #[inline(always)]
     pub fn note(&mut self, address: u64, store: bool) {
-        let line = address & !63 | u64::from(store);
-        let entry = &mut self.filter[(address >> 6) as usize % FILTER];
-        // a line that was stored to is not reported again when it is read
-        if *entry == line || *entry == line | 1 {
-            return;
+        let found = self.recent.note(address, store);
+        self.accessed.add(store, found.fresh);
+        if !found.reported {
+            self.kept[self.count % KEPT] = address & !63 | u64::from(store);
+            self.count += 1;
         }
-        *entry = line;
-        self.kept[self.count % KEPT] = line;
-        self.count += 1;
+    }
+
+    /// It does so in a window, where accesses are recorded.
+    #[inline(always)]
+    pub fn see(&mut self, address: u64, store: bool) {
+        let found = self.recent.see(address, store);
+        self.accessed.add(store, found.fresh);
     }
 
     /// The thread is recorded again in this slot: reports the lines that it touched meanwhile, the oldest first.
@@ -56,6 +62,7 @@ impl Lines {
     /// Nothing was touched.
     pub fn clear(&mut self) {
         self.count = 0;
-        self.filter.fill(0);
+        self.accessed = Accessed::default();
+        self.recent.renew();
     }
 }

@@ -173,9 +173,9 @@ impl Recorder {
                 Extent::Whole => 0,
                 _ => skipped,
             },
-            gaps: match self.options.extent {
+            windows: match self.options.extent {
                 Extent::Sample(_) | Extent::Thinning(_) if skipped > 0 => {
-                    self.windows.gaps(skipped, self.memory.header())
+                    self.windows.shares(skipped, self.memory.header())
                 }
                 _ => Vec::new(),
             },

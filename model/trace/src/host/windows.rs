@@ -1,7 +1,8 @@
 //! Opens and closes the windows of a recording: sets when probes are quiet, and for how long.
 
 use super::ring::{Header, open_window};
-use crate::schedule::{Amount, Extent, Schedule};
+use crate::schedule::{Amount, Extent, Planned, Schedule};
+use crate::writer::WindowShare;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,6 @@ pub struct Windows {
     closes: End,
     /// The windows that were seen to open.
     seen: u32,
-    /// Instructions that were skipped in all when each opened, and when the next one will.
-    opens_at: Vec<u64>,
     /// How much of the last one that opened only warms caches.
     warm: u64,
     /// When the first thread had its part of it.
@@ -55,18 +54,19 @@ impl Windows {
             opens: End::Never,
             closes: End::Never,
             seen: 0,
-            opens_at: Vec::new(),
             warm: 0,
             first_done: None,
         };
         let quiet = match extent {
             Extent::Whole => false,
             Extent::Sample(share) => {
+                header.samples.store(1, Release);
                 windows.schedule = Some(Schedule::new(share));
                 windows.plan(0, header);
                 true
             }
             Extent::Thinning(whole) => {
+                header.samples.store(1, Release);
                 windows.schedule = Some(Schedule::thinning());
                 windows.closes = End::Work(whole);
                 false
@@ -89,25 +89,30 @@ impl Windows {
             return;
         };
         let skipped = header.skipped.load(Acquire);
-        let (gap, length) = schedule.next(recorded + skipped);
+        let Planned { from, gap, length } = schedule.next(recorded + skipped);
         self.length = Some(Amount::Work(length));
         header.quota.store(length, Release);
-        let opens_at = (skipped + gap).max(1);
-        self.opens_at.push(opens_at);
-        header.resume_at.store(opens_at, Release);
+        header.resume_from.store(skipped + from, Release);
+        header.resume_at.store((skipped + gap).max(1), Release);
     }
 
-    /// Instructions that were skipped before each window of a sample, and after the last one, when `skipped` were in all.
-    pub fn gaps(&self, skipped: u64, header: &Header) -> Vec<u64> {
-        let opened = header.window.load(Acquire) as usize;
-        let opened = &self.opens_at[..self.opens_at.len().min(opened)];
-        let mut gaps = Vec::with_capacity(opened.len() + 1);
-        let mut before = 0;
-        for at in opened.iter().copied().chain([skipped]) {
-            gaps.push(at.saturating_sub(before));
-            before = at;
-        }
-        gaps
+    /// What the windows of a sample stand for, when `skipped` instructions were skipped in all.
+    pub fn shares(&self, skipped: u64, header: &Header) -> Vec<WindowShare> {
+        let mut shares = Vec::new();
+        let Some(mut phases) = header.with_phases(|phases| phases.clone()) else {
+            return shares;
+        };
+        phases.stand(
+            skipped,
+            header.window.load(Acquire),
+            |phase, instructions| {
+                shares.push(WindowShare {
+                    phase,
+                    instructions,
+                });
+            },
+        );
+        shares
     }
 
     /// The threads have recorded `recorded`, and `running` threads run: opens or closes a window if it is time.

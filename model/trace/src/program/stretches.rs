@@ -1,5 +1,6 @@
-//! How much of a run each of its windows stands for: what is nearer to it than to the others.
+//! How much of a run each of its windows stands for.
 
+use crate::writer::WindowShare;
 use varve_access::Stretch;
 
 /// A phase that is measured.
@@ -13,42 +14,57 @@ pub(crate) struct Measured {
     pub part: u64,
 }
 
-/// The stretches of phases that follow one another. `gaps` are the instructions before each window from 1 on, and after the last one,
-/// which are `skipped` in all; they are missing in traces of older versions.
-pub(crate) fn stretches(measured: &[Measured], gaps: &[u64], skipped: u64) -> Vec<Stretch> {
+/// Windows of which nothing is known stand for as much as each other.
+pub(crate) fn equal(windows: u32, skipped: u64) -> Vec<WindowShare> {
+    let share = WindowShare {
+        phase: 0,
+        instructions: skipped / u64::from(windows.max(1)),
+    };
+    vec![share; windows as usize]
+}
+
+/// The stretches of phases that follow one another. `shares` are those of the windows from 1 on; what is left of the `skipped`
+/// instructions is of the last phase.
+pub(crate) fn stretches(
+    measured: &[Measured],
+    shares: &[WindowShare],
+    skipped: u64,
+) -> Vec<Stretch> {
+    let share = |window: u32| -> Option<&WindowShare> {
+        (window as usize)
+            .checked_sub(1)
+            .and_then(|at| shares.get(at))
+    };
     let mut all: Vec<Stretch> = measured
         .iter()
         .map(|one| Stretch {
             phase: one.phase,
             unseen: 0,
             part: one.part,
+            like: share(one.window).map_or(0, |share| share.phase),
         })
         .collect();
-    if gaps.is_empty() {
-        let each = skipped / all.len().max(1) as u64;
-        all.iter_mut().for_each(|stretch| stretch.unseen = each);
-        return all;
-    }
-    let between = |from: u32, to: u32| -> u64 {
-        let to = (to as usize).min(gaps.len());
-        gaps.get(from as usize..to)
-            .map_or(0, |gaps| gaps.iter().sum())
-    };
-    let mut last: Option<u32> = None;
-    for (at, one) in measured.iter().enumerate() {
-        match last.replace(one.window) {
-            Some(window) if window == one.window => {}
-            None => all[at].unseen += between(0, one.window),
-            Some(0) => all[at].unseen += between(0, one.window),
-            Some(window) => {
-                let gap = between(window, one.window);
-                all[at - 1].unseen += gap / 2;
-                all[at].unseen += gap - gap / 2;
-            }
+    for (window, share) in (1..).zip(shares) {
+        let first = measured.partition_point(|one| one.window < window);
+        let end = measured.partition_point(|one| one.window <= window);
+        // A window in which nothing ran is part of what the one before it stands for, or else the next one.
+        let last = if end > first {
+            end - 1
+        } else {
+            first.saturating_sub(1)
+        };
+        let first = if end > first { first } else { last };
+        let half = share.instructions / 2;
+        if let Some(stretch) = all.get_mut(first) {
+            stretch.unseen += half;
+        }
+        if let Some(stretch) = all.get_mut(last) {
+            stretch.unseen += share.instructions - half;
         }
     }
-    if let (Some(window), Some(stretch)) = (last, all.last_mut()) {
-        stretch.unseen += between(window, u32::MAX);
+    let stood: u64 = all.iter().map(|stretch| stretch.unseen).sum();
+    if let Some(last) = all.last_mut() {
+        last.unseen += skipped.saturating_sub(stood);
     }
     all
 }
@@ -58,7 +74,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn unseen(measured: &[(u32, u64)], gaps: &[u64]) -> Vec<u64> {
+    fn unseen(measured: &[(u32, u64)], shares: &[u64]) -> Vec<u64> {
         let measured: Vec<Measured> = (1..)
             .zip(measured)
             .map(|(phase, &(window, part))| Measured {
@@ -67,46 +83,55 @@ mod tests {
                 part,
             })
             .collect();
-        let all = stretches(&measured, gaps, gaps.iter().sum());
+        let share = |&instructions| WindowShare {
+            phase: 1,
+            instructions,
+        };
+        let shares: Vec<WindowShare> = shares.iter().map(share).collect();
+        let skipped = shares.iter().map(|share| share.instructions).sum();
+        let all = stretches(&measured, &shares, skipped);
         all.iter().map(|stretch| stretch.unseen).collect()
     }
 
     #[test]
-    fn a_gap_is_of_the_two_windows_at_its_sides() {
-        assert_eq!(
-            unseen(&[(1, 0), (2, 0), (3, 0)], &[100, 10, 20, 5]),
-            [105, 15, 15]
-        );
-    }
-
-    #[test]
     fn a_beginning_that_was_recorded_stands_for_itself() {
+        assert_eq!(unseen(&[(0, 0), (1, 0), (2, 0)], &[100, 10]), [0, 100, 10]);
+    }
+
+    #[test]
+    fn a_window_of_two_parts_has_a_half_in_each() {
         assert_eq!(
-            unseen(&[(0, 0), (1, 0), (2, 0)], &[100, 10, 5]),
-            [0, 105, 10]
+            unseen(&[(1, 0), (2, 0), (2, 1), (3, 1)], &[5, 30, 15]),
+            [5, 15, 15, 15]
         );
     }
 
     #[test]
-    fn a_window_of_two_parts_has_a_side_in_each() {
-        assert_eq!(
-            unseen(&[(1, 0), (2, 0), (2, 1), (3, 1)], &[0, 10, 20, 5]),
-            [5, 5, 10, 15]
-        );
+    fn a_window_in_which_nothing_ran_is_of_the_one_before() {
+        assert_eq!(unseen(&[(2, 0), (4, 0)], &[1, 10, 20, 5]), [31, 5]);
     }
 
     #[test]
-    fn a_window_in_which_nothing_ran_is_part_of_the_gap() {
-        assert_eq!(unseen(&[(1, 0), (3, 0)], &[0, 10, 20, 5]), [15, 20]);
+    fn windows_of_which_nothing_is_known_are_equal() {
+        let measured = [1, 2, 3].map(|window| Measured {
+            phase: u64::from(window),
+            window,
+            part: 0,
+        });
+        let of = |shares: &[WindowShare]| -> Vec<u64> {
+            let all = stretches(&measured, shares, 302);
+            all.iter().map(|stretch| stretch.unseen).collect()
+        };
+        assert_eq!(of(&equal(3, 302)), [100, 100, 102]);
+        assert_eq!(of(&[]), [0, 0, 302]);
     }
 
     proptest! {
         /// Whatever windows there are: stretches are the whole of what was skipped.
         #[test]
-        fn nothing_is_counted_twice_or_never(windows in prop::collection::btree_set(0u32..20, 1..20), gaps in prop::collection::vec(0u64..1000, 20..30)) {
-            prop_assume!(windows.len() > 1 || !windows.contains(&0));
+        fn nothing_is_counted_twice_or_never(windows in prop::collection::btree_set(0u32..20, 1..20), shares in prop::collection::vec(0u64..1000, 20)) {
             let measured: Vec<(u32, u64)> = windows.iter().map(|window| (*window, 0)).collect();
-            prop_assert_eq!(unseen(&measured, &gaps).iter().sum::<u64>(), gaps.iter().sum::<u64>());
+            prop_assert_eq!(unseen(&measured, &shares).iter().sum::<u64>(), shares.iter().sum::<u64>());
         }
     }
 }

@@ -1,7 +1,10 @@
 //! A replay that ends in time: the beginning of a run, and then windows that are ever further apart. What lies between is only touched:
 //! pages, translations and caches are as if it had run, and no time passes.
 
-use crate::schedule::Schedule;
+use super::stretches::equal;
+use crate::phases::{Accessed, INTERVAL, Recent, RunPhases};
+use crate::schedule::{Planned, Schedule};
+use crate::writer::WindowShare;
 use varve_access::{Kind, Op};
 
 /// Instructions at the beginning that are replayed whole.
@@ -10,8 +13,6 @@ const BEGIN: u64 = 32_000_000;
 const BEGIN_OF_PART: u64 = 8_000_000;
 /// Ratio of a window to the part of it that only warms caches.
 const WARMS: u64 = 5;
-/// Lines of a thread that are not touched again when they were just touched: fewer than a second level holds.
-const LINES: usize = 4096;
 
 /// What the replay does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +31,21 @@ pub(super) struct Thin {
     pub pace: Pace,
     /// Instructions that it goes on so.
     left: u64,
+    /// Instructions until a window may open sooner than in `left`.
+    closed: u64,
     /// Instructions so far in this part of the run, of all threads.
     done: u64,
     /// Instructions of the next window.
     window: u64,
-    /// Instructions that were skipped before each window, and after the last one.
-    pub gaps: Vec<u64>,
-    /// By thread, the lines that it touched last, while it skips.
-    lines: Vec<Vec<u64>>,
+    /// Windows so far.
+    windows: u32,
+    /// Instructions that were skipped.
+    pub skipped: u64,
+    phases: Box<RunPhases>,
+    /// What was accessed since this interval or window began.
+    accessed: Accessed,
+    /// By thread, the lines that it touched last.
+    recent: Vec<Recent>,
 }
 
 impl Thin {
@@ -46,44 +54,69 @@ impl Thin {
             schedule: Schedule::thinning(),
             pace: Pace::Measures,
             left: BEGIN,
+            closed: 0,
             done: 0,
             window: 0,
-            gaps: vec![0],
-            lines: vec![Vec::new(); threads],
+            windows: 0,
+            skipped: 0,
+            phases: Box::default(),
+            accessed: Accessed::default(),
+            recent: (0..threads).map(|_| Recent::default()).collect(),
         }
     }
 
     /// How many of these ops it does as it does now: one at least.
     pub fn fitting(&mut self, ops: &[Op]) -> usize {
+        let most = match self.pace {
+            Pace::Skips => self.left.min(INTERVAL - self.accessed.instructions),
+            Pace::Measures | Pace::Warms => self.left,
+        };
         let mut instructions = 0;
         let over = |op: &Op| {
             instructions += u64::from(op.instructions);
-            instructions >= self.left
+            instructions >= most
         };
         let fitting = ops.iter().position(over).map_or(ops.len(), |at| at + 1);
         self.left = self.left.saturating_sub(instructions);
         self.done += instructions;
-        if let (Pace::Skips, Some(gap)) = (self.pace, self.gaps.last_mut()) {
-            *gap += instructions;
+        self.accessed.instructions += instructions;
+        if self.pace == Pace::Skips {
+            self.skipped += instructions;
+            self.closed = self.closed.saturating_sub(instructions);
         }
         fitting
     }
 
+    /// An interval that was skipped is over. May the next window open, and is it in a phase that has too few?
+    fn interval_ends(&mut self) -> bool {
+        let interval = std::mem::take(&mut self.accessed);
+        self.phases.passed(&interval) && self.closed == 0
+    }
+
     /// Whether something else begins here; [`Thin::pace`] says what.
     pub fn turns(&mut self) -> bool {
+        let full = self.pace == Pace::Skips && self.accessed.instructions >= INTERVAL;
+        if full && self.interval_ends() {
+            self.left = 0;
+        }
         if self.left > 0 {
             return false;
         }
         (self.pace, self.left) = match self.pace {
             Pace::Measures => {
-                let (gap, window) = self.schedule.next(self.done);
-                self.window = window;
-                self.lines.iter_mut().for_each(Vec::clear);
+                let window = std::mem::take(&mut self.accessed);
+                self.phases.window(self.windows, &window);
+                let Planned { from, gap, length } = self.schedule.next(self.done);
+                (self.window, self.closed) = (length, from);
+                self.recent.iter_mut().for_each(Recent::renew);
                 (Pace::Skips, gap.max(1))
             }
-            Pace::Skips => (Pace::Warms, (self.window / WARMS).max(1)),
+            Pace::Skips => {
+                self.interval_ends();
+                (Pace::Warms, (self.window / WARMS).max(1))
+            }
             Pace::Warms => {
-                self.gaps.push(0);
+                self.windows += 1;
                 (Pace::Measures, self.window - self.window / WARMS)
             }
         };
@@ -94,6 +127,11 @@ impl Thin {
     pub fn part_begins(&mut self) {
         self.done = 0;
         self.window = BEGIN_OF_PART;
+        self.schedule = Schedule::thinning();
+        if self.pace == Pace::Skips {
+            self.interval_ends();
+        }
+        self.phases.part_begins();
         (self.pace, self.left) = match self.pace {
             Pace::Measures => (Pace::Measures, BEGIN_OF_PART),
             Pace::Skips => (Pace::Warms, 1),
@@ -101,10 +139,40 @@ impl Thin {
         };
     }
 
+    /// What its windows stand for, from 1 on.
+    pub fn shares(&self) -> Vec<WindowShare> {
+        let mut shares = Vec::new();
+        let mut phases = self.phases.clone();
+        phases.stand(self.skipped, self.windows, |phase, instructions| {
+            shares.push(WindowShare {
+                phase,
+                instructions,
+            });
+        });
+        match shares.is_empty() {
+            true => equal(self.windows, self.skipped),
+            false => shares,
+        }
+    }
+
+    /// Ops of a thread run.
+    pub fn sees(&mut self, thread: usize, ops: &[Op]) {
+        // The beginning stands for itself.
+        if self.windows == 0 && self.pace == Pace::Measures {
+            return;
+        }
+        let recent = &mut self.recent[thread];
+        for op in ops.iter().filter(|op| op.kind.is_access()) {
+            let store = stores(op);
+            let found = recent.see(op.addr, store);
+            self.accessed.add(store, found.fresh);
+        }
+    }
+
     /// What a thread touches in ops that are skipped. Marks stay.
     pub fn touches(&mut self, thread: usize, ops: &[Op]) -> Vec<Op> {
-        let lines = &mut self.lines[thread];
-        lines.resize(LINES, 0);
+        let recent = &mut self.recent[thread];
+        let accessed = &mut self.accessed;
         let mut touched = |op: &Op| -> Option<Op> {
             if !op.kind.is_access() {
                 let stays = !matches!(op.kind, Kind::Sleep | Kind::Fence);
@@ -113,18 +181,17 @@ impl Thin {
                     ..*op
                 });
             }
-            let store = matches!(op.kind, Kind::Write | Kind::Update | Kind::NtWrite);
-            let line = op.addr & !63 | u64::from(store);
-            let last = &mut lines[(op.addr >> 6) as usize % LINES];
-            // A line that was stored to is not touched again when it is read.
-            if *last == line || *last == line | 1 {
-                return None;
-            }
-            *last = line;
-            Some(Op::new(Kind::Touch, op.addr, u16::from(store), 0))
+            let store = stores(op);
+            let found = recent.note(op.addr, store);
+            accessed.add(store, found.fresh);
+            (!found.reported).then(|| Op::new(Kind::Touch, op.addr, u16::from(store), 0))
         };
         ops.iter().filter_map(&mut touched).collect()
     }
+}
+
+fn stores(op: &Op) -> bool {
+    matches!(op.kind, Kind::Write | Kind::Update | Kind::NtWrite)
 }
 
 #[cfg(test)]
@@ -210,9 +277,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever ops come: all are done, and gaps are what was skipped.
+        /// Whatever ops come: all are done, and windows stand for what was skipped.
         #[test]
-        fn gaps_are_what_was_skipped(all in prop::collection::vec(0u32..40_000_000, 1..200)) {
+        fn windows_stand_for_what_was_skipped(all in prop::collection::vec(0u32..40_000_000, 1..200)) {
             let mut thin = Thin::new(1);
             let ops: Vec<Op> = all.iter().map(|instructions| Op::read(0, 8, *instructions)).collect();
             let (mut rest, mut skipped) = (&ops[..], 0);
@@ -226,7 +293,10 @@ mod tests {
                 thin.turns();
                 rest = later;
             }
-            prop_assert_eq!(thin.gaps.iter().sum::<u64>(), skipped);
+            let shares = thin.shares();
+            let stood: u64 = shares.iter().map(|share| share.instructions).sum();
+            let rest = skipped - stood;
+            prop_assert!(shares.is_empty() || rest < shares.len() as u64, "{rest}");
         }
     }
 }

@@ -1,12 +1,13 @@
 //! A trace that holds parts of a run: reports their begins to the model, and touches the pages that the program had
 //! touched before.
 
-use super::stretches::{Measured, stretches};
+use super::stretches::{Measured, equal, stretches};
 use super::thin::{Pace, Thin};
 use crate::error::TraceError;
 use crate::format::{Event, Part};
 use crate::listener::Listener;
 use crate::reader::TraceReader;
+use crate::writer::WindowShare;
 use std::collections::VecDeque;
 use varve_access::{Kind, Op, Stretch};
 
@@ -99,17 +100,21 @@ impl Windows {
     pub fn stretches(&self, reader: &TraceReader) -> Option<Vec<Stretch>> {
         let end = reader.end().filter(|_| self.sampled())?;
         let skipped = end.skipped_instructions;
-        let Some(thin) = &self.thin else {
-            return Some(stretches(&self.measured, &end.gaps, skipped));
+        let recorded = match end.windows.is_empty() {
+            true => equal(self.number, skipped),
+            false => end.windows.clone(),
         };
-        let mut gaps = thin.gaps.clone();
-        // What comes after the last window of the replay comes before the first that was recorded.
-        let mut recorded = end.gaps.iter();
-        if let (Some(last), Some(first)) = (gaps.last_mut(), recorded.next()) {
-            *last += first;
-        }
-        gaps.extend(recorded);
-        Some(stretches(&self.measured, &gaps, skipped))
+        let Some(thin) = &self.thin else {
+            return Some(stretches(&self.measured, &recorded, skipped));
+        };
+        // Phases of the replay's own windows, and those of recorded ones, have nothing to do with each other.
+        let mut shares = thin.shares();
+        let phases = shares.iter().map(|share| share.phase).max().unwrap_or(0);
+        shares.extend(recorded.iter().map(|share| WindowShare {
+            phase: share.phase + phases,
+            ..*share
+        }));
+        Some(stretches(&self.measured, &shares, skipped + thin.skipped))
     }
 
     /// The program runs: its beginning may be a window.
@@ -199,7 +204,10 @@ impl Windows {
             ops = later;
             match pace {
                 Pace::Skips => reader.passed(now, &thin.touches(thread, now), out),
-                Pace::Measures | Pace::Warms => reader.ops(now, out),
+                Pace::Measures | Pace::Warms => {
+                    thin.sees(thread, now);
+                    reader.ops(now, out);
+                }
             }
             if !thin.turns() {
                 continue;
