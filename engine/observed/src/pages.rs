@@ -9,6 +9,8 @@ use varve_run::Numa;
 
 /// Kinds of memory: DRAM, and all else.
 pub const TIERS: usize = 2;
+/// The first of them.
+const FAST: usize = 0;
 
 /// A page on the model, bytes, as [`Kind::Unmap`] counts them.
 const UNIT: u64 = 4096;
@@ -144,10 +146,10 @@ impl Pager for TierPager {
     fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
         let tier = usize::from(self.tiers.of(fault.vpn)).min(TIERS - 1);
         let nodes = self.nodes[tier].len();
-        // Half the pages on each socket; else the first socket, and others only when it is full.
+        // Half the pages of fast memory on each socket; else the first socket, and others only when it is full.
         let first = match self.numa {
-            Numa::Auto => fault.vpn as usize % nodes.max(1),
-            Numa::Local | Numa::Remote => 0,
+            Numa::Auto if tier == FAST => fault.vpn as usize % nodes.max(1),
+            Numa::Auto | Numa::Local | Numa::Remote => 0,
         };
         let frame = (0..nodes).find_map(|i| self.take(self.nodes[tier][(first + i) % nodes]));
         self.peak = self.peak.max(self.frames.used());

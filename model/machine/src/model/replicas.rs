@@ -23,7 +23,7 @@ use super::activity::ChannelActivity;
 use super::counts::SocketCounts;
 use super::host::{Common, InstructionLevel, Work};
 use super::link::Store;
-use super::memory::{MemorySystem, NodeRange, Reply};
+use super::memory::{Backing, MemorySystem, NodeRange, Reply};
 use super::queue::Entries;
 use super::time::Ps;
 use super::windows::{To, WINDOW, Windows};
@@ -512,12 +512,15 @@ impl Work for Others<'_> {
     }
 }
 
-/// The memory of an instance that runs `across` sockets further: for each memory of the simulated one, that of the same
-/// kind and number on its own socket.
+/// The memory of an instance that runs `across` sockets further: for each memory of the simulated one with processors beside it, that of
+/// the same kind and number on its own socket. Automatic balancing moves pages to nodes of processors alone, so slow memory is the same.
 fn spans(nodes: &[NodeRange], across: usize, sockets: usize, memory: &MemorySystem) -> Vec<Span> {
     let of = |from: &NodeRange| {
-        let wanted = (from.socket + across) % sockets;
         let backing = from.backing;
+        let wanted = match backing {
+            Backing::Dram | Backing::Cached => (from.socket + across) % sockets,
+            Backing::Pm | Backing::Cxl => from.socket,
+        };
         let on = |socket| {
             let same = move |n: &&NodeRange| n.backing == backing && n.socket == socket;
             nodes.iter().filter(same)

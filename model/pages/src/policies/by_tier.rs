@@ -6,6 +6,9 @@ use varve_access::Fault;
 use crate::frames::Frames;
 use crate::policy::Policy;
 
+/// Place of fast memory's nodes.
+const FAST: usize = 1;
+
 /// See the module.
 pub struct ByTier {
     /// Does a virtual page want fast memory?
@@ -36,7 +39,8 @@ impl ByTier {
         ByTier { or_other, ..self }
     }
 
-    /// Whether pages take turns on the nodes of a memory, by their numbers. Else the first node is filled before the next.
+    /// Whether pages take turns on the nodes of fast memory, by their numbers, as automatic balancing leaves them. Else, and in slow
+    /// memory, the first node is filled before the next.
     pub fn in_turn(self, in_turn: bool) -> ByTier {
         ByTier { in_turn, ..self }
     }
@@ -48,7 +52,7 @@ impl Policy for ByTier {
         let memories = [Some(wanted), self.or_other.then_some(1 - wanted)];
         memories.into_iter().flatten().find_map(|memory| {
             let nodes = &self.nodes[memory];
-            let first = match self.in_turn {
+            let first = match self.in_turn && memory == FAST {
                 true => fault.vpn as usize % nodes.len().max(1),
                 false => 0,
             };

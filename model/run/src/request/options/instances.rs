@@ -14,8 +14,8 @@ pub struct Instances {
     /// Run each of the --instances instead of one that stands for all
     #[arg(long, requires = "instances")]
     pub co_run: bool,
-    /// Where threads and memory are: local (on one socket), remote (on different ones), auto (spread over both, as automatic
-    /// balancing does)
+    /// Where threads and memory are: local (on one socket), remote (on different ones), auto (threads and fast memory spread over both,
+    /// as automatic balancing does)
     #[arg(long, value_name = "WHERE", default_value_t)]
     pub numa: Numa,
     /// Count each instruction of the program so many times, of the collector once: what the program would execute besides on a slower
@@ -53,8 +53,8 @@ pub struct JavaInstances {
     /// does
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub instances: u32,
-    /// Where threads and memory are: local (on one socket), remote (on different ones), auto (spread over both, as automatic
-    /// balancing does)
+    /// Where threads and memory are: local (on one socket), remote (on different ones), auto (threads and fast memory spread over both,
+    /// as automatic balancing does)
     #[arg(long, value_name = "WHERE", default_value_t)]
     pub numa: Numa,
 }
