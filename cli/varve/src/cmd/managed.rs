@@ -4,7 +4,8 @@ use super::compared::{self, Sheet, origin};
 use super::runs::{Outcomes, RunProgress};
 use super::timeout::Timeout;
 use super::{
-    budgets, columns, memory_full, phases, pictures, plan_table, plans, sandbox, tray_table, wasm,
+    again, budgets, columns, memory_full, phases, pictures, plan_table, plans, sandbox, tray_table,
+    wasm,
 };
 use crate::args::run::job::{ModelledObjects, WasmProgram};
 use crate::args::run::region::Medium;
@@ -141,13 +142,17 @@ fn live(
             (String::new(), format!(" --profile {known}"))
         }
         (true, None) => (
-            format!("`varve profile -o program.sites {file}{words}`, then "),
+            format!(
+                "`varve profile -o program.sites{} {file}{words}`, then ",
+                again::for_profile()
+            ),
             " --profile program.sites".into(),
         ),
     };
     Some(format!(
-        "On a machine with both memories: {first}`varve run --live --plan {plan}{sites} --fast {} {file}{words}`.",
-        Bytes(fast >> 10 << 10)
+        "On a machine with both memories: {first}`varve run --live --plan {plan}{sites} --fast {}{} {file}{words}`.",
+        Bytes(fast >> 10 << 10),
+        again::for_run()
     ))
 }
 

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod again;
 mod budgets;
 pub mod build;
 pub mod calibrate;

@@ -186,3 +186,17 @@ fn no_code_is_kept_where_the_program_may_write() {
     run(&["--dir", &format!("{home}:ro")]).well();
     assert!(cache.join("varve/code").is_dir());
 }
+
+#[test]
+fn the_command_that_places_objects_live_has_the_options_of_the_program() {
+    let line = "run programs/dist/users.wasm --machine cxl-spr --heap-max 256MiB --fast 10% --nursery=1MiB -- 20000";
+    let said = varve(&typed(line)).well();
+    let words: Vec<&str> = said.out.split_whitespace().collect();
+    let line = words.join(" ");
+    for due in [
+        "both memories: `varve run --live --plan ",
+        "iB --heap-max 256MiB --nursery=1MiB programs/dist/users.wasm -- 20000`.",
+    ] {
+        assert!(line.contains(due), "{due} is missing in\n{}", said.out);
+    }
+}
