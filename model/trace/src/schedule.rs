@@ -44,7 +44,7 @@ const BY_DOUBLING: f64 = 16.0;
 
 /// A window that is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct NextWindow {
     /// Instructions until it may open, where the program is in a phase that has too few windows.
     pub from: u64,
     /// Instructions until it opens wherever the program is.
@@ -84,7 +84,7 @@ impl Schedule {
     }
 
     /// After `done` instructions of the program: the next window.
-    pub fn next(&mut self, done: u64) -> Planned {
+    pub fn next(&mut self, done: u64) -> NextWindow {
         let begin = self.end.max(done);
         let (length, stretch) = match self.share {
             Some(share) => {
@@ -97,7 +97,7 @@ impl Schedule {
         let free = (stretch as u64).saturating_sub(length);
         self.end = begin + free + length;
         let from = begin - done;
-        Planned {
+        NextWindow {
             from,
             gap: from + (free as f64 * self.draw()) as u64,
             length,
@@ -124,7 +124,7 @@ mod tests {
             let mut schedule = Schedule::new(share);
             let (mut done, mut recorded, mut starts) = (0u64, 0u64, Vec::new());
             while starts.len() < 400 {
-                let Planned { from, gap, length } = schedule.next(done);
+                let NextWindow { from, gap, length } = schedule.next(done);
                 prop_assert!((SHORTEST..=LONGEST).contains(&length) && from <= gap);
                 // It may open at any time from the beginning of its stretch on.
                 let gap = if early { from } else { gap };
@@ -147,7 +147,7 @@ mod tests {
             let mut schedule = Schedule::thinning();
             let (mut done, mut windows) = (whole, 0);
             while done < whole << 8 {
-                let Planned { from, gap, length } = schedule.next(done);
+                let NextWindow { from, gap, length } = schedule.next(done);
                 prop_assert_eq!(length, EACH);
                 done += length + if early { from } else { gap };
                 windows += 1;

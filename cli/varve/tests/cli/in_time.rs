@@ -29,7 +29,7 @@ fn windows_of_a_long_run_tell_what_all_of_it_does() {
     };
     let trace = folder.path().join("long.trace");
     let (out, words) = (trace.to_str().unwrap(), program.to_str().unwrap());
-    let record = ["trace", "-o", out, "--", words, "200", "60", "24000000"];
+    let record = ["trace", "-o", out, "--", words, "130", "40", "6000000"];
     varve(&record[..]).well();
     let (whole, windows) = (answer(&trace, "--whole"), answer(&trace, ""));
     for plan in ["dram", "slow", "hot-sites"] {

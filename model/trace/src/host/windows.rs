@@ -1,7 +1,7 @@
 //! Opens and closes the windows of a recording: sets when probes are quiet, and for how long.
 
 use super::ring::{Header, open_window};
-use crate::schedule::{Amount, Extent, Planned, Schedule};
+use crate::schedule::{Amount, Extent, NextWindow, Schedule};
 use crate::writer::WindowShare;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
@@ -89,7 +89,7 @@ impl Windows {
             return;
         };
         let skipped = header.skipped.load(Acquire);
-        let Planned { from, gap, length } = schedule.next(recorded + skipped);
+        let NextWindow { from, gap, length } = schedule.next(recorded + skipped);
         self.length = Some(Amount::Work(length));
         header.quota.store(length, Release);
         header.resume_from.store(skipped + from, Release);

@@ -3,7 +3,7 @@
 
 use super::stretches::equal;
 use crate::phases::{Accessed, INTERVAL, Recent, RunPhases};
-use crate::schedule::{Planned, Schedule};
+use crate::schedule::{NextWindow, Schedule};
 use crate::writer::WindowShare;
 use varve_access::{Kind, Op};
 
@@ -106,7 +106,7 @@ impl Thin {
             Pace::Measures => {
                 let window = std::mem::take(&mut self.accessed);
                 self.phases.window(self.windows, &window);
-                let Planned { from, gap, length } = self.schedule.next(self.done);
+                let NextWindow { from, gap, length } = self.schedule.next(self.done);
                 (self.window, self.closed) = (length, from);
                 self.recent.iter_mut().for_each(Recent::renew);
                 (Pace::Skips, gap.max(1))
