@@ -12,6 +12,10 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 #[path = "../src/arch/x86_64/futex.rs"]
 mod arch;
+#[allow(
+    clippy::duplicate_mod,
+    reason = "replays choose their windows as probes do, so their crate has it too"
+)]
 #[path = "../src/phases.rs"]
 pub mod phases;
 
