@@ -83,9 +83,13 @@ impl Schedule {
         }
     }
 
-    /// After `done` instructions of the program: the next window.
-    pub fn next(&mut self, done: u64) -> NextWindow {
-        let begin = self.end.max(done);
+    /// After `done` instructions of the program, of which `recorded` are recorded: the next window. Where several threads had a part of
+    /// the last one, its stretch is as much longer.
+    pub fn next(&mut self, done: u64, recorded: u64) -> NextWindow {
+        let stood = self
+            .share
+            .map_or(self.end, |share| (recorded as f64 / share) as u64);
+        let begin = stood.max(done);
         let (length, stretch) = match self.share {
             Some(share) => {
                 let length = (begin as f64 * share / MANY) as u64;
@@ -119,21 +123,25 @@ mod tests {
         /// For any share, the recorded part comes to it in the end, and a run of many windows has some in each of its
         /// tenths.
         #[test]
-        fn windows_are_the_share_that_was_asked_for(ppm in 1_000u32..900_000, early: bool) {
+        fn windows_are_the_share_that_was_asked_for(ppm in 1_000u32..100_000, early: bool, threads in 1u64..8) {
             let share = f64::from(ppm) / 1e6;
             let mut schedule = Schedule::new(share);
-            let (mut done, mut recorded, mut starts) = (0u64, 0u64, Vec::new());
+            let (mut done, mut recorded, mut last, mut starts) = (0u64, 0u64, 0, Vec::new());
             while starts.len() < 400 {
-                let NextWindow { from, gap, length } = schedule.next(done);
-                prop_assert!((SHORTEST..=LONGEST).contains(&length) && from <= gap);
+                let NextWindow { from, gap, length } = schedule.next(done, recorded);
+                // Each of the threads has its part of a window.
+                let length = threads * length;
+                prop_assert!((threads * SHORTEST..=threads * LONGEST).contains(&length) && from <= gap);
                 // It may open at any time from the beginning of its stretch on.
                 let gap = if early { from } else { gap };
                 starts.push(done + gap);
                 done += gap + length;
                 recorded += length;
+                last = length;
             }
-            let got = recorded as f64 / schedule.end as f64;
-            prop_assert!((got / share - 1.0).abs() < 0.01, "{got} for {share}");
+            // The run is within the stretch of the last window.
+            let ahead = recorded as f64 / share - done as f64;
+            prop_assert!((-1.0..=last as f64 / share + 1.0).contains(&ahead), "{ahead}");
             prop_assert!(starts.windows(2).all(|pair| pair[0] + SHORTEST <= pair[1]));
             for tenth in 5..10 {
                 let (from, to) = (done / 10 * tenth, done / 10 * (tenth + 1));
@@ -147,7 +155,7 @@ mod tests {
             let mut schedule = Schedule::thinning();
             let (mut done, mut windows) = (whole, 0);
             while done < whole << 8 {
-                let NextWindow { from, gap, length } = schedule.next(done);
+                let NextWindow { from, gap, length } = schedule.next(done, 0);
                 prop_assert_eq!(length, EACH);
                 done += length + if early { from } else { gap };
                 windows += 1;

@@ -89,7 +89,7 @@ impl Windows {
             return;
         };
         let skipped = header.skipped.load(Acquire);
-        let NextWindow { from, gap, length } = schedule.next(recorded + skipped);
+        let NextWindow { from, gap, length } = schedule.next(recorded + skipped, recorded);
         self.length = Some(Amount::Work(length));
         header.quota.store(length, Release);
         header.resume_from.store(skipped + from, Release);

@@ -106,7 +106,7 @@ impl Thin {
             Pace::Measures => {
                 let window = std::mem::take(&mut self.accessed);
                 self.phases.window(self.windows, &window);
-                let NextWindow { from, gap, length } = self.schedule.next(self.done);
+                let NextWindow { from, gap, length } = self.schedule.next(self.done, 0);
                 (self.window, self.closed) = (length, from);
                 self.recent.iter_mut().for_each(Recent::renew);
                 (Pace::Skips, gap.max(1))
