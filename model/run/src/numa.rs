@@ -13,7 +13,7 @@ pub enum Numa {
     Remote,
     /// As automatic balancing leaves it: instances alternate between the sockets, and of each one's pages in fast memory as many are
     /// on the one as on the other. That they are exactly half and half is an assumption. Slow memory is the first socket's: balancing
-    /// moves pages to nodes with processors, and the paper has all its Optane files in one region (section 4).
+    /// moves pages to nodes with processors, and the paper has all its Optane files in one region (section 3).
     Auto,
 }
 

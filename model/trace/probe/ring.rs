@@ -190,7 +190,7 @@ pub struct Header {
     pub window_tick: AtomicU64,
     /// 1 where windows stand for the rest of the run, and are chosen by its phases.
     pub samples: AtomicU32,
-    /// 1 while somebody uses `phases`.
+    /// [`FREE_PHASES`], or who has `phases`.
     phases_used: AtomicU32,
     phases: UnsafeCell<RunPhases>,
     pub table: [Process; PROCESSES],
@@ -364,20 +364,35 @@ pub fn low_half(counter: &AtomicU64) -> &AtomicU32 {
     unsafe { &*core::ptr::from_ref(counter).cast::<AtomicU32>() }
 }
 
+/// Who has the phases of the run: no thread, one, or one that has had them for too long. That one may still give them back.
+const FREE_PHASES: u32 = 0;
+const USED_PHASES: u32 = 1;
+const LOST_PHASES: u32 = 2;
+
 impl Header {
-    /// Uses the phases of the run. `None` if somebody else does for long, who may have been killed then.
+    /// Uses the phases of the run. `None` if a thread has them for long, which may have been killed then: nothing waits for it again.
     pub fn with_phases<T>(&self, use_them: impl FnOnce(&mut RunPhases) -> T) -> Option<T> {
         const PATIENCE: u32 = 1 << 20;
-        let take = || self.phases_used.compare_exchange(0, 1, Acquire, Relaxed);
-        if (0..PATIENCE).all(|_| {
-            core::hint::spin_loop();
-            take().is_err()
-        }) {
-            return None;
+        let used = &self.phases_used;
+        let take = |_| match used.compare_exchange(FREE_PHASES, USED_PHASES, Acquire, Relaxed) {
+            Ok(_) => Some(true),
+            Err(LOST_PHASES) => Some(false),
+            Err(_) => {
+                core::hint::spin_loop();
+                None
+            }
+        };
+        match (0..PATIENCE).find_map(take) {
+            Some(true) => {}
+            Some(false) => return None,
+            None => {
+                let _ = used.compare_exchange(USED_PHASES, LOST_PHASES, Relaxed, Relaxed);
+                return None;
+            }
         }
-        // SAFETY: `phases_used` was 0 and is 1 now, so nobody else has a reference.
+        // SAFETY: they were free and are not now, so no other thread has a reference.
         let result = use_them(unsafe { &mut *self.phases.get() });
-        self.phases_used.store(0, Release);
+        used.store(FREE_PHASES, Release);
         Some(result)
     }
 }

@@ -111,7 +111,10 @@ impl Windows {
         let mut shares = thin.shares();
         let phases = shares.iter().map(|share| share.phase).max().unwrap_or(0);
         shares.extend(recorded.iter().map(|share| WindowShare {
-            phase: share.phase + phases,
+            phase: match share.phase {
+                0 => 0,
+                known => known + phases,
+            },
             ..*share
         }));
         Some(stretches(&self.measured, &shares, skipped + thin.skipped))
