@@ -220,6 +220,10 @@ pub struct ProfileArgs {
     /// Record windows spread over a command's run, this share of it in total, such as 1%
     #[arg(long, value_name = "SHARE", value_parser = run::model::share, conflicts_with_all = ["from", "live", "invoke"])]
     pub sample: Option<f64>,
+    /// Record and replay the whole of a command's run, however long it is. Otherwise a run of more than 200 million instructions is
+    /// known by its beginning and by windows of the rest
+    #[arg(long, conflicts_with_all = ["from", "live", "invoke", "sample"])]
+    pub whole: bool,
     /// The arguments of a WebAssembly program; or, without PROGRAM, a command
     #[arg(last = true)]
     pub command: Vec<OsString>,

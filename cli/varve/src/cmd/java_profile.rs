@@ -17,8 +17,8 @@ const INTERVAL: u64 = 512 << 10;
 /// Fewer samples than these say little of a site that makes a hundredth of all bytes.
 const FEW: u64 = 1000;
 
-/// Is the profile to be one of Java's allocations? Words that ask for another kind are not contradicted: `--machine` for the model,
-/// `--rate` for samples of pages.
+/// Is the profile to be one of Java's allocations? Words that ask for another kind are not contradicted: `--machine`, `--sample` and
+/// `--whole` for the model, `--rate` for samples of pages.
 pub fn is_meant(a: &ProfileArgs) -> Result<bool, Failure> {
     let asked = a.java.java || a.java.interval.is_some();
     if let (true, Some(program)) = (asked, &a.program) {
@@ -27,10 +27,16 @@ pub fn is_meant(a: &ProfileArgs) -> Result<bool, Failure> {
              NUMBER"
         )));
     }
+    if asked && (a.sample.is_some() || a.whole) {
+        return Err(wrong(
+            "--sample and --whole are for profiles on the model, and --java is for samples of allocations: take one of them",
+        ));
+    }
     if asked {
         return Ok(true);
     }
-    let other = a.machine.is_some() || a.from.is_some() || a.live.rate.is_some();
+    let modelled = a.machine.is_some() || a.sample.is_some() || a.whole;
+    let other = modelled || a.from.is_some() || a.live.rate.is_some();
     let command = a.program.is_none() && a.command.first().is_some_and(|word| jvm::is_java(word));
     Ok(!other && (command || a.live.pid.is_some_and(sites::is_java)))
 }

@@ -8,7 +8,9 @@ use super::runs::{self, Outcomes};
 use super::{budgets, columns, files, native_table, pictures, tray_table};
 use crate::args::run::job::{ModelledNative, RunSubject};
 use crate::ui::{self, Done, Failure, failed, wrong};
+use std::process::ExitCode;
 use std::time::Duration;
+use varve_report::fmt;
 use varve_report::pictures::Flame;
 use varve_run::objects::ObjectResult;
 use varve_run::request::{BASE, NATIVE_MACHINE, NativeRequest, NativeRuns};
@@ -41,7 +43,7 @@ pub fn run(work: &RunSubject, a: &ModelledNative) -> Done {
     let words = match work {
         RunSubject::Named(path) => {
             let recorded = native_replay::named(path, &asked)?;
-            return answer(work, a, &request, &recorded);
+            return answer(work, a, &request, &recorded).map(|(code, _)| code);
         }
         RunSubject::Command(words) => words,
     };
@@ -56,32 +58,42 @@ pub fn run(work: &RunSubject, a: &ModelledNative) -> Done {
     loop {
         let recorded: Recorded = recording.next()?.into();
         if !recorded.goes_on {
-            return answer(work, a, &request, &recorded);
+            return answer(work, a, &request, &recorded).map(|(code, _)| code);
         }
         // What it did so far may be too little for an answer.
         match answer(work, a, &request, &recorded) {
-            Ok(_) => ui::message!("varve: {}", goes_on(work)),
+            Ok((_, seconds)) => ui::message!("varve: {}", goes_on(work, seconds)),
             Err(Failure::Line { line, .. }) => ui::message!("varve: note: no answer yet: {line}"),
             Err(quiet) => return Err(quiet),
         }
     }
 }
 
-/// What is said where a command goes on after an answer.
-fn goes_on(work: &RunSubject) -> String {
+/// What is said where a command goes on after an answer. `seconds` is the time by the model of what it did so far. Less of the rest is
+/// recorded than of the beginning, so that the rest does not cost more.
+fn goes_on(work: &RunSubject, seconds: f64) -> String {
+    let recorded = FIRST.as_secs_f64();
+    let cost = match recorded / seconds {
+        times if times.is_finite() && times >= 1.0 => format!(
+            ", {} by the model, in {recorded} s of recording. It goes on, and takes up to some {} s for each further second of its own",
+            fmt::duration_ns(seconds * 1e9),
+            fmt::significant(times, 2)
+        ),
+        _ => ". It goes on".into(),
+    };
     format!(
-        "that is what `{}` did so far; it goes on, and its whole run is answered when it ends (Ctrl-C ends it)",
+        "that is what `{}` did so far{cost}; its whole run is answered when it ends (Ctrl-C ends it)",
         name(work)
     )
 }
 
-/// Replays what was recorded, and shows what came out.
+/// Replays what was recorded, and shows what came out. With the exit code comes the time of the run with all in DRAM, s.
 fn answer(
     work: &RunSubject,
     a: &ModelledNative,
     request: &NativeRequest,
     recorded: &Recorded,
-) -> Done {
+) -> Result<(ExitCode, f64), Failure> {
     let mut runs = request
         .runs(&recorded.path)
         .map_err(|e| files::of_input(&e))?;
@@ -153,7 +165,9 @@ fn answer(
         }
     };
     let origin = origin(&machine.name, a.model.seed);
-    compared::show(&a.output, origin, &came, sheet)
+    let seconds = base.steady.map_or(base.seconds, |s| s.whole_seconds);
+    let code = compared::show(&a.output, origin, &came, sheet)?;
+    Ok((code, seconds))
 }
 
 /// Where threads wait, by site and by function, with all in fast and with all in slow memory.

@@ -3,8 +3,9 @@
 use super::native::of_replay;
 use super::native_replay::{shown, trace};
 use super::runs::{self, Outcomes};
-use super::{files, profiles};
+use super::{columns, files, profiles};
 use crate::args::run::job::RunSubject;
+use crate::args::run::model::in_time;
 use crate::args::{ProfileArgs, ProfileFrom};
 use crate::ui::{self, Done, Failure, wrong};
 use std::fs::File;
@@ -30,13 +31,16 @@ pub fn profile(work: &RunSubject, a: &ProfileArgs) -> Done {
         return Err(wrong(Error::NoSlowNode(machine.name)));
     }
     let before = profiles::before(a)?;
-    let recorded = trace(
-        work,
-        RecorderOptions {
-            extent: a.sample.map_or(Extent::Whole, Extent::Sample),
-            ..RecorderOptions::default()
-        },
-    )?;
+    let extent = match a.sample {
+        Some(share) => Extent::Sample(share),
+        None if a.whole => Extent::Whole,
+        None => in_time(),
+    };
+    let options = RecorderOptions {
+        extent,
+        ..RecorderOptions::default()
+    };
+    let recorded = trace(work, options)?;
     let trace = &recorded.path;
     let reader = TraceReader::open(trace).map_err(|e| files::of_trace(&e))?;
     let request = NativeRequest {
@@ -44,6 +48,7 @@ pub fn profile(work: &RunSubject, a: &ProfileArgs) -> Done {
             plan: Some("dram,slow".into()),
             ..Plans::default()
         },
+        whole: a.whole,
         ..NativeRequest::new(machine)
     };
     let mut runs = request.runs(trace).map_err(|e| files::of_input(&e))?;
@@ -51,6 +56,9 @@ pub fn profile(work: &RunSubject, a: &ProfileArgs) -> Done {
     let came = Outcomes::of(&runs, answers, |_, e| of_replay(e))?;
     let machine = &request.machine;
     let dram = came.shown()[0];
+    if let Some(line) = columns::sampled(&dram.run) {
+        crate::ui::message!("varve: {line}");
+    }
     let (most, cache) = (dram.most_bytes, machine.llc.bytes.0);
     if most <= cache {
         crate::ui::message!(

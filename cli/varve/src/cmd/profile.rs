@@ -70,6 +70,11 @@ fn managed(file: &str, a: &ProfileArgs) -> Done {
             "--machine is for native programs: what a WebAssembly program does to its objects is counted as it runs; leave it out",
         ));
     }
+    if a.sample.is_some() || a.whole {
+        return Err(wrong(
+            "--sample and --whole are for native programs: of a WebAssembly program all of the run is counted as it runs; leave them out",
+        ));
+    }
     let program = wasm::name(file);
     let managed = wasm::program(file, a.invoke.as_deref(), &a.command, &a.sandbox)?;
     let before: Option<Profile> = profiles::before(a)?;

@@ -89,11 +89,16 @@ pub struct Whole {
 /// of a minute on two cores.
 const WHOLE: u64 = 200_000_000;
 
+/// The extent of a recording that is answered in time, however long the run is.
+pub fn in_time() -> Extent {
+    Extent::Thinning(WHOLE)
+}
+
 impl Whole {
     /// The extent of the recording, where nothing else limits it.
     pub fn extent(&self, windows: &Windows, marked: &Marked) -> Extent {
         match windows.extent() {
-            Extent::Whole if !self.whole && !marked.marked => Extent::Thinning(WHOLE),
+            Extent::Whole if !self.whole && !marked.marked => in_time(),
             extent => extent,
         }
     }
