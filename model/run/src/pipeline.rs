@@ -5,6 +5,7 @@
 //! that fails takes no other with it.
 
 use crate::advice::{Advice, Candidate, Size};
+use crate::steady::SteadyRun;
 use crate::{Error, Measured, Outcomes, Seen, Spec};
 use std::ops::Deref;
 
@@ -29,6 +30,17 @@ pub trait Compared: Deref<Target = Measured> {
     /// Why it ended early, or another warning.
     fn warning(&self) -> Option<&str> {
         None
+    }
+
+    /// The steady state, if its measurements are of that and not of the whole run.
+    fn steady(&self) -> Option<SteadyRun> {
+        None
+    }
+
+    /// The time of the whole run, s.
+    fn whole_seconds(&self) -> f64 {
+        self.steady()
+            .map_or(self.seconds, |steady| steady.whole_seconds)
     }
 
     /// Data for pictures, if they are wanted.

@@ -263,7 +263,7 @@ impl RunResult {
             demoted: last.moves.demoted,
             samples: last.counts.samples,
             faults: out.phases.iter().map(|p| p.counts.faults).sum(),
-            latencies: out
+            latencies: last
                 .latencies
                 .iter()
                 .map(|l| ClassLatency {

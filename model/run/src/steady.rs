@@ -12,8 +12,10 @@
 //!
 //! A run without such a part has no steady state that is known.
 
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use varve_trace::{RunIntervals, RunPlace};
+use varve_machine::model::Outcome;
+use varve_trace::{RunIntervals, RunPlace, TraceReader};
 
 /// Pages that may be accessed for the first time in it, as a share of all.
 const NEW_PAGES: f64 = 0.02;
@@ -49,6 +51,44 @@ pub struct SteadyPart {
     pub pages_before: f64,
 }
 
+/// What is known of the steady state of a run beside its measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteadyRun {
+    /// How long the whole run took, s.
+    pub whole_seconds: f64,
+    /// Accesses before the steady state, as a share of the run's, 0 to 1.
+    pub before: f64,
+    /// Accesses in it, as a share of the run's, 0 to 1.
+    pub share: f64,
+    /// Pages that were accessed before it, as a share of all, 0 to 1.
+    pub pages_before: f64,
+}
+
+impl SteadyPart {
+    /// Where a replay has its phases: start-up, this, and the end.
+    pub(crate) fn places(&self) -> Vec<RunPlace> {
+        [Some(self.begin), self.end].into_iter().flatten().collect()
+    }
+
+    /// What is known of it beside the measurements of a replay with these phases.
+    pub(crate) fn run(&self, outcome: &Outcome) -> SteadyRun {
+        SteadyRun {
+            whole_seconds: outcome.ns as f64 / 1e9,
+            before: self.before,
+            share: self.share,
+            pages_before: self.pages_before,
+        }
+    }
+}
+
+/// Makes the steady state the last phase of a replay that has the phases of [`SteadyPart::places`], and returns its number; none if the
+/// replay did not come to it.
+pub(crate) fn ends_with(outcome: &mut Outcome) -> Option<usize> {
+    let steady = outcome.phases.iter().position(|phase| phase.number == 1)?;
+    outcome.phases.truncate(steady + 1);
+    Some(steady)
+}
+
 /// The course of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Course {
@@ -60,6 +100,21 @@ pub enum Course {
     Steady(SteadyPart),
     /// What it accesses changes to the end, or it takes new memory all the time.
     Changing,
+}
+
+impl Course {
+    /// The course of a recorded run. A replay says where a trace is damaged, and goes as far.
+    pub fn of(reader: &TraceReader) -> Course {
+        RunIntervals::read(reader).map_or(Course::Unknown, |intervals| course(&intervals))
+    }
+
+    /// The part of the run that is measured, if it is not the whole.
+    pub fn steady(&self) -> Option<&SteadyPart> {
+        match self {
+            Course::Steady(part) => Some(part),
+            Course::Unknown | Course::Even | Course::Changing => None,
+        }
+    }
 }
 
 /// The course of a run.

@@ -70,6 +70,16 @@ pub fn plans<'a, R: Compared>(base: &'a R, own: Vec<Cell<'a, R>>) -> Vec<Cell<'a
     first.into_iter().chain(own).chain([moved()]).collect()
 }
 
+/// How many times as long as the base the whole run takes, where the other columns are of the steady state.
+pub fn whole_run<'a, R: Compared>(base: &R) -> Cell<'a, R> {
+    let column = Column::new("whole run", Format::Number, Better::Lower);
+    let whole = base.whole_seconds().max(f64::MIN_POSITIVE);
+    Cell::new(column, move |r: &R| match r.steady() {
+        Some(steady) => Value::from(steady.whole_seconds / whole),
+        None => Value::Missing,
+    })
+}
+
 /// The share of DRAM in the footprint: the price.
 pub fn dram<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
     Cell::share("DRAM", |r: &R| r.dram_share())

@@ -50,12 +50,17 @@ pub fn run(work: &RunSubject, a: &ModelledJava) -> Done {
     }
     let mut cells = columns::plans(base, jvm_table::cells());
     cells.extend(columns::energy(&results));
+    let steady = base.steady.is_some();
+    if steady {
+        cells.insert(2, columns::whole_run(base));
+        notes.push("Energy and sizes of memory are of the whole run.".into());
+    }
     let chart = budgets::chart(&runs.budgets, base, |run| came.named(run));
     let origin = origin(&request.machine.name, a.model.seed);
     let sheet = Sheet {
         rows_are: "plan",
         cells,
-        trade_off: Some((1, 2)),
+        trade_off: Some((1, if steady { 3 } else { 2 })),
         notes,
         advice: runs.advise(&came, &columns::size).said,
         details: jvm_table::details(base, &results),
@@ -64,7 +69,10 @@ pub fn run(work: &RunSubject, a: &ModelledJava) -> Done {
             .chain(chart)
             .collect(),
         flames: pictures::waits(&title, &pictures::runs(&results), (BASE, "")),
-        title,
+        title: match steady {
+            true => format!("{title}: its steady state"),
+            false => title,
+        },
     };
     compared::show(&a.output, origin, &came, sheet)
 }

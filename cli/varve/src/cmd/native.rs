@@ -146,7 +146,7 @@ fn answer(
             let mut cells = columns::plans(base, native_table::cells());
             let steady = base.steady.is_some();
             if steady {
-                cells.insert(2, native_table::whole_run(base));
+                cells.insert(2, columns::whole_run(base));
             }
             Sheet {
                 cells,
@@ -165,9 +165,8 @@ fn answer(
         }
     };
     let origin = origin(&machine.name, a.model.seed);
-    let seconds = base.steady.map_or(base.seconds, |s| s.whole_seconds);
     let code = compared::show(&a.output, origin, &came, sheet)?;
-    Ok((code, seconds))
+    Ok((code, base.whole_seconds()))
 }
 
 /// Where threads wait, by site and by function, with all in fast and with all in slow memory.

@@ -16,17 +16,6 @@ pub fn cells<'a>() -> Vec<Cell<'a, ObjectResult>> {
     ]
 }
 
-/// How many times as long as the base the whole run takes, where the other columns are of the steady state.
-pub fn whole_run(base: &ObjectResult) -> Cell<'_, ObjectResult> {
-    let column = Column::new("whole run", Format::Number, Better::Lower);
-    let seconds = |r: &ObjectResult| r.steady.map(|steady| steady.whole_seconds);
-    let whole = seconds(base);
-    Cell::new(column, move |r: &ObjectResult| match (seconds(r), whole) {
-        (Some(seconds), Some(whole)) => Value::from(seconds / whole.max(f64::MIN_POSITIVE)),
-        _ => Value::Missing,
-    })
-}
-
 /// Whether a plan knows where the memory of each site is.
 fn knows_sites(r: &ObjectResult) -> bool {
     r.placed.iter().any(|site| site.fast_quota_bytes.is_some())

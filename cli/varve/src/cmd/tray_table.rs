@@ -11,8 +11,6 @@ use varve_run::{Compared, PowerPoint, TrayUse};
 
 /// A run whose pages had colours.
 pub trait OnTrays: Compared {
-    /// Time of all of it, s.
-    fn whole_seconds(&self) -> f64;
     /// Energy of the processors, J.
     fn cpu_j(&self) -> Option<f64>;
     /// The use of DIMMs.
@@ -22,10 +20,6 @@ pub trait OnTrays: Compared {
 }
 
 impl OnTrays for PlanResult {
-    fn whole_seconds(&self) -> f64 {
-        self.seconds
-    }
-
     fn cpu_j(&self) -> Option<f64> {
         self.cpu_j
     }
@@ -40,10 +34,6 @@ impl OnTrays for PlanResult {
 }
 
 impl OnTrays for ObjectResult {
-    fn whole_seconds(&self) -> f64 {
-        self.run.begin_s + self.seconds
-    }
-
     fn cpu_j(&self) -> Option<f64> {
         self.cpu_j
     }

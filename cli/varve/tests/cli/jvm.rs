@@ -6,24 +6,25 @@ use std::path::Path;
 use std::process::Command;
 
 /// Fills the young generation several times, asks for two full collections, and walks through old objects that no cache
-/// holds. It ends with what the machine itself has counted.
+/// holds. More of them come to the end, so that there is no steady state. It ends with what the machine itself has counted.
 const PROGRAM: &str = "\
 import java.lang.management.ManagementFactory;
 
 public class Generations {
-    static int[] old = new int[8 << 20];
+    static int[][] old = new int[40][];
     static Object[] kept = new Object[1 << 14];
 
     public static void main(String[] words) {
         long sum = 0;
         int at = 1;
         for (int round = 0; round < 40; round++) {
+            old[round] = new int[1 << 18];
             for (int i = 0; i < 1 << 12; i++) {
                 kept[(round << 12 | i) % kept.length] = new long[16];
             }
             for (int i = 0; i < 5_000; i++) {
                 at = at * 1103515245 + 12345;
-                sum += old[at >>> 9]++;
+                sum += old[(at >>> 27) * (round + 1) >>> 5][at >>> 9 & (1 << 18) - 1]++;
             }
             if (round % 20 == 19) System.gc();
         }

@@ -307,10 +307,10 @@ fn a_program_between_marks_holds_what_it_held_before() {
     assert!(slowdown("hot-sites") < 1.1, "{}", slowdown("hot-sites"));
 }
 
-#[test]
-fn a_java_program_between_marks_holds_what_it_held_before() {
+/// The answer on the Java program with an archive that is cold.
+fn cold_java(options: &str, rounds: &str) -> Option<Value> {
     if !can_trace() || !has("javac", "default-jdk-headless") {
-        return;
+        return None;
     }
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/known/Cold.java");
@@ -320,11 +320,36 @@ fn a_java_program_between_marks_holds_what_it_held_before() {
         .arg(source)
         .status();
     assert!(compiled.unwrap().success());
-    let words = typed(
-        "run --marked --machine cxl-spr --plan dram,slow --json -- java -XX:+UseSerialGC -cp",
-    );
-    let said = varve(&[&words[..], &[folder.path().to_str().unwrap(), "Cold"]].concat());
-    let answer = said.well().json();
+    let line = format!("run {options} --plan dram,slow --json -- java -XX:+UseSerialGC -Xmn4m -cp");
+    let program = [folder.path().to_str().unwrap(), "Cold", rounds];
+    let words = [&typed(&line)[..], &program].concat();
+    Some(varve(&words).well().json())
+}
+
+/// What a Java service does for months does not have the cost of filling its archive.
+#[test]
+fn a_java_program_is_answered_by_its_steady_state() {
+    let Some(answer) = cold_java("--machine optane-6230", "32") else {
+        return;
+    };
+    let slow = run(&answer, "slow");
+    let steady = &slow["steady"];
+    let share = |name: &str| steady[name].as_f64().unwrap();
+    assert!(share("pages_before") > 0.9, "{steady}");
+    assert!(share("share") > 0.3, "{steady}");
+    assert!(slowdown(&answer, "slow") < 1.05, "{slow}");
+    let whole = share("whole_seconds")
+        / run(&answer, "dram")["steady"]["whole_seconds"]
+            .as_f64()
+            .unwrap();
+    assert!(whole > 1.05, "{whole}");
+}
+
+#[test]
+fn a_java_program_between_marks_holds_what_it_held_before() {
+    let Some(answer) = cold_java("--marked --machine cxl-spr", "1") else {
+        return;
+    };
     let tables = answer["details"].as_array().unwrap();
     let what_for = |table: &&Value| {
         table["title"]

@@ -130,6 +130,7 @@ pub fn run(
                 budget: None,
                 instances,
                 numa,
+                steady: None,
                 seed: at.1,
                 pictures: false,
             };

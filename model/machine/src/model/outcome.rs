@@ -86,6 +86,8 @@ pub struct Phase {
     pub moves: MoveCounts,
     /// Misses and waits by owner, with [`run_by_owner`](super::run_by_owner) only.
     pub owners: Vec<OwnerCounts>,
+    /// Latencies of the requests that ended in it, by class.
+    pub latencies: Vec<Latency>,
 }
 
 impl Phase {
@@ -122,8 +124,6 @@ pub struct Outcome {
     pub activity: Vec<Vec<Vec<ChannelActivity>>>,
     /// Events with their times, with [`Options::journal`](super::Options) only.
     pub journal: Journal,
-    /// Latencies of the last phase by class of requests.
-    pub latencies: Vec<Latency>,
     /// Per thread: counts of the whole run.
     pub threads: Vec<ThreadCounts>,
     /// Per thread: time lost in the last phase.
@@ -291,10 +291,29 @@ impl Recorder {
         self.close(&mark);
         self.number = number;
         self.begin = mark;
-        self.latencies.clear();
+    }
+
+    /// Takes the latencies of the phase that ends.
+    fn latencies(&mut self) -> Vec<Latency> {
+        let latencies = std::mem::take(&mut self.latencies);
+        let ended = latencies.iter().enumerate().filter(|(_, h)| !h.is_empty());
+        let of = |(i, h): (usize, &Histogram<u64>)| Latency {
+            class: self
+                .classes
+                .get(i)
+                .cloned()
+                .unwrap_or_else(|| format!("class {i}")),
+            count: h.len(),
+            mean_ns: h.mean(),
+            p50_ns: h.value_at_quantile(0.5),
+            p99_ns: h.value_at_quantile(0.99),
+            max_ns: h.max(),
+        };
+        ended.map(of).collect()
     }
 
     fn close(&mut self, end: &Mark) {
+        let latencies = self.latencies();
         let b = &self.begin;
         if end.now == 0 && end.counts.instructions == 0 && self.phases.is_empty() {
             return;
@@ -341,6 +360,7 @@ impl Recorder {
                     None => *e,
                 })
                 .collect(),
+            latencies,
         });
     }
 
@@ -362,24 +382,6 @@ impl Recorder {
         if self.phases.is_empty() {
             self.phases.push(Phase::default());
         }
-        let latencies = self
-            .latencies
-            .iter()
-            .enumerate()
-            .filter(|(_, h)| !h.is_empty())
-            .map(|(i, h)| Latency {
-                class: self
-                    .classes
-                    .get(i)
-                    .cloned()
-                    .unwrap_or_else(|| format!("class {i}")),
-                count: h.len(),
-                mean_ns: h.mean(),
-                p50_ns: h.value_at_quantile(0.5),
-                p99_ns: h.value_at_quantile(0.99),
-                max_ns: h.max(),
-            })
-            .collect();
         let shift = super::table::ADDRESS_BITS - s.page_shift;
         let mapping: Vec<(u64, u32)> = s
             .tables
@@ -405,7 +407,6 @@ impl Recorder {
             snapshots: self.snapshots,
             activity: self.activity,
             journal: Journal::default(),
-            latencies,
             threads: threads.iter().map(counts).collect(),
             thread_ns: threads.iter().map(|t| (t.clock - t.apart) / 1000).collect(),
             pages: mapping.len() as u64,

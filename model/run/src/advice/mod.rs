@@ -11,8 +11,10 @@
 //! |---|---|
 //! | `plans` | the rule for runs beside the one with all in fast memory |
 //! | `pages` | the rule for page policies |
+//! | `course` | which part of a run the figures are of |
 //! | `native`, `java` | further advice on such programs |
 
+pub(crate) mod course;
 pub(crate) mod java;
 pub(crate) mod native;
 mod pages;

@@ -1,6 +1,6 @@
 //! Advice on native programs: whether slow memory matters to them at all, and which sites it gets.
 
-use super::{EQUAL, Size, percent};
+use super::{Size, percent};
 use crate::objects::{ObjectResult, PlacedSite};
 use crate::pipeline::Compared;
 use varve_machine::Machine;
@@ -41,45 +41,6 @@ pub(crate) fn fits(
         ),
         // It did not run: nothing is known of slow memory.
         None => format!("{fits}."),
-    })
-}
-
-/// How much of a run, and of the cost of slow memory, is the start-up before the steady state; none if no steady state was found.
-pub(crate) fn start_up(base: &ObjectResult, slow: Option<&ObjectResult>) -> Option<String> {
-    let steady = base.steady?;
-    let part = format!(
-        "Steady state: all figures are of {} of the accesses, and `whole run` is of all. The start-up before it, {}, accesses {} of the \
-         pages for the first time",
-        percent(steady.share),
-        percent(steady.before),
-        percent(steady.pages_before),
-    );
-    let cost = slow.and_then(|slow| {
-        let whole = slow.steady?.whole_seconds - steady.whole_seconds;
-        let outside = whole - (slow.seconds - base.seconds);
-        // What costs no more than the model's accuracy has no shares.
-        (whole > (EQUAL - 1.0) * steady.whole_seconds).then(|| outside / whole)
-    });
-    Some(match cost {
-        Some(share) => format!(
-            "{part}: it and the end have {} of what slow memory costs.",
-            percent(share.clamp(0.0, 1.0))
-        ),
-        None => format!("{part}."),
-    })
-}
-
-/// How much longer all but the steady state takes under a plan, where that differs.
-pub(crate) fn start_up_under(told: &ObjectResult, base: &ObjectResult) -> Option<String> {
-    let rest = |r: &ObjectResult| Some(r.steady?.whole_seconds - r.seconds);
-    let ratio = rest(told)? / rest(base)?;
-    let differs = !(1.0 / EQUAL..=EQUAL).contains(&(ratio / told.slowdown(base)));
-    differs.then(|| {
-        format!(
-            "Start-up and end take {} more time under `{}`.",
-            percent((ratio - 1.0).max(0.0)),
-            told.plan
-        )
     })
 }
 

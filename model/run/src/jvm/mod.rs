@@ -12,6 +12,7 @@ pub use result::{JavaResult, UseOfMemory};
 
 use crate::catalogue::LiveSupport;
 use crate::seen::{self, Eye, Lane, Wait};
+use crate::steady::{self, SteadyPart};
 use crate::{Error, InStep, Numa, Replayed, Seen, Spec, has_one_memory, scaled_policy};
 use program::JavaProgram;
 use ranges::Ranges;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_access::Program;
 use varve_machine::Machine;
+use varve_machine::energy::Energy;
 use varve_machine::model::{Options, Outcome, Progress};
 use varve_pages::policies::ByTier;
 use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
@@ -138,6 +140,8 @@ pub struct JavaSpec {
     pub instances: u32,
     /// Where threads and memory are.
     pub numa: Numa,
+    /// The part of the run that is measured; none: all of it.
+    pub steady: Option<SteadyPart>,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
     /// Whether the result has the data for pictures; nothing else of it changes, and kept results have none.
@@ -151,8 +155,10 @@ impl Spec for JavaSpec {
     /// A command is recorded anew each time, and has none.
     fn identity(&self) -> Option<String> {
         let recorded = self.recorded.identity.as_ref()?;
+        let steady = self.steady.as_ref();
+        let steady = steady.map_or(String::new(), |part| format!(" {part:?}"));
         Some(format!(
-            "{recorded} {} {} {} {:?} {} {} {}",
+            "{recorded} {} {} {} {:?} {} {} {}{steady}",
             self.recorded.busy,
             serde_json::to_string(&self.machine).unwrap_or_default(),
             self.plan,
@@ -364,17 +370,17 @@ fn run_in_step(
     let placement = Placement::with(&name, topology, frames, policy);
     let mut placement = placement.counted(Counting::new(program::OWNERS, owner));
     let mut live = program::LiveRanges::default();
-    let mut program = JavaProgram::new(
-        in_step.program(Replayed {
-            path: &recorded.trace,
-            code: spec.pictures,
-        })?,
-        live.clone(),
-    );
+    let trace = in_step.program(Replayed {
+        path: &recorded.trace,
+        code: spec.pictures,
+    })?;
+    let steady = spec.steady.as_ref();
+    let places = steady.map(SteadyPart::places).unwrap_or_default();
+    let mut program = JavaProgram::new(trace.with_phases(&places), live.clone());
     let name = program.name();
     let programs: &mut [&mut dyn Program] = &mut [&mut program];
     let eye = Eye::new(spec.pictures, placement.topology());
-    let outcome = seen::run(
+    let mut outcome = seen::run(
         &machine,
         &mut placement,
         programs,
@@ -385,7 +391,12 @@ fn run_in_step(
     )?;
     let most = placement.counting().map(Counting::most);
     let most = most.cloned().unwrap_or_default();
+    // Of the whole run.
+    let energy = Energy::of(&machine, &outcome).ok();
+    let measured = steady.and_then(|_| steady::ends_with(&mut outcome));
     let mut result = JavaResult::new(spec, &machine, &name, &outcome, &most);
+    result.measured.energy_j = energy.map(|energy| energy.total());
+    result.steady = measured.and(steady).map(|part| part.run(&outcome));
     let (pages, slow) = (result.most_bytes / PAGE, result.slow_bytes / PAGE);
     let scale = scaled_policy::scale(placement.spec());
     result.measured.policy_scale = Some(scale).filter(|scale| *scale > 1);

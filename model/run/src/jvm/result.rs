@@ -2,11 +2,11 @@
 
 use super::program::{CLASSES, FULL, MINOR, OTHER, owner};
 use super::{JavaSpec, PAGE, dram_bytes};
+use crate::steady::SteadyRun;
 use crate::{Compared, Measured, Pauses, Seen, StallShares};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use varve_machine::Machine;
-use varve_machine::energy::Energy;
 use varve_machine::model::Outcome;
 use varve_pages::InUse;
 use varve_trace::{Collector, Use};
@@ -39,6 +39,9 @@ pub struct JavaResult {
     /// Measurements that all kinds of runs have. Stalls are shares of the time of all threads while they lived.
     #[serde(flatten)]
     pub measured: Measured,
+    /// The steady state, if it is what was measured. Energy and the sizes of memory are those of the whole run all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyRun>,
     /// Fast memory that an instance had, bytes.
     pub budget_bytes: u64,
     /// The most bytes of pages in use at a time. The bytes in fast and in slow memory are of that time.
@@ -96,6 +99,10 @@ impl Compared for JavaResult {
         self.warning.as_deref()
     }
 
+    fn steady(&self) -> Option<SteadyRun> {
+        self.steady
+    }
+
     fn seen(&self) -> Option<&Seen> {
         self.seen.as_deref()
     }
@@ -120,10 +127,10 @@ impl JavaResult {
     ) -> JavaResult {
         let last = out.last();
         let (fast_bytes, slow_bytes) = (most.fast() * PAGE, most.slow() * PAGE);
-        let seconds = out.ns as f64 / 1e9;
+        let seconds = last.ns() as f64 / 1e9;
         let class = |class: u64| {
             let name = CLASSES[class as usize];
-            out.latencies.iter().find(|of| of.class == name)
+            last.latencies.iter().find(|of| of.class == name)
         };
         let pauses = |number| {
             class(number).map_or(Pauses::default(), |of| Pauses {
@@ -136,10 +143,16 @@ impl JavaResult {
         let total = |number| class(number).map_or(0.0, |of| of.count as f64 * of.mean_ns / 1e9);
         let (mut minor, mut full, other) = (pauses(MINOR), pauses(FULL), pauses(OTHER));
         let paused = total(MINOR) + total(FULL) + total(OTHER);
-        let lived: u64 = out.thread_ns.iter().sum();
+        // Of the whole run, what threads sleep counts as their time.
+        let lived = match spec.steady {
+            Some(_) => last.awake_ns,
+            None => out.thread_ns.iter().sum(),
+        };
         let recorded = &spec.recorded;
         // Everything may be collected right after the young generation, in one pause, which is the one of everything.
-        (minor.count, full.count) = (recorded.java.minor, recorded.java.full);
+        if spec.steady.is_none() {
+            (minor.count, full.count) = (recorded.java.minor, recorded.java.full);
+        }
         JavaResult {
             plan: spec.plan.clone(),
             measured: Measured {
@@ -151,9 +164,9 @@ impl JavaResult {
                 slow_bytes,
                 moved_bytes: last.moves.bytes,
                 stalls: StallShares::of(&last.stalls, lived as f64),
-                energy_j: Energy::of(machine, out).ok().map(|e| e.total()),
                 ..Measured::of(last, 1, 1)
             },
+            steady: None,
             budget_bytes: dram_bytes(machine),
             most_bytes: fast_bytes + slow_bytes,
             instances: spec.instances,
@@ -178,10 +191,11 @@ impl JavaResult {
 
 /// Size and accesses of each part of the memory, without parts that do not occur.
 fn memory(out: &Outcome, most: &InUse) -> Vec<UseOfMemory> {
+    let last = out.last();
     let uses = Use::ALL.into_iter().map(Some).chain([None]);
     let of = |what: Option<Use>| {
         let number = owner(what) as usize;
-        let counts = out.owners.get(number).copied().unwrap_or_default();
+        let counts = last.owners.get(number).copied().unwrap_or_default();
         let [slow, fast] = most.owners[number];
         UseOfMemory {
             name: what.map_or("outside", Use::name).into(),

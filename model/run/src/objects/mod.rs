@@ -24,7 +24,7 @@ pub use tally::Tally;
 
 use crate::dimms::{self, PowerPoint, TrayUse};
 use crate::seen::{self, Eye};
-use crate::steady::SteadyPart;
+use crate::steady::{self, SteadyPart, SteadyRun};
 use crate::{
     Compared, Error, InStep, Measured, Replayed, RunResult, RunSpec, Seen, Spec, TrayOptions, Work,
     scaled_policy,
@@ -50,7 +50,7 @@ use varve_pages::{Counting, Frames, Placement, Policy, Topology, policies};
 use varve_sites::Counts;
 use varve_sites::native::Key;
 use varve_spec::Bytes;
-use varve_trace::{RunPlace, TraceProgram};
+use varve_trace::TraceProgram;
 
 /// Where a recorded program's memory is.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,19 +133,6 @@ pub struct ObjectResult {
     pub live: LiveBytes,
 }
 
-/// The steady state of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SteadyRun {
-    /// How long the whole run took, s.
-    pub whole_seconds: f64,
-    /// Accesses before the steady state, as a share of the run's, 0 to 1.
-    pub before: f64,
-    /// Accesses in it, as a share of the run's, 0 to 1.
-    pub share: f64,
-    /// Pages that were accessed before it, as a share of all, 0 to 1.
-    pub pages_before: f64,
-}
-
 /// A site and its memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlacedSite {
@@ -211,6 +198,10 @@ impl Compared for ObjectResult {
 
     fn warning(&self) -> Option<&str> {
         self.run.warning.as_deref()
+    }
+
+    fn steady(&self) -> Option<SteadyRun> {
+        self.steady
     }
 
     fn seen(&self) -> Option<&Seen> {
@@ -383,9 +374,7 @@ fn run_in_step(
     let layout = SharedLayout::new(layout);
     let trace = in_step.program(spec.replayed())?;
     let steady = spec.steady.as_ref();
-    let places: Vec<RunPlace> = steady
-        .map(|part| [Some(part.begin), part.end].into_iter().flatten().collect())
-        .unwrap_or_default();
+    let places = steady.map(SteadyPart::places).unwrap_or_default();
     let trace = match spec.whole {
         true => trace.with_phases(&places),
         false => trace.with_phases(&places).in_time(),
@@ -414,11 +403,7 @@ fn run_in_step(
         &eye,
         watch,
     )?;
-    // The phases of a run with a steady state: start-up, that, and the end.
-    let measured = steady.and_then(|_| outcome.phases.iter().position(|phase| phase.number == 1));
-    outcome
-        .phases
-        .truncate(measured.map_or(usize::MAX, |phase| phase + 1));
+    let measured = steady.and_then(|_| steady::ends_with(&mut outcome));
     let mut result = RunResult::new(&run, &name, &placement, &outcome);
     if eye.looks() {
         let mut seen = Seen::of(&run.machine, &outcome, &[], 1, &eye);
@@ -483,12 +468,7 @@ fn run_in_step(
             _ => dram_bytes(&run.machine),
         },
         most_bytes: fast + slow,
-        steady: measured.and(steady).map(|part| SteadyRun {
-            whole_seconds: outcome.ns as f64 / 1e9,
-            before: part.before,
-            share: part.share,
-            pages_before: part.pages_before,
-        }),
+        steady: measured.and(steady).map(|part| part.run(&outcome)),
         placed: Vec::new(),
         cpu_j: on_dimms
             .then(|| processors(&run.machine, &outcome))

@@ -2,11 +2,13 @@
 
 use super::options::Generations;
 use super::{BASE, Budgets, Limited, PlannedRun};
+use crate::advice::course::{self, start_up_under};
 use crate::advice::java::why;
 use crate::advice::{Advice, EQUAL, Size, of_plans};
 use crate::catalogue::LiveSupport;
 use crate::jvm::{By, JavaResult, JavaSpec, PLANS, Plan, Recorded};
 use crate::pipeline::{Compared, Comparison, Facts, Role};
+use crate::steady::Course;
 use crate::{Error, Outcomes, has_one_memory, objects};
 use std::path::Path;
 use std::sync::Arc;
@@ -113,7 +115,9 @@ impl JavaRequest {
             .iter()
             .map(|plan| (plan.spec.clone(), limited(plan)))
             .collect();
+        let course = Course::of(&TraceReader::open(&recorded.trace)?);
         Ok(JavaRuns {
+            course,
             budgets: Budgets::new(&named, self.options.fast.as_ref()),
             notes: notes.into_iter().collect(),
             asked: plans.into_iter().map(|plan| plan.spec).collect(),
@@ -143,6 +147,8 @@ pub struct JavaRuns {
     pub budgets: Budgets,
     /// Notes about plans that are left out.
     pub notes: Vec<String>,
+    /// The course of the run: the steady state is what is measured, if there is one.
+    course: Course,
     asked: Vec<String>,
     /// The plans of all runs after the first.
     plans: Vec<Plan>,
@@ -159,6 +165,7 @@ impl JavaRuns {
             budget,
             instances: self.request.options.instances.instances,
             numa: self.request.options.instances.numa,
+            steady: self.course.steady().cloned(),
             seed: self.request.seed,
             pictures: self.request.pictures,
         }
@@ -214,6 +221,12 @@ impl Comparison for JavaRuns {
         };
         let mut advice = of_plans(self, came, base, size);
         let slow = came.named(SLOW);
+        let told = advice.run.as_deref().and_then(|run| came.named(run));
+        let longer = told.and_then(|told| start_up_under(told, base));
+        advice.said.extend(longer);
+        advice
+            .said
+            .splice(0..0, course::said(&self.course, base, slow));
         let slow = slow.filter(|slow| slow.slowdown(base) > EQUAL);
         advice
             .said

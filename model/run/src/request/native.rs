@@ -2,21 +2,22 @@
 
 use super::options::{Plans, Stale, Trays};
 use super::{BASE, Budgets, Limited, PlannedRun};
-use crate::advice::native::{fits, slow_sites, start_up, start_up_under};
+use crate::advice::course::{self, start_up_under};
+use crate::advice::native::{fits, slow_sites};
 use crate::advice::{Advice, EQUAL, Size, of_energy, of_plans};
 use crate::objects::{
     self, By, Groups, Known, MOST_SITES, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan,
     Quotas, TraceSites, check_trays, colours, truth,
 };
 use crate::pipeline::{Comparison, Facts, Role};
-use crate::steady::{self, Course, SteadyPart};
+use crate::steady::{Course, SteadyPart};
 use crate::{Error, Outcomes, TrayOptions, has_one_memory, jvm};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_machine::Machine;
 use varve_sites::native::{Key, Module, Profile, names};
 use varve_sites::{AnyProfile, Counts};
-use varve_trace::{ColoredBytes, RunIntervals, TraceReader};
+use varve_trace::{ColoredBytes, TraceReader};
 
 /// The machine of native programs where none is named: a current one.
 pub const NATIVE_MACHINE: &str = "cxl-spr";
@@ -24,9 +25,6 @@ pub const NATIVE_MACHINE: &str = "cxl-spr";
 const SLOW: &str = "slow";
 /// The least part of its time that a steady state must lose in slow memory for its sites to differ: what the model knows.
 const COSTS: f64 = EQUAL - 1.0;
-/// What is said of a run without a steady state.
-const CHANGING: &str = "No steady state was found: what the program accesses changes to its end, or it takes new memory all along. All \
-     figures are of the whole recording, its start-up included.";
 /// Limit of the sites in results.
 const SITES: usize = 50;
 
@@ -157,9 +155,7 @@ impl NativeRequest {
         // With one memory the energy of all of the run counts.
         let course = match has_one_memory(&self.machine) {
             true => Course::Unknown,
-            // The replay says where a trace is damaged, and goes as far.
-            false => RunIntervals::read(&TraceReader::open(trace)?)
-                .map_or(Course::Unknown, |intervals| steady::course(&intervals)),
+            false => Course::of(&TraceReader::open(trace)?),
         };
         let first: &[&str] = match has_one_memory(&self.machine) {
             true => &[BASE],
@@ -282,10 +278,7 @@ impl NativeRuns {
 
     /// The part of the run that is measured, if it is not the whole.
     pub fn steady(&self) -> Option<&SteadyPart> {
-        match &self.course {
-            Course::Steady(part) => Some(part),
-            Course::Unknown | Course::Even | Course::Changing => None,
-        }
+        self.course.steady()
     }
 
     /// Whether all in one memory was the machine's only choice, so that sites differ by DIMM.
@@ -519,10 +512,7 @@ impl Comparison for NativeRuns {
             return of_energy(base, &came.shown(), size);
         }
         let slow = came.named(SLOW);
-        let first = match &self.course {
-            Course::Changing => Some(CHANGING.into()),
-            _ => start_up(base, slow),
-        };
+        let first = course::said(&self.course, base, slow);
         if let Some(fits) = fits(&self.request.machine, base, slow, size) {
             return Advice {
                 run: None,

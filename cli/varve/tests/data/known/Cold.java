@@ -1,7 +1,7 @@
 import java.util.ArrayList;
 import java.util.List;
 
-/** Fills 32 MiB that it never reads again, and then works a little, from a mark on. */
+/** Fills 32 MiB that it never reads again, and then works for a number of rounds, from a mark on. */
 public class Cold {
     static final List<byte[]> cold = new ArrayList<>();
 
@@ -15,7 +15,8 @@ public class Cold {
         new java.io.File("/varve/record/begin").exists();
         long[] hot = new long[1 << 16];
         long sum = 0;
-        for (int i = 0; i < 1 << 20; i++)
+        int rounds = words.length > 0 ? Integer.parseInt(words[0]) : 1;
+        for (int i = 0; i < rounds << 20; i++)
             sum += hot[i * 31 & hot.length - 1]++;
         System.out.println(sum + cold.size());
     }
