@@ -89,7 +89,7 @@ pub struct Measured {
     /// it: see its parameter `scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_scale: Option<u64>,
-    /// Why a policy that samples has not decided anything, and how many samples it would need.
+    /// Why a policy that samples has not decided anything, and how many samples it would need; or that it saw windows alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undecided: Option<String>,
 }

@@ -7,6 +7,7 @@
 //! and sampling and moving take the same share of the time.
 
 use varve_machine::Machine;
+use varve_machine::model::Sampled;
 use varve_pages::{Placement, policies};
 
 /// The parameter for the size of the program that a run stands for, in times of the recorded one.
@@ -35,6 +36,19 @@ pub fn machine_for(spec: &str, machine: &mut Machine) {
 /// The scale of a policy; 1 where it has none.
 pub fn scale(spec: &str) -> u64 {
     policies::parse(spec).map_or(1, |(_, values)| values.scale())
+}
+
+/// A note that a policy, named so, saw little of the program, if it decides while that runs and only windows of the run are known.
+pub fn sees_windows(name: &str, spec: &str, sampled: Option<&Sampled>) -> Option<String> {
+    let sampled = sampled?;
+    let decides = policies::entry(spec).is_ok_and(|policy| !policy.observes.is_empty());
+    decides.then(|| {
+        format!(
+            "`{name}` decides by what a program does, and saw it for {:.0} ms of model time alone, in windows: in the whole run it has \
+             more time to move pages. `--whole` shows that.",
+            sampled.ran_ns as f64 / 1e6
+        )
+    })
 }
 
 /// A note that a policy, named so, has too few samples to distinguish hot pages from cold ones, and how many would be

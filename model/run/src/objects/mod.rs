@@ -429,7 +429,10 @@ fn run_in_step(
     let scale = scaled_policy::scale(placement.spec());
     result.measured.policy_scale = Some(scale).filter(|scale| *scale > 1);
     let pages = most.fast() + most.slow();
-    result.measured.undecided = scaled_policy::undecided(written, &placement, pages, most.slow());
+    result.measured.undecided = scaled_policy::undecided(written, &placement, pages, most.slow())
+        .or_else(|| {
+            scaled_policy::sees_windows(written, placement.spec(), outcome.sampled.as_ref())
+        });
     let mut trays = None;
     if let Some(state) = placement.policy().trays().filter(|_| on_dimms) {
         let state = TrayState {
