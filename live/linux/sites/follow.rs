@@ -49,6 +49,10 @@ pub struct Counts {
     pub lifetime: f64,
     /// Those that were alive at the end.
     pub live: Sum,
+    /// Looks at pages of old objects, and how many of them found the page used.
+    pub looks: [u64; 2],
+    /// Bytes that the objects stand for, summed over these looks.
+    pub looked: [f64; 2],
 }
 
 /// Collections so far, and what the program had allocated at the last one.
@@ -233,6 +237,22 @@ impl<H: Copy> Followed<H> {
                 }
             }
             at += 1;
+        }
+    }
+
+    /// Samples that are old, and alive as far as is known.
+    pub fn old(&self) -> impl Iterator<Item = &Sample<H>> {
+        self.live.iter().filter(|sample| sample.old)
+    }
+
+    /// Counts a look at a page of an old object of a site. The object stands for `bytes`.
+    pub fn looked(&mut self, site: u32, bytes: f64, used: bool) {
+        let Some(counts) = self.sites.get_mut(site as usize) else {
+            return;
+        };
+        for which in 0..=usize::from(used) {
+            counts.looks[which] += 1;
+            counts.looked[which] += bytes;
         }
     }
 

@@ -5,6 +5,7 @@
 //! an allocation is sampled   its stack and its class; a weak reference, which keeps nothing alive
 //! a collection ends          counted by the machine's own thread, which may do no more; wakes the agent's thread
 //! the agent's thread         checks which references the collection has cleared, and where the other objects are
+//! its second thread          looks now and then which of the old ones the program uses
 //! the machine ends           a line of JSON in the report; also when the agent is loaded again, with the option `end`
 //! ```
 //!
@@ -29,6 +30,8 @@ mod heap;
 mod jvm;
 mod names;
 mod report;
+mod uses;
+mod watch;
 mod weight;
 
 use codes::{Collector, Use};
@@ -70,6 +73,10 @@ struct Agent {
     /// Where generations are, if they have places of their own.
     young: Option<Range>,
     old: Option<Range>,
+    /// All of the heap, if it is in one piece.
+    heap: Option<Range>,
+    /// Whether threads have buffers of their own to allocate from.
+    tlabs: bool,
     /// From this size on an object is born in the old generation; bytes.
     huge: u64,
     counters: Counters,
@@ -234,6 +241,7 @@ fn ask(machine: Machine, interval: u64) -> Result<(), &'static str> {
     let mut callbacks = Callbacks::none();
     callbacks.set(jvm::VM_INIT, on_start as *const c_void);
     callbacks.set(jvm::VM_DEATH, on_end as *const c_void);
+    callbacks.set(jvm::COLLECTION_START, on_collection as *const c_void);
     callbacks.set(jvm::COLLECTION_FINISH, on_collected as *const c_void);
     callbacks.set(jvm::ALLOCATION_SAMPLE, on_sample as *const c_void);
     let _ = JVMTI.set(jvmti);
@@ -282,10 +290,10 @@ fn begin(jni: Jni) {
 fn follow_machine(jvmti: Jvmti, jni: Jni, options: Options) -> Result<(), &'static str> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     // Without its commands it is not known where generations are: objects are old by their age.
-    let info = Commands::find(jni)
-        .ok()
-        .and_then(|c| c.ask(jni, "GC.heap_info"));
-    let info = info.unwrap_or_default();
+    let commands = Commands::find(jni).ok();
+    let ask = |command| commands.as_ref().and_then(|c| c.ask(jni, command));
+    let info = ask("GC.heap_info").unwrap_or_default();
+    let flags = ask("VM.flags").unwrap_or_default();
     let (collector, ranges) = heap::heap(&info);
     let of = |what| ranges.iter().find(|range| range.what == what).copied();
     let version = jvmti.property(c"java.vm.specification.version");
@@ -301,6 +309,8 @@ fn follow_machine(jvmti: Jvmti, jni: Jni, options: Options) -> Result<(), &'stat
         version: version.and_then(|text| text.parse().ok()).unwrap_or(0),
         young: of(Use::Young),
         old: of(Use::Old),
+        heap: of(Use::Heap),
+        tlabs: !flags.contains("-XX:-UseTLAB"),
         huge,
         counters: Counters::find(&maps),
         options,
@@ -316,11 +326,16 @@ fn follow_machine(jvmti: Jvmti, jni: Jni, options: Options) -> Result<(), &'stat
         followed: Followed::new(MOST, ages),
     });
     let _ = AGENT.set(agent);
-    let thread = jni.thread("varve sites");
-    thread
-        .filter(|&thread| jvmti.run(thread, follow))
-        .map(|_| ())
-        .ok_or("it starts no thread for the agent")
+    let run = |name: &str, work| {
+        let thread = jni.thread(name);
+        thread.is_some_and(|thread| jvmti.run(thread, work))
+    };
+    // Without this one nothing is known of uses.
+    run("varve uses", watch::watch);
+    match run("varve sites", follow) {
+        true => Ok(()),
+        false => Err("it starts no thread for the agent"),
+    }
 }
 
 /// The size of a region of G1, as `GC.heap_info` has it: `region size 1024K`.
@@ -356,6 +371,16 @@ impl Agent {
     /// taken for one; those of ZGC are parts of collections, and it clears weak references only when it has collected everything.
     fn has_ages(&self) -> bool {
         self.collector.has_generations() || self.collector == Collector::G1
+    }
+
+    /// Where objects are that stay in their places between two collections, old ones among them.
+    fn lasting(&self) -> Option<core::ops::Range<u64>> {
+        let range = match self.collector {
+            Collector::G1 => self.heap,
+            _ if self.collector.has_generations() => self.old,
+            _ => None,
+        }?;
+        Some(range.start..range.start + range.bytes)
     }
 
     /// Collections since the agent is there.
@@ -476,8 +501,14 @@ extern "C" fn follow(_: Table, jni: Table, _: *mut c_void) {
     }
 }
 
+/// A collection begins. The thread is the machine's own.
+extern "C" fn on_collection(_: Table) {
+    watch::begin();
+}
+
 /// A collection has ended. The thread is the machine's own: it may not use JNI.
 extern "C" fn on_collected(_: Table) {
+    watch::end();
     let Some(agent) = AGENT.get() else { return };
     PAUSES.fetch_add(1, SeqCst);
     CLOCK_THEN.store(CLOCK.load(SeqCst), SeqCst);
@@ -499,7 +530,11 @@ fn end(jni: Jni) {
     if ENDED.swap(true, SeqCst) {
         return;
     }
-    for event in [jvm::ALLOCATION_SAMPLE, jvm::COLLECTION_FINISH] {
+    for event in [
+        jvm::ALLOCATION_SAMPLE,
+        jvm::COLLECTION_START,
+        jvm::COLLECTION_FINISH,
+    ] {
         agent.jvmti.notify_of(event, false);
     }
     agent.jvmti.give_up(&[jvm::ALLOCATION_SAMPLES]);
@@ -521,7 +556,7 @@ fn end(jni: Jni) {
     };
     let command = agent.jvmti.property(c"sun.java.command");
     let line = format!(
-        "{{\"pid\":{},\"collector\":\"{}\",\"java\":{},\"command\":{},\"interval_bytes\":{},\"milliseconds\":{},\"young\":{young},\"full\":{full},\"pauses\":{},\"tenuring\":{},\"young_bytes\":{},\"eden_bytes\":{},\"old_bytes\":{},\"old_by\":\"{by}\",\"allocated_bytes\":{},\"live_samples\":{live},{}}}\n",
+        "{{\"pid\":{},\"collector\":\"{}\",\"java\":{},\"command\":{},\"interval_bytes\":{},\"milliseconds\":{},\"young\":{young},\"full\":{full},\"pauses\":{},\"paused_ms\":{},\"tenuring\":{},\"young_bytes\":{},\"eden_bytes\":{},\"old_bytes\":{},\"old_by\":\"{by}\",\"tlabs\":{},\"allocated_bytes\":{},\"live_samples\":{live},{}}}\n",
         std::process::id(),
         agent.collector.name(),
         agent.version,
@@ -529,10 +564,12 @@ fn end(jni: Jni) {
         agent.options.interval,
         agent.begun.elapsed().as_millis(),
         PAUSES.load(SeqCst),
+        watch::PAUSED.load(SeqCst) / 1000,
         TENURING_NEXT.load(SeqCst),
         sizes[0],
         sizes[1],
         sizes[2],
+        agent.tlabs,
         CLOCK.load(SeqCst),
         report::sites(&all.names, &all.followed),
     );

@@ -35,7 +35,7 @@ fn sums(all: &[Sum]) -> String {
 
 fn site(stack: &[u32], class: u32, c: &Counts) -> String {
     format!(
-        "{{\"stack\":{},\"class\":{class},\"samples\":{},\"born\":{},\"survived\":{},\"died\":{},\"old\":{},\"old_freed\":{},\"freed\":{},\"lifetime_bytes\":{:.0},\"live\":{}}}",
+        "{{\"stack\":{},\"class\":{class},\"samples\":{},\"born\":{},\"survived\":{},\"died\":{},\"old\":{},\"old_freed\":{},\"freed\":{},\"lifetime_bytes\":{:.0},\"live\":{},\"looks\":{:?},\"looked_bytes\":[{:.0},{:.0}]}}",
         list(stack, u32::to_string),
         c.samples,
         sum(&c.born),
@@ -46,6 +46,9 @@ fn site(stack: &[u32], class: u32, c: &Counts) -> String {
         sum(&c.freed),
         c.lifetime,
         sum(&c.live),
+        c.looks,
+        c.looked[0],
+        c.looked[1],
     )
 }
 

@@ -102,6 +102,7 @@ impl SitesFile for Profile {
         for (sum, more) in [
             (&mut self.heap.young_collections, before.young_collections),
             (&mut self.heap.full_collections, before.full_collections),
+            (&mut self.heap.paused_ms, before.paused_ms),
             (&mut self.heap.allocated_bytes, before.allocated_bytes),
             (&mut self.heap.kept_bytes, before.kept_bytes),
             (&mut self.heap.undecided_bytes, before.undecided_bytes),
@@ -110,6 +111,7 @@ impl SitesFile for Profile {
         ] {
             *sum = sum.saturating_add(more);
         }
+        self.sampled.without_tlabs |= other.sampled.without_tlabs;
         self.sampled.thinned = self.sampled.thinned.max(other.sampled.thinned);
         self.sampled.interval_bytes = other.sampled.interval_bytes;
         let mut lifetimes: BTreeMap<u64, u64> = self.lifetimes.drain(..).collect();

@@ -46,6 +46,13 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
+fn is_none(n: &u64) -> bool {
+    *n == 0
+}
+
+/// Looks from which on it is said how much of a site is used: one in twenty that is used is found in 92 of 100 cases.
+pub const LOOKS: u64 = 50;
+
 /// Objects, and their bytes.
 pub type Pair = (u64, u64);
 
@@ -69,6 +76,15 @@ pub struct Ages {
     pub live_objects: u64,
     /// Their bytes.
     pub live_bytes: u64,
+    /// Looks at pages of old objects.
+    #[serde(skip_serializing_if = "is_none")]
+    pub looks: u64,
+    /// Bytes that these objects stand for, summed over looks.
+    #[serde(skip_serializing_if = "is_none")]
+    pub looked_bytes: u64,
+    /// Of these, bytes of looks that found the page used.
+    #[serde(skip_serializing_if = "is_none")]
+    pub used_bytes: u64,
 }
 
 /// A site: a stack, and the class of what is made there.
@@ -98,6 +114,9 @@ pub struct Heap {
     pub young_collections: u64,
     /// Collections of everything.
     pub full_collections: u64,
+    /// Time for which it stood still for collections, ms; 0 if it is not known.
+    #[serde(skip_serializing_if = "is_none")]
+    pub paused_ms: u64,
     /// Collections that a young object survived without being promoted, at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenuring: Option<u32>,
@@ -121,6 +140,9 @@ pub struct Sampling {
     pub interval_bytes: u64,
     /// Time from the first to the last, ms.
     pub milliseconds: u64,
+    /// Threads had no buffers of their own to allocate from (`-XX:-UseTLAB`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub without_tlabs: bool,
     /// How often samples became too many to follow all: each time half of them were given up.
     pub thinned: u32,
     /// Samples that died in one of several collections, it is not known which: they count for none.
@@ -164,6 +186,12 @@ impl Ages {
         Some(part)
     }
 
+    /// The share of old bytes whose page was used in a look, 0 to 1; `None` if there were fewer than [`LOOKS`].
+    pub fn used(&self) -> Option<f64> {
+        let enough = self.looks >= LOOKS && self.looked_bytes > 0;
+        enough.then(|| self.used_bytes as f64 / self.looked_bytes as f64)
+    }
+
     /// Adds what another run, or another site, counted.
     pub fn add(&mut self, other: &Ages) {
         let lists = [
@@ -182,6 +210,9 @@ impl Ages {
             (&mut self.old_freed_bytes, other.old_freed_bytes),
             (&mut self.live_objects, other.live_objects),
             (&mut self.live_bytes, other.live_bytes),
+            (&mut self.looks, other.looks),
+            (&mut self.looked_bytes, other.looked_bytes),
+            (&mut self.used_bytes, other.used_bytes),
         ] {
             *sum = sum.saturating_add(more);
         }

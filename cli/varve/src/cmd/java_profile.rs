@@ -157,6 +157,7 @@ fn profile_of(machine: &JavaSites, a: &ProfileArgs) -> Profile {
             old_by: machine.old_by.clone(),
             young_collections: machine.young,
             full_collections: machine.full,
+            paused_ms: machine.paused_ms,
             tenuring: u32::try_from(machine.tenuring).ok(),
             young_bytes: size(machine.young_bytes),
             old_bytes: size(machine.old_bytes),
@@ -167,6 +168,7 @@ fn profile_of(machine: &JavaSites, a: &ProfileArgs) -> Profile {
         sampled: varve_sites::java::Sampling {
             interval_bytes: machine.interval_bytes,
             milliseconds: machine.milliseconds,
+            without_tlabs: machine.tlabs == Some(false),
             thinned: machine.thinned,
             late: machine.late,
         },
@@ -246,6 +248,9 @@ fn ages(site: &JavaSite) -> Ages {
         old_freed_bytes: within(site.old_freed, old).1,
         live_objects: live.0,
         live_bytes: live.1,
+        looks: site.looks.0,
+        looked_bytes: site.looked_bytes.0.round() as u64,
+        used_bytes: site.looked_bytes.1.round() as u64,
     }
 }
 

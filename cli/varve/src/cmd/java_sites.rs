@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 use varve_report::fmt::{self, Format};
 use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
-use varve_sites::java::advice::{self, Fills, Line, Size, Young};
+use varve_sites::java::advice::{self, Fills, Line, Size, Skewed, Young};
 use varve_sites::java::{Ages, Profile};
 
 /// Collections with a column in the table.
@@ -32,6 +32,7 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
     }
     let mut table = table(a, profile, &lines);
     table.notes.extend(about(profile));
+    table.notes.extend(about_heap(profile));
     table.notes.push(about_young(profile, &sizes, &young));
     table.notes.extend(about_old(profile, &lines));
     print(terminal::runs(&table, Look::stdout()));
@@ -80,6 +81,7 @@ fn table(a: &SitesArgs, profile: &Profile, lines: &[Line]) -> RunTable {
             table.columns.push(column("to old", Format::Bytes));
             table.columns.push(column("of old", Format::Percent));
             table.columns.push(column("stays", Format::Percent));
+            table.columns.push(column("in use", Format::Percent));
         }
         false => table.columns.push(column("alive at end", Format::Bytes)),
     }
@@ -94,6 +96,7 @@ fn table(a: &SitesArgs, profile: &Profile, lines: &[Line]) -> RunTable {
             values.push((line.ages.old_bytes as f64).into());
             values.push(percent(line.ages.old_bytes as f64 / all).into());
             values.push(stays(line).filter(|_| known).map(percent).into());
+            values.push(line.ages.used().map(percent).into());
         } else {
             values.push((line.ages.live_bytes as f64).into());
         }
@@ -107,8 +110,9 @@ fn table(a: &SitesArgs, profile: &Profile, lines: &[Line]) -> RunTable {
     }
     if has_ages {
         table.notes.push(
-            "1st, 2nd, 4th: bytes that survive so many collections. to old: bytes that reached the old generation. of old: their share \
-             of its growth. stays: of them, what was not found dead."
+            "1st, 2nd, 4th: bytes that survive one, two, four collections. to old: bytes that reached the old generation. of old: their \
+             share of its growth. stays: of them, what was not found dead. in use: of what is old, the share whose page was used in a \
+             fiftieth of a second."
                 .into(),
         );
     }
@@ -126,6 +130,22 @@ fn about(profile: &Profile) -> Vec<String> {
         fmt::bytes(sampled.interval_bytes as f64),
         sampled.milliseconds as f64 / 1000.0
     )];
+    notes.extend(advice::skewed(profile).map(|skewed| {
+        let java = heap.java;
+        match skewed {
+            Skewed::WithoutBuffers => format!(
+                "Without TLABs (-XX:-UseTLAB) Java {java} takes few of its samples: bytes are far too small. Leave the flag out; Java {} is \
+                 right.",
+                advice::UNSKEWED
+            ),
+            Skewed::BesideLarge => format!(
+                "Java {java} samples objects of some {} too seldom, and others beside them too often: by a third and a quarter in a test. \
+                 Java {} is right.",
+                fmt::bytes(sampled.interval_bytes as f64),
+                advice::UNSKEWED
+            ),
+        }
+    }));
     let by = match &*heap.old_by {
         "address" => "by its address",
         "age" => "by its age",
@@ -152,6 +172,18 @@ fn mebibytes(bytes: f64) -> u64 {
 
 fn whole_percent(part: f64) -> String {
     format!("{:.0} %", 100.0 * part)
+}
+
+/// Whether the heap is too small.
+fn about_heap(profile: &Profile) -> Option<String> {
+    let (heap, seconds) = (&profile.heap, profile.sampled.milliseconds as f64 / 1000.0);
+    advice::is_heap_short(profile).then(|| {
+        format!(
+            "Heap: too small, or the program calls System.gc(): {} full collections, and pauses take {} of {seconds:.1} s. Take a larger one (-Xmx).",
+            heap.full_collections,
+            whole_percent(heap.paused_ms as f64 / 1000.0 / seconds)
+        )
+    })
 }
 
 /// The advice on the young generation.
@@ -227,29 +259,40 @@ fn about_old(profile: &Profile, lines: &[Line]) -> Vec<String> {
             ),
         })
     };
-    let of = |wanted: Fills| -> Vec<usize> {
-        let of = fills.iter().filter(|(_, why)| *why == wanted);
-        of.map(|&(number, _)| number).collect()
+    // Without a collection of the old generation all of it seems to stay.
+    let stays = match advice::is_old_known(profile) {
+        true => ", mostly stays,",
+        false => "",
     };
-    if !advice::is_old_known(profile) {
-        let all: Vec<usize> = fills.iter().map(|&(number, _)| number).collect();
-        return said(&all, "").into_iter().collect();
-    }
-    let stay = said(
-        &of(Fills::Stays),
-        ", and mostly stays: for memory outside of the heap, or for slow memory",
-    );
-    let die = said(
-        &of(Fills::Dies),
-        ", and mostly dies there: for a larger young generation, or for reuse of objects",
-    );
-    stay.into_iter().chain(die).collect()
+    let unknown = match advice::is_old_known(profile) {
+        true => ", and mostly stays; whether it is used is not known",
+        false => "",
+    };
+    let kinds = [
+        (
+            Fills::Cold,
+            format!(
+                "{stays} and is hardly used: for slow memory, or for memory outside of the heap"
+            ),
+        ),
+        (Fills::Used, format!("{stays} and is used: for fast memory")),
+        (Fills::Stays, unknown.into()),
+        (
+            Fills::Dies,
+            ", and mostly dies there: for a larger young generation, or for reuse of objects"
+                .into(),
+        ),
+    ];
+    let said = |(wanted, what): (Fills, String)| {
+        let of = fills.iter().filter(|(_, why)| *why == wanted);
+        said(&of.map(|&(number, _)| number).collect::<Vec<_>>(), &what)
+    };
+    kinds.into_iter().filter_map(said).collect()
 }
 
 fn as_json(profile: &Profile, lines: &[Line], sizes: &[Size], young: &Young) -> Json {
     let all = old(lines).max(1) as f64;
     let fills = advice::fills(lines);
-    let known = advice::is_old_known(profile);
     let size = |s: &Size| {
         json!({
             "factor": s.factor,
@@ -270,10 +313,12 @@ fn as_json(profile: &Profile, lines: &[Line], sizes: &[Size], young: &Young) -> 
         let (c, ages) = (&line.counts, &line.ages);
         let last = ages.survived.len().max(ages.died.len());
         let surviving: Vec<Option<f64>> = (1..=last).map(|at| ages.surviving(at)).collect();
-        let why = fills.iter().find(|(n, _)| known && *n == number);
-        let why = why.map(|f| match f.1 {
-            Fills::Stays => "off-heap or slow memory",
-            Fills::Dies => "larger young generation",
+        let why = fills.iter().find(|(n, _)| *n == number);
+        let why = why.and_then(|f| match f.1 {
+            Fills::Cold => Some("slow memory or off-heap"),
+            Fills::Used => Some("fast memory"),
+            Fills::Dies => Some("larger young generation"),
+            Fills::Stays => None,
         });
         let stacks = line.sites.iter().map(|&site| &profile.sites[site]);
         let stacks = stacks.map(|site| {
@@ -290,6 +335,7 @@ fn as_json(profile: &Profile, lines: &[Line], sizes: &[Size], young: &Young) -> 
             "old_objects": ages.old_objects, "old_bytes": ages.old_bytes,
             "old_share": ages.old_bytes as f64 / all,
             "old_freed_bytes": ages.old_freed_bytes,
+            "looks": ages.looks, "used_share": ages.used(),
             "live_objects": ages.live_objects, "live_bytes": ages.live_bytes,
             "freed": c.freed, "lifetime_bytes": c.lifetime_bytes,
             "candidate_for": why,
@@ -347,7 +393,7 @@ mod tests {
         assert_eq!(
             about_old(&collected(1), &all),
             [
-                "Old generation: 80 % is of 2 lines, and mostly stays: for memory outside of the heap, or for slow memory; most is of \
+                "Old generation: 80 % is of 2 lines, and mostly stays; whether it is used is not known; most is of \
                  A.java:1 A.",
                 "Old generation: 18 % is of C.java:3 C, and mostly dies there: for a larger young generation, or for reuse of objects."
             ]

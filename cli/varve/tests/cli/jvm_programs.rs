@@ -126,6 +126,32 @@ fn sampled(java: Option<String>, name: &str, package: &str) {
     assert!(table.matches("These lines fill").count() <= 2, "{table}");
 }
 
+/// A web server's sessions and its archive both survive: the sessions are used, and the archive is not.
+#[test]
+fn sessions_of_jetty_are_told_from_its_archive() {
+    let Some(mut program) = program(installed(), "jetty", "-Xmn12m", "30000") else {
+        return;
+    };
+    program.retain(|word| !word.starts_with("-XX:Tiered"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jetty.sites");
+    let file = file.to_str().unwrap();
+    said(&format!("profile -o {file} --interval 64KiB"), &program);
+    let report = varve(&["sites", file, "--json"]).well().json();
+    let sites = report["sites"].as_array().unwrap();
+    let advised = |method: &str, class: &str| {
+        let made = |site: &&Value| {
+            let stack = &site["stacks"][0];
+            stack["frames"][0]["method"] == method && stack["class"] == class
+        };
+        let site = sites.iter().find(made);
+        site.unwrap_or_else(|| panic!("no {class} of {method} in {sites:?}"))["candidate_for"]
+            .clone()
+    };
+    assert_eq!(advised("record", "byte[]"), "slow memory or off-heap");
+    assert_eq!(advised("<init>", "long[]"), "fast memory");
+}
+
 #[test]
 fn h2_is_modelled_by_one_command() {
     modelled(installed(), "h2", 17);

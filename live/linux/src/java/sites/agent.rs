@@ -3,10 +3,13 @@
 #[allow(dead_code, reason = "the agent uses all of it")]
 #[path = "../../../sites/follow.rs"]
 mod follow;
+#[path = "../../../sites/uses.rs"]
+mod uses;
 #[path = "../../../sites/weight.rs"]
 mod weight;
 
 use follow::{Followed, Now, Place, Sample, class_end};
+use std::collections::BTreeSet;
 use weight::stands_for;
 
 /// Numbers between 0 and 1, the same ones in every run.
@@ -230,4 +233,76 @@ fn memory_is_bounded_and_what_is_said_stays_without_bias() {
         let part = part.objects / counts.born.objects;
         assert!((part / expected - 1.0).abs() < 0.15, "{part}");
     }
+}
+
+/// Looks count at the site of the object whose page was looked at, by the bytes that the object stands for.
+#[test]
+fn looks_at_pages_add_up_by_site() {
+    let mut followed = Followed::new(100, true);
+    followed.add(born(1, after(0, 0)), nobody);
+    assert_eq!(followed.old().count(), 0, "it is young");
+    followed.look(after(1, 0), |_| Place::Old, nobody);
+    assert_eq!(followed.old().count(), 1);
+    followed.looked(0, 1000.0, true);
+    followed.looked(0, 500.0, false);
+    followed.looked(7, 500.0, true);
+    let counts = &followed.sites[0];
+    assert_eq!((counts.looks, counts.looked), ([2, 1], [1500.0, 1000.0]));
+}
+
+/// Of each object one page is looked at, of a large one a page of its own; no two pages lie side by side.
+#[test]
+fn pages_of_objects_are_apart_from_each_other() {
+    let mut seed = 3;
+    let mut random = || (random(&mut seed) * 1e15) as u64;
+    // A large one that ends within a page, small ones beside each other, and one far away.
+    let mut objects = vec![(0x10_0800, 0x1_0000, 0, 1.0), (0x90_0000, 64, 2, 1.0)];
+    objects.extend((0..600).map(|n| (0x20_0000 + n * 64, 64, 1, 2.0)));
+    for _ in 0..50 {
+        let watched = uses::choose(&objects, uses::PAGE, &mut random);
+        let pages: BTreeSet<u64> = watched.iter().map(|of| of.page).collect();
+        for page in &pages {
+            assert!(page.is_multiple_of(uses::PAGE) && !pages.contains(&(page + uses::PAGE)));
+        }
+        for of in &watched {
+            match of.site {
+                0 => assert!((0x10_1000..0x11_0000).contains(&of.page)),
+                1 => assert!((0x20_0000..0x20_a000).contains(&of.page) && of.bytes == 2.0),
+                _ => assert_eq!(of.page, 0x90_0000),
+            }
+        }
+        // Several objects are on one page.
+        assert!(watched.len() > pages.len() && pages.len() > 3);
+    }
+    let many: Vec<(u64, u64, u32, f64)> = (0..5000).map(|n| (n << 20, 16, 0, 1.0)).collect();
+    assert_eq!(
+        uses::choose(&many, uses::PAGE, &mut random).len(),
+        uses::MOST
+    );
+    assert_eq!(uses::choose(&[], uses::PAGE, &mut random), []);
+}
+
+#[test]
+fn what_the_kernel_says_of_pages_is_read() {
+    let smaps = "\
+c0000000-c0a00000 rw-p 00000000 00:00 0
+Size:              10240 kB
+Referenced:         9000 kB
+AnonHugePages:         0 kB
+c0a00000-c0a01000 rw-p 00000000 00:00 0
+Referenced:            4 kB
+AnonHugePages:         0 kB
+VmFlags: rd wr mr mw me ac dd sd
+c0a05000-c0a06000 rw-p 00000000 00:00 0
+Referenced:            0 kB
+7f0000000000-7f0000400000 rw-p 00000000 00:00 0                          [heap]
+AnonHugePages:      2048 kB
+";
+    let pages = BTreeSet::from([0xc0a0_0000, 0xc0a0_5000, 0xc0b0_0000]);
+    let used = uses::read(smaps.as_bytes(), &pages);
+    let used: Vec<(u64, bool)> = used.into_iter().collect();
+    assert_eq!(used, [(0xc0a0_0000, true), (0xc0a0_5000, false)]);
+    let bytes = |range| uses::page_bytes(smaps.as_bytes(), &range);
+    assert_eq!(bytes(0xc000_0000..0xd000_0000), uses::PAGE);
+    assert_eq!(bytes(0x7f00_0000_0000..0x7f00_0040_0000), uses::LARGE);
 }

@@ -43,6 +43,8 @@ pub struct JavaSites {
     pub full: u64,
     /// Times that the machine stood still.
     pub pauses: u64,
+    /// For how long in all, ms.
+    pub paused_ms: u64,
     /// Collections that a young object survives without being promoted; -1 if the machine does not tell.
     pub tenuring: i64,
     /// Size of the young generation at the end, bytes; 0 if it is not known.
@@ -53,6 +55,8 @@ pub struct JavaSites {
     pub old_bytes: u64,
     /// How it was known that an object is old: by its `address`, its `age`, or not at all.
     pub old_by: String,
+    /// Whether threads have buffers of their own to allocate from.
+    pub tlabs: Option<bool>,
     /// Bytes that the program allocated.
     pub allocated_bytes: u64,
     /// Samples alive at the end.
@@ -101,6 +105,10 @@ pub struct JavaSite {
     pub lifetime_bytes: f64,
     /// Those alive at the end.
     pub live: Sum,
+    /// Looks at pages of old objects, and how many of them found the page used.
+    pub looks: (u64, u64),
+    /// Bytes that the objects stand for, summed over these looks.
+    pub looked_bytes: Sum,
 }
 
 /// Reads reports. Machines without samples are an error if there is no other.

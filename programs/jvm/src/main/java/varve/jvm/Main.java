@@ -35,6 +35,7 @@ public final class Main {
         ALL.put("fop", (threads, seed, folder) -> new Printing());
         ALL.put("h2", (threads, seed, folder) -> new Database("jdbc:h2:mem:bank;DB_CLOSE_DELAY=-1", threads, seed));
         ALL.put("hsqldb", (threads, seed, folder) -> new Database("jdbc:hsqldb:mem:bank;hsqldb.tx=mvcc", threads, seed));
+        ALL.put("jetty", (threads, seed, folder) -> new Serving(threads, seed));
         ALL.put("jython", (threads, seed, folder) -> new Interpreting());
         ALL.put("luindex", (threads, seed, folder) -> new Indexing());
         ALL.put("lusearch", (threads, seed, folder) -> new Searching(seed));
