@@ -71,12 +71,17 @@ pub fn of_run(e: &varve_run::Error) -> Failure {
     }
 }
 
-/// A flag that Ctrl-C and SIGTERM set; a second one ends the process at once.
+/// A flag that Ctrl-C, SIGTERM and SIGHUP set; a second one ends the process at once.
 pub fn stop_flag() -> Arc<AtomicBool> {
     static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     FLAG.get_or_init(|| {
         let flag = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let mut signals = vec![signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
+        // A terminal that is gone ends the work as well, unless it was started with `nohup`.
+        if !ignores(signal_hook::consts::SIGHUP) {
+            signals.push(signal_hook::consts::SIGHUP);
+        }
+        for signal in signals {
             // Registering fails only for signals that may not be caught.
             let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone());
             let _ = signal_hook::flag::register(signal, flag.clone());
@@ -84,6 +89,14 @@ pub fn stop_flag() -> Arc<AtomicBool> {
         flag
     })
     .clone()
+}
+
+/// Whether the process ignores a signal, as the kernel tells.
+fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    set.is_some_and(|set| set & 1 << (signal - 1) != 0)
 }
 
 /// Was the process asked to stop?

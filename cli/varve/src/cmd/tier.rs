@@ -21,6 +21,7 @@ pub fn tier(a: &TierArgs) -> Done {
     let spec = live_spec(&a.policy).map_err(wrong)?;
     let entry = varve_pages::policies::entry(&spec).map_err(wrong)?;
     refuse_what_does_nothing(a, entry)?;
+    moves(a)?;
     let wants = wants(&spec, !a.hot.is_empty()).map_err(wrong)?;
     match entry.live {
         Live::Frames => tier_frames::tier(a, &target, entry, &spec, &wants),
@@ -63,6 +64,16 @@ fn refuse_what_does_nothing(a: &TierArgs, entry: &Entry) -> Result<(), Failure> 
         }
     }
     Ok(())
+}
+
+/// Nothing could be moved.
+fn moves(a: &TierArgs) -> Result<(), Failure> {
+    match a.rate.0 {
+        0 => Err(wrong(
+            "--rate 0: no page could be moved: give a rate such as 256MiB, or see what would be moved with `--nodes fast=0,slow=0`",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// With a policy that chooses nodes.

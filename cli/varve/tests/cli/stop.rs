@@ -39,7 +39,7 @@ pub fn works(pid: u32) -> bool {
 /// A run of minutes is interrupted while it works.
 #[test]
 fn ctrl_c_ends_a_run_with_130_and_leaves_nothing() {
-    for name in ["INT", "TERM"] {
+    for name in ["INT", "TERM", "HUP"] {
         let scratch = tempfile::tempdir().unwrap();
         let mut child = command("run gups:updates=0,time=1000s --scale 64 --policy random;static")
             .env("TMPDIR", scratch.path())

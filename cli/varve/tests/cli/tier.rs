@@ -4,7 +4,7 @@
 use crate::common::{Said, command, has, is_root, typed, varve};
 use crate::nodes::skip_unless_two_kinds;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -114,6 +114,7 @@ fn what_cannot_be_tiered_is_refused_in_a_line() {
     varve(&["tier"]).refuses(2, &["nothing to tier", "--pid", "--cgroup"]);
     varve(&["tier", "--pid=1", "--", "true"]).refuses(2, &["leave the command out"]);
     varve(&["tier", both, "--pid=999999999"]).refuses(2, &["--pid 999999999", "no such process"]);
+    varve(&["tier", both, "--rate=0", "--", "true"]).refuses(2, &["--rate 0", "no page"]);
     varve(&["tier", both, "--", "/no/such/program"]).refuses(2, &["/no/such/program"]);
     varve(&["tier", both, "--cgroup=no/such.slice"]).refuses(2, &["--cgroup no/such.slice"]);
     varve(&["tier", "--policy=static", "--", "true"]).refuses(2, &["run --live"]);
@@ -189,6 +190,30 @@ fn another_users_process_and_one_that_is_tiered_already_are_refused() {
     assert!(again.err.contains("cost: "), "{}", again.err);
     sleep.kill().unwrap();
     sleep.wait().unwrap();
+}
+
+/// The terminal is gone, as where a connection breaks: the report comes all the same.
+#[test]
+fn a_lost_terminal_ends_tiering_with_its_report() {
+    let mut slept = Command::new("sleep").arg("30").spawn().unwrap();
+    let words = format!(
+        "tier --nodes=fast=0,slow=0 --policy=slow --beside --pid={}",
+        slept.id()
+    );
+    let mut child = command(&words).stderr(Stdio::piped()).spawn().unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    err.read_line(&mut said).unwrap();
+    assert!(said.contains("tiering sleep"), "{said}");
+    let hung_up = Command::new("kill")
+        .args(["-s", "HUP", &child.id().to_string()])
+        .status();
+    assert!(hung_up.unwrap().success());
+    err.read_to_string(&mut said).unwrap();
+    assert!(said.contains("cost: "), "{said}");
+    child.wait().unwrap();
+    slept.kill().unwrap();
+    slept.wait().unwrap();
 }
 
 #[test]

@@ -1,12 +1,17 @@
 //! Watching accesses: counters, sampling, DAMON, idle pages, tracing.
 
-use super::{Check, Found, check, last_error, no, partly, yes};
+use super::{Available, Check, Found, check, last_error, no, partly, yes};
 use crate::perf::{Attributes, open};
 use crate::sampled;
 use std::io::Read;
 use std::path::Path;
 
 pub fn checks() -> Vec<Check> {
+    let damon = damon();
+    let damon_remedy = match damon.0 {
+        Available::Partly => "end that program, or wait for it",
+        _ => "a kernel with CONFIG_DAMON_SYSFS, and root",
+    };
     let pmu_remedy = "a machine or virtual machine with a PMU, and sysctl kernel.perf_event_paranoid=1 or root; protection faults are used instead";
     vec![
         check(
@@ -24,8 +29,8 @@ pub fn checks() -> Vec<Check> {
         check(
             "DAMON",
             "finding hot pages without a PMU",
-            "a kernel with CONFIG_DAMON_SYSFS, and root",
-            damon(),
+            damon_remedy,
+            damon,
         ),
         check(
             "idle page tracking",

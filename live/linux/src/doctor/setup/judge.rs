@@ -121,7 +121,13 @@ fn unused_device(s: &Setup, device: &super::Dax) -> Option<Finding> {
         device.node
     );
     let why = "no program gets memory of it unless it opens the device; as system-ram it is a node of slow memory";
-    let command = format!("daxctl reconfigure-device --mode=system-ram {name}");
+    // A kernel that puts new memory to use by itself, as is advised above, lets daxctl stop short of it.
+    let force = if s.auto_online.is_some() {
+        "--force "
+    } else {
+        ""
+    };
+    let command = format!("daxctl reconfigure-device {force}--mode=system-ram {name}");
     if device.persistent {
         return Some(by_hand(
             "device-dax memory",
