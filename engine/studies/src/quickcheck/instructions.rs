@@ -5,7 +5,7 @@ use super::programs::QuickProgram;
 use super::stores;
 use super::turns::mean;
 use super::work::{RECORDS, Work};
-use super::{KINDS, Study};
+use super::{KINDS, Study, overhead_claims};
 use crate::{Effort, StudyProgress};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use varve_report::fmt::Format;
@@ -120,16 +120,8 @@ pub fn volatile(
         ));
     }
     out.tables.push(table);
-    for ((_, kind, published), over) in KINDS.iter().zip(over) {
-        let published = published.map_or(Value::Missing, |(a, b)| Value::Range {
-            low: f64::min(a, b),
-            high: f64::max(a, b),
-        });
-        let what = format!("{kind}, mean over Clean, instructions (published: time)");
-        let ours = mean(&over).map_or(Value::Missing, Value::from);
-        out.claims
-            .push(Claim::new("C7", what, published, ours, "%"));
-    }
+    let claims = overhead_claims(&over, ", instructions (published: time)");
+    out.claims.extend(claims);
     Ok(())
 }
 
