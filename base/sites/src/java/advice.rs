@@ -203,7 +203,7 @@ pub enum Fills {
 }
 
 /// Of what stays, a line is cold if at most such a share of its pages is used in a look.
-const COLD: f64 = 0.02;
+const COLD: f64 = 0.01;
 
 /// A line that brings at least so large a part of what reaches the old generation is named.
 const FILLS: f64 = 0.05;

@@ -82,7 +82,7 @@ fn goes_on(work: &RunSubject, seconds: f64) -> String {
         _ => ". It goes on".into(),
     };
     format!(
-        "that is what `{}` did so far{cost}; its whole run is answered when it ends (Ctrl-C ends it)",
+        "that is what `{}` did so far{cost}; its whole run is answered when it ends (Ctrl-C ends it; `varve profile --live` samples a service that runs on)",
         name(work)
     )
 }

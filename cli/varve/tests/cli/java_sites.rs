@@ -274,10 +274,11 @@ fn told_apart(collector: &str) {
         (used, site["candidate_for"].as_str().unwrap_or_default())
     };
     let (used, candidate) = of("ColdAndHot.java:10 byte[]");
-    assert!(used < 0.02, "{used}");
+    assert!(used < 0.01, "{used}");
     assert_eq!(candidate, "slow memory or off-heap");
     let (used, candidate) = of("ColdAndHot.java:11 long[]");
-    assert!(used > 0.8, "{used}");
+    // On a busy machine the program may not run in some windows.
+    assert!(used > 0.3, "{used}");
     assert_eq!(candidate, "fast memory");
     let table = varve(&["sites", text(&file)]).well().out;
     let all = table.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -589,7 +589,7 @@ fn a_plan_is_emitted_for_a_scheduler() {
             "slurm",
             ["#SBATCH --exclusive", "--mem-bind=prefer,map_mem:2"],
         ),
-        ("systemd", ["AllowedMemoryNodes=2", "Type=oneshot"]),
+        ("systemd", ["NUMAMask=2", "Type=oneshot"]),
     ] {
         let said = of(&["--emit", target, "--nodes", "fast=0,slow=2"]).well();
         for word in words {

@@ -129,7 +129,7 @@ fn sampled(java: Option<String>, name: &str, package: &str) {
 /// A web server's sessions and its archive both survive: the sessions are used, and the archive is not.
 #[test]
 fn sessions_of_jetty_are_told_from_its_archive() {
-    let Some(mut program) = program(installed(), "jetty", "-Xmn12m", "30000") else {
+    let Some(mut program) = program(installed(), "jetty", "-Xmn12m", "60000") else {
         return;
     };
     program.retain(|word| !word.starts_with("-XX:Tiered"));

@@ -71,7 +71,7 @@ fn step(
     let memory = match (kind, e.nodes) {
         (Some(Memory::Fast), Some(nodes)) => Some((Memory::Fast, nodes.fast.clone())),
         (Some(Memory::Slow), Some(nodes)) => Some((Memory::Slow, nodes.slow.clone())),
-        (None, Some(nodes)) if in_part.is_some() => rest(program, target, nodes),
+        (None, Some(nodes)) if in_part.is_some() => rest(program, nodes),
         (kind, None) if kind.is_some() || in_part.is_some() => {
             return Err(Error::NoNodes(e.host.name.clone()));
         }
@@ -155,14 +155,11 @@ fn in_part(e: &Emission, i: usize) -> Option<InPart> {
 }
 
 /// The binding of a program in part, whose own memory is placed by `varve run`: nothing of a virtual machine, which that binds
-/// itself; of others all else is to be in slow memory. Who binds by what is allowed alone has to allow both.
-fn rest(program: &Program, target: For, nodes: &Kinds) -> Option<(Memory, Vec<u32>)> {
-    let both = || nodes.slow.iter().chain(&nodes.fast).copied().collect();
-    let told = program.inside.as_ref()?.told;
-    match target {
-        For::Systemd => Some((Memory::Slow, both())),
-        For::Slurm if told == Told::Generations => None,
-        For::Slurm => Some((Memory::Slow, nodes.slow.clone())),
+/// itself; of others all else is to be in slow memory.
+fn rest(program: &Program, nodes: &Kinds) -> Option<(Memory, Vec<u32>)> {
+    match program.inside.as_ref()?.told {
+        Told::Generations => None,
+        _ => Some((Memory::Slow, nodes.slow.clone())),
     }
 }
 
@@ -294,23 +291,17 @@ pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
             }
         }
     }
-    for p in e.plan.programs.iter().filter(|p| p.in_part) {
-        let told = e.group.programs.iter().find(|g| g.name == p.name);
-        let told = told
-            .and_then(|g| g.inside.as_ref())
-            .map(|inside| inside.told);
-        if target == For::Systemd && told != Some(Told::Generations) {
-            lost.push(format!(
-                "the memory of {} outside its objects was to be in slow memory: AllowedMemoryNodes= allows both, and prefers none",
-                p.name
-            ));
-        }
-    }
     let bound = steps.iter().any(|s| s.memory.is_some());
     if bound && let Some(fast) = e.group.fast {
         lost.push(format!(
             "the scheduler does not enforce the group's limit of {} of fast memory",
             fmt::bytes(fast as f64)
+        ));
+    }
+    let several = |s: &&Step| s.memory.as_ref().is_some_and(|(_, nodes)| nodes.len() > 1);
+    if let Some((kind, _)) = steps.iter().find(several).and_then(|s| s.memory.as_ref()) {
+        lost.push(format!(
+            "of several nodes the first is preferred: the others of {kind} memory are as good as any node"
         ));
     }
     match target {
@@ -322,21 +313,15 @@ pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
                     name(v.room_for)
                 ));
             }
-            let several = |s: &&Step| s.memory.as_ref().is_some_and(|(_, nodes)| nodes.len() > 1);
-            if let Some((kind, _)) = steps.iter().find(several).and_then(|s| s.memory.as_ref()) {
-                lost.push(format!(
-                    "of several nodes Slurm prefers the first: the others of {kind} memory are as good as any node"
-                ));
-            }
             lost.push(
                 "which processors a step gets is Slurm's choice: on several sockets they may be far from its memory"
                     .into(),
             );
         }
         For::Systemd => {
-            if bound {
+            if bound && !e.plan.evictions.is_empty() {
                 lost.push(
-                    "AllowedMemoryNodes= allows no other node: the kernel ends a program for which its nodes have no room, and takes no other memory"
+                    "a program whose pages were moved may take slow memory alone from then on: the kernel ends it where that has no room"
                         .into(),
                 );
             }

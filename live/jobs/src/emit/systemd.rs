@@ -139,7 +139,8 @@ fn service(e: &Emission, steps: &[Step], step: &Step, base: &str) -> String {
         out += &format!("AllowedCPUs={}\n", ranges(cpus));
     }
     if let Some((_, nodes)) = &step.memory {
-        out += &format!("AllowedMemoryNodes={}\n", ranges(nodes));
+        // Preferred, and not the only ones: a program for which they have no room takes others.
+        out += &format!("NUMAPolicy=preferred\nNUMAMask={}\n", ranges(nodes));
     }
     if let Some(limit) = step.time_limit_s {
         out += &format!("TimeoutStartSec={limit}\n");

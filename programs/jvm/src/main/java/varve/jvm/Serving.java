@@ -23,8 +23,8 @@ import org.eclipse.jetty.util.thread.QueuedThreadPool;
  * kept, which reads and writes its session.
  */
 final class Serving extends Handler.Abstract implements Work {
-    private static final int SESSIONS = 12_000;
-    private static final int ARCHIVED = 1_024;
+    private static final int SESSIONS = 4_000;
+    private static final int ARCHIVED = 512;
     private static final int RECORD = 16 << 10;
 
     private static final class Session {
