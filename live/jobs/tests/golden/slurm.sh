@@ -11,9 +11,9 @@
 #SBATCH --output=%x-%j.log
 # Not as planned: programs wait for those that the plan expects to end by then, as a b does, and not for whatever ends first
 # Not as planned: the scheduler does not enforce the group's limit of 4 GiB of fast memory
+# Not as planned: of several nodes the first is preferred: the others of slow memory are as good as any node
 # Not as planned: pages of a running step cannot move: solver is in slow memory from its start, and not only once a_b comes
 # Not as planned: pages of a running step cannot move: a b is in slow memory from its start, and not only once a_b comes
-# Not as planned: of several nodes Slurm prefers the first: the others of slow memory are as good as any node
 # Not as planned: which processors a step gets is Slurm's choice: on several sockets they may be far from its memory
 # Not as planned: programs without a command are their workloads at 1/512 of their size (--scale 1: in full)
 
