@@ -221,16 +221,47 @@ pub fn fills(lines: &[Line]) -> Vec<(usize, Fills)> {
             lines[n].name.clone(),
         )
     });
-    let why = |n: usize| {
-        let ages = &lines[n].ages;
-        match ages.used() {
-            _ if 2 * ages.old_freed_bytes > ages.old_bytes => Fills::Dies,
-            Some(used) if used <= COLD => Fills::Cold,
-            Some(_) => Fills::Used,
-            None => Fills::Stays,
-        }
-    };
-    fills.into_iter().map(|n| (n, why(n))).collect()
+    fills.into_iter().map(|n| (n, does(&lines[n]))).collect()
+}
+
+/// What a line does with the old generation.
+fn does(line: &Line) -> Fills {
+    let ages = &line.ages;
+    match ages.used() {
+        _ if 2 * ages.old_freed_bytes > ages.old_bytes => Fills::Dies,
+        Some(used) if used <= COLD => Fills::Cold,
+        Some(_) => Fills::Used,
+        None => Fills::Stays,
+    }
+}
+
+/// Old objects that were not found dead, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OldUse {
+    /// Of lines that are used.
+    pub used: u64,
+    /// Of lines that are hardly used.
+    pub cold: u64,
+    /// Of all others.
+    pub unknown: u64,
+}
+
+/// How much of the old generation is used.
+pub fn old(lines: &[Line]) -> OldUse {
+    let mut old = OldUse::default();
+    for line in lines {
+        let stays = line
+            .ages
+            .old_bytes
+            .saturating_sub(line.ages.old_freed_bytes);
+        let sum = match does(line) {
+            Fills::Used => &mut old.used,
+            Fills::Cold => &mut old.cold,
+            Fills::Stays | Fills::Dies => &mut old.unknown,
+        };
+        *sum = sum.saturating_add(stays);
+    }
+    old
 }
 
 #[cfg(test)]
@@ -385,6 +416,12 @@ mod tests {
         let why: Vec<Fills> = fills(&lines).into_iter().map(|(_, why)| why).collect();
         // By name.
         assert_eq!(why, [Fills::Used, Fills::Cold, Fills::Cold, Fills::Stays]);
+        let sums = OldUse {
+            used: 100,
+            cold: 200,
+            unknown: 100,
+        };
+        assert_eq!(old(&lines), sums);
     }
 
     #[test]

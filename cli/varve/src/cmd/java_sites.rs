@@ -35,6 +35,9 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
     table.notes.extend(about_heap(profile));
     table.notes.push(about_young(profile, &sizes, &young));
     table.notes.extend(about_old(profile, &lines));
+    table
+        .notes
+        .extend(about_fast(profile, &lines, &sizes, &young));
     print(terminal::runs(&table, Look::stdout()));
     Ok(ExitCode::SUCCESS)
 }
@@ -260,11 +263,9 @@ fn about_old(profile: &Profile, lines: &[Line]) -> Vec<String> {
         })
     };
     // Without a collection of the old generation all of it seems to stay.
-    let stays = match advice::is_old_known(profile) {
-        true => ", mostly stays,",
-        false => "",
-    };
-    let unknown = match advice::is_old_known(profile) {
+    let known = advice::is_old_known(profile);
+    let stays = if known { ", mostly stays," } else { "" };
+    let unknown = match known {
         true => ", and mostly stays; whether it is used is not known",
         false => "",
     };
@@ -284,15 +285,45 @@ fn about_old(profile: &Profile, lines: &[Line]) -> Vec<String> {
         ),
     ];
     let said = |(wanted, what): (Fills, String)| {
-        let of = fills.iter().filter(|(_, why)| *why == wanted);
+        let kind = |why| match why {
+            Fills::Dies if !known => Fills::Stays,
+            why => why,
+        };
+        let of = fills.iter().filter(|(_, why)| kind(*why) == wanted);
         said(&of.map(|&(number, _)| number).collect::<Vec<_>>(), &what)
     };
     kinds.into_iter().filter_map(said).collect()
 }
 
+/// How much fast memory the program needs, where it is known what of its heap is used.
+fn about_fast(profile: &Profile, lines: &[Line], sizes: &[Size], young: &Young) -> Option<String> {
+    let old = advice::old(lines);
+    // So much is unknown that the sum would say nothing.
+    let unknown = old.used + old.cold < 2 * old.unknown || profile.heap.young_bytes == 0;
+    if unknown || advice::is_heap_short(profile) {
+        return None;
+    }
+    let factor = match young {
+        Young::Choose(at) => sizes[*at].factor,
+        Young::Enough | Young::Unknown(_) => 1.0,
+    };
+    let young = profile.heap.young_bytes as f64 * factor;
+    let used = (old.used + old.unknown) as f64;
+    let bytes = |bytes: f64| fmt::bytes(bytes);
+    Some(format!(
+        "Fast memory: {} would do for the heap: {} for the young generation, {} for old objects that are used or not known not to be. {} \
+         of old objects are hardly used. `varve tier --fast` with that and what is outside of the heap keeps pages so.",
+        bytes(young + used),
+        bytes(young),
+        bytes(used),
+        bytes(old.cold as f64)
+    ))
+}
+
 fn as_json(profile: &Profile, lines: &[Line], sizes: &[Size], young: &Young) -> Json {
     let all = old(lines).max(1) as f64;
     let fills = advice::fills(lines);
+    let old = advice::old(lines);
     let size = |s: &Size| {
         json!({
             "factor": s.factor,
@@ -348,6 +379,7 @@ fn as_json(profile: &Profile, lines: &[Line], sizes: &[Size], young: &Young) -> 
         "lifetimes": profile.lifetimes,
         "young_sizes": sizes.iter().map(size).collect::<Vec<_>>(),
         "young": advice,
+        "old": { "used_bytes": old.used, "cold_bytes": old.cold, "unknown_bytes": old.unknown },
         "sites": lines.iter().enumerate().map(line).collect::<Vec<_>>(),
     })
 }

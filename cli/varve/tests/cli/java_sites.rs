@@ -290,6 +290,12 @@ fn told_apart(collector: &str) {
         all.contains("mostly stays, and is used: for fast memory"),
         "{table}"
     );
+    assert!(all.contains("Fast memory: "), "{table}");
+    let old = |name: &str| json["old"][name].as_f64().unwrap() / f64::from(1 << 20);
+    // 1,000 blocks of 64 KiB; 300,000 entries of some 100 bytes.
+    let (cold, used) = (old("cold_bytes"), old("used_bytes") + old("unknown_bytes"));
+    assert!((40.0..90.0).contains(&cold), "{cold} MiB");
+    assert!((15.0..50.0).contains(&used), "{used} MiB");
     assert!(table.lines().all(|l| l.chars().count() <= 80), "{table}");
 }
 

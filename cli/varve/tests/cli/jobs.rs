@@ -599,7 +599,8 @@ fn a_plan_is_emitted_for_a_scheduler() {
             .err
             .lines()
             .filter(|l| l.starts_with("varve: note: not as planned: "));
-        assert!(told.count() > 0, "{}", said.err);
+        // systemd can do all of this plan.
+        assert!(told.count() > 0 || target == "systemd", "{}", said.err);
     }
     of(&["--emit", "slurm"]).refuses(2, &["optane-6230n", "--nodes fast=0,slow=1"]);
     of(&["--emit", "slurm", "--nodes", "fast=x"]).refuses(2, &["fast=0,slow=1"]);

@@ -6,25 +6,24 @@ use std::path::Path;
 use std::process::Command;
 
 /// Fills the young generation several times, asks for two full collections, and walks through old objects that no cache
-/// holds. More of them come to the end, so that there is no steady state. It ends with what the machine itself has counted.
+/// holds. It ends with what the machine itself has counted.
 const PROGRAM: &str = "\
 import java.lang.management.ManagementFactory;
 
 public class Generations {
-    static int[][] old = new int[40][];
+    static int[] old = new int[8 << 20];
     static Object[] kept = new Object[1 << 14];
 
     public static void main(String[] words) {
         long sum = 0;
         int at = 1;
         for (int round = 0; round < 40; round++) {
-            old[round] = new int[1 << 18];
             for (int i = 0; i < 1 << 12; i++) {
                 kept[(round << 12 | i) % kept.length] = new long[16];
             }
             for (int i = 0; i < 5_000; i++) {
                 at = at * 1103515245 + 12345;
-                sum += old[(at >>> 27) * (round + 1) >>> 5][at >>> 9 & (1 << 18) - 1]++;
+                sum += old[at >>> 9]++;
             }
             if (round % 20 == 19) System.gc();
         }
@@ -117,11 +116,16 @@ fn story(collector: &str, name: &str, beans: [&str; 2]) {
     let json = said.well().json();
     for plan in ["dram", "slow", "kg-n", "slow-scan"] {
         let r = run(&json, plan);
-        assert_eq!(number(&r["minor"], "count"), minor, "{plan}");
-        assert_eq!(number(&r["full"], "count"), full, "{plan}");
         assert_eq!(r["collector"], name);
-        for key in ["minor_seconds", "full_seconds", "seconds", "gc_share"] {
-            assert!(r[key].as_f64().unwrap() > 0.0, "{plan} {key}: {r}");
+        let (some, all) = (number(&r["minor"], "count"), number(&r["full"], "count"));
+        // The walk is a steady state, if the rest of the run leaves it one. Then pauses are of that.
+        if r["steady"].is_null() {
+            assert_eq!((some, all), (minor, full), "{plan}");
+            for key in ["minor_seconds", "full_seconds", "seconds", "gc_share"] {
+                assert!(r[key].as_f64().unwrap() > 0.0, "{plan} {key}: {r}");
+            }
+        } else {
+            assert!(some <= minor && all <= full, "{plan}: {r}");
         }
         assert!(number(r, "longest_pause_ns") >= number(&r["full"], "max_ns"));
         // 32 MiB of the old generation were written once at least.
@@ -136,19 +140,26 @@ fn story(collector: &str, name: &str, beans: [&str; 2]) {
         assert!(number(of, "fast_bytes") > 0, "{young}");
     }
     let eden = number(part(kg_n, "eden"), "read_bytes");
+    assert!(number(kg_n, "fast_read_bytes") >= eden, "{kg_n}");
+    let old = number(part(kg_n, "old"), "read_bytes");
+    // Reads that are on the way where a phase ends count for one of the two.
+    let apart = number(kg_n, "slow_read_bytes").abs_diff(old);
+    assert!(old > 0 && apart <= old / 100, "{kg_n}");
     assert!(
-        eden > 0 && number(kg_n, "fast_read_bytes") >= eden,
+        !kg_n["steady"].is_null() || (eden > 0 && apart == 0),
         "{kg_n}"
     );
-    let old = number(part(kg_n, "old"), "read_bytes");
-    assert!(old > 0 && number(kg_n, "slow_read_bytes") == old, "{kg_n}");
     assert_eq!(number(part(kg_n, "old"), "fast_bytes"), 0);
 
     let scan = run(&json, "slow-scan");
     assert_eq!(number(part(scan, "old"), "slow_bytes"), 0);
     assert_eq!(number(part(scan, "eden"), "fast_bytes"), 0);
 
-    let seconds = |plan: &str| run(&json, plan)["seconds"].as_f64().unwrap();
+    let seconds = |plan: &str| {
+        let run = run(&json, plan);
+        let whole = run["steady"]["whole_seconds"].as_f64();
+        whole.unwrap_or_else(|| run["seconds"].as_f64().unwrap())
+    };
     assert!(seconds("slow") > 1.02 * seconds("dram"));
     assert!(
         seconds("kg-n") > seconds("slow-scan"),
