@@ -104,9 +104,26 @@ pub fn typed(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
+/// Whether this process ignores the signal of a lost terminal, as under `nohup`.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    set.is_some_and(|set| set & 1 != 0)
+}
+
 /// The binary, run among the sources, with nothing of the caller's surroundings that could change what it prints.
 pub fn command(words: &(impl Words + ?Sized)) -> Command {
-    let mut c = Command::new(env!("CARGO_BIN_EXE_varve"));
+    // Tests may run where a lost terminal is ignored, and what they start would ignore it too.
+    let mut c = match ignores_hangup() {
+        false => Command::new(env!("CARGO_BIN_EXE_varve")),
+        true => {
+            let mut env = Command::new("env");
+            env.arg("--default-signal=HUP");
+            env.arg(env!("CARGO_BIN_EXE_varve"));
+            env
+        }
+    };
     c.args(words.words())
         .current_dir(home())
         .stdin(Stdio::null());
