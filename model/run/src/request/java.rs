@@ -15,6 +15,9 @@ use std::sync::Arc;
 use varve_machine::Machine;
 use varve_trace::TraceReader;
 
+/// The least share of a run's accesses that its steady state has: a virtual machine that starts and compiles does the same for a while,
+/// too.
+const STEADY: f64 = 0.2;
 /// The plan with all in slow memory.
 const SLOW: &str = "slow";
 
@@ -115,7 +118,10 @@ impl JavaRequest {
             .iter()
             .map(|plan| (plan.spec.clone(), limited(plan)))
             .collect();
-        let course = Course::of(&TraceReader::open(&recorded.trace)?);
+        let course = match Course::of(&TraceReader::open(&recorded.trace)?) {
+            Course::Steady(part) if part.share < STEADY => Course::Changing,
+            course => course,
+        };
         Ok(JavaRuns {
             course,
             budgets: Budgets::new(&named, self.options.fast.as_ref()),
