@@ -31,6 +31,7 @@ fn main() {
     println!("cargo:rerun-if-changed=../../model/trace/probe/agent");
     println!("cargo:rerun-if-changed=../../model/trace/src/format/heap.rs");
     println!("cargo:rerun-if-changed=sites");
+    println!("cargo:rerun-if-changed=src/sampled/used.rs");
     let agents = [
         (
             "VARVE_LIVE_AGENT",

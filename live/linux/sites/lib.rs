@@ -30,6 +30,9 @@ mod heap;
 mod jvm;
 mod names;
 mod report;
+#[allow(dead_code, reason = "shared with the samplers of native programs")]
+#[path = "../src/sampled/used.rs"]
+mod used;
 mod uses;
 mod watch;
 mod weight;

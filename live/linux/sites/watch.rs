@@ -2,20 +2,17 @@
 
 use super::follow::Sample;
 use super::jvm::Table;
-use super::uses::{self, PAGE, Watched};
-use super::{AGENT, CLOCK_THEN, ENDED, Samples, Weak, table};
+use super::uses::{self, OldObject, PAGE, Watched};
+use super::{AGENT, CLOCK_THEN, ENDED, Samples, Weak, table, used};
 use core::ffi::{c_int, c_void};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Write};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 
-/// How long the program goes on between the kernel's forgetting and the look, at first and at least. Where it is collected more often
-/// than that, looks get shorter.
+/// How long the program goes on between the kernel's forgetting and the look. It is always the same, so that shares of pages in use can
+/// be compared: of a program that is collected more often than that, uses are not known.
 const WINDOW: Duration = Duration::from_millis(20);
-const SHORTEST: Duration = Duration::from_millis(1);
 /// The shortest time between two looks, and how many times as long as a look takes it is: 1 % of a processor. The first ones do not wait
 /// for so long, so that something is known of short programs too.
 const BETWEEN: Duration = Duration::from_millis(100);
@@ -72,17 +69,6 @@ fn mark(pages: impl Iterator<Item = u64>, bytes: u64, advice: c_int) -> BTreeSet
     pages.filter(marks).collect()
 }
 
-fn forget() -> std::io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .open("/proc/self/clear_refs")?;
-    file.write_all(b"1")
-}
-
-fn smaps() -> std::io::Result<BufReader<File>> {
-    File::open("/proc/self/smaps").map(BufReader::new)
-}
-
 /// The thread, a daemon.
 pub extern "C" fn watch(_: Table, _: Table, _: *mut c_void) {
     let Some(agent) = AGENT.get() else { return };
@@ -95,8 +81,9 @@ pub extern "C" fn watch(_: Table, _: Table, _: *mut c_void) {
         random ^= random << 17;
         random >> 8
     };
-    let (mut window, mut pause) = (WINDOW, BETWEEN);
-    let (mut tries, mut looks, mut bytes) = (0u32, 0u32, PAGE);
+    let own = std::process::id();
+    let (mut tries, mut looks) = (0u32, 0u32);
+    let (mut pause, mut bytes) = (BETWEEN, PAGE);
     while rest(pause) {
         let begun = Instant::now();
         let Some(collections) = collections() else {
@@ -108,23 +95,22 @@ pub extern "C" fn watch(_: Table, _: Table, _: *mut c_void) {
             continue;
         }
         if tries.is_multiple_of(ASK) {
-            let Ok(text) = smaps() else { return };
-            bytes = uses::page_bytes(text, &heap);
+            let Ok(mappings) = used::look(own) else {
+                return;
+            };
+            bytes = uses::page_bytes(&mappings, &heap);
         }
         tries += 1;
         let watched = uses::choose(&objects, bytes, &mut next);
-        let Ok(seen) = look(&watched, bytes, window) else {
+        let Ok(seen) = look(own, &watched, bytes) else {
             return;
         };
         // Objects are where they were if none was collected since their addresses were read.
         if self::collections() == Some(collections) {
             count(&watched, &seen);
             looks += 1;
-            window = (window + window / 4).min(WINDOW);
-        } else {
-            window = (window / 2).max(SHORTEST);
         }
-        let took = begun.elapsed().saturating_sub(window);
+        let took = begun.elapsed().saturating_sub(WINDOW);
         let quick = looks < QUICK && tries < 4 * QUICK;
         pause = if quick {
             BETWEEN
@@ -146,29 +132,32 @@ fn rest(pause: Duration) -> bool {
     false
 }
 
-/// Address, size, site of the old samples that were made before a time, and what each stands for.
-fn old_objects(heap: &Range<u64>, before: u64) -> Vec<(u64, u64, u32, f64)> {
+/// The old samples that were made before a time, in bytes that the program has allocated.
+fn old_objects(heap: &Range<u64>, before: u64) -> Vec<OldObject> {
     let table = table();
     let Some(Samples { followed, .. }) = &*table else {
         return Vec::new();
     };
     let object = |sample: &Sample<Weak>| {
-        let address = sample.handle.address();
-        let stands_for = sample.weight * sample.bytes as f64;
-        let object = (address, sample.bytes, sample.site, stands_for);
-        heap.contains(&address).then_some(object)
+        let object = OldObject {
+            address: sample.handle.address(),
+            size: sample.bytes,
+            site: sample.site,
+            stands_for: sample.weight * sample.bytes as f64,
+        };
+        heap.contains(&object.address).then_some(object)
     };
     let all = followed.old().filter(|sample| sample.born < before);
     all.filter_map(object).collect()
 }
 
 /// Which of the pages that could be marked are used within a window.
-fn look(watched: &[Watched], bytes: u64, window: Duration) -> std::io::Result<BTreeMap<u64, bool>> {
+fn look(own: u32, watched: &[Watched], bytes: u64) -> std::io::Result<BTreeMap<u64, bool>> {
     let pages: BTreeSet<u64> = watched.iter().map(|of| of.page).collect();
     let pages = mark(pages.into_iter(), bytes, DONTDUMP);
-    let seen = forget().and_then(|()| {
-        std::thread::sleep(window);
-        smaps().map(|text| uses::read(text, &pages))
+    let seen = used::forget(own).and_then(|()| {
+        std::thread::sleep(WINDOW);
+        used::look(own).map(|mappings| uses::used(&mappings, &pages))
     });
     mark(pages.into_iter(), bytes, DODUMP);
     seen

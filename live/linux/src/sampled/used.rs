@@ -1,5 +1,6 @@
-//! Which memory of a process was used in a short while, from outside: the kernel forgets which pages were used, and tells
-//! afterwards how much of each mapping was (`clear_refs` and `Referenced` of `smaps`, see proc(5)).
+//! Which memory of a process was used in a short while: the kernel forgets which pages were used, and tells
+//! afterwards how much of each mapping was (`clear_refs` and `Referenced` of `smaps`, see proc(5)). The agent inside Java virtual machines
+//! has this file too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -21,6 +22,8 @@ pub struct Mapping {
     pub resident: u64,
     /// Of these, bytes of pages that were used.
     pub used: u64,
+    /// Bytes in large pages.
+    pub huge: u64,
 }
 
 impl Mapping {
@@ -69,6 +72,8 @@ pub fn read(mut text: impl BufRead) -> io::Result<Vec<Mapping>> {
                 last.resident = resident;
             } else if let Some(used) = bytes("Referenced:") {
                 last.used = used;
+            } else if let Some(huge) = bytes("AnonHugePages:") {
+                last.huge = huge;
             }
         }
         line.clear();
@@ -112,6 +117,7 @@ mod tests {
 Size:                132 kB
 Rss:                  12 kB
 Referenced:            8 kB
+AnonHugePages:      2048 kB
 VmFlags: rd wr mr mw me ac sd
 7f0000000000-7f0000001000 r-xp 00002000 fe:00 1234                       /lib/a b.so
 Rss:                   4 kB
@@ -120,6 +126,7 @@ Referenced:            0 kB
         let all = read(text.as_bytes()).unwrap();
         assert_eq!(all.len(), 2);
         assert_eq!((all[0].resident, all[0].used), (12 << 10, 8 << 10));
+        assert_eq!((all[0].huge, all[1].huge), (2 << 20, 0));
         assert_eq!((&*all[1].path, all[1].offset), ("/lib/a b.so", 0x2000));
         assert_eq!(holding(&all, 0x55d0c0a20fff), Some(&all[0]));
         assert_eq!(holding(&all, 0x55d0c0a21000), None);

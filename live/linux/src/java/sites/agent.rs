@@ -8,6 +8,7 @@ mod uses;
 #[path = "../../../sites/weight.rs"]
 mod weight;
 
+use crate::sampled::used;
 use follow::{Followed, Now, Place, Sample, class_end};
 use std::collections::BTreeSet;
 use weight::stands_for;
@@ -79,7 +80,7 @@ fn after(young: u64, full: u64) -> Now {
     }
 }
 
-fn nobody(_: u32) {}
+fn ignored(_: u32) {}
 
 /// Objects that a collection survived, by collection.
 fn survived(followed: &Followed<u32>) -> Vec<f64> {
@@ -90,8 +91,8 @@ fn survived(followed: &Followed<u32>) -> Vec<f64> {
 #[test]
 fn an_object_survives_as_many_collections_as_it_meets() {
     let mut followed = Followed::new(100, true);
-    followed.add(born(1, after(0, 0)), nobody);
-    followed.add(born(2, after(0, 0)), nobody);
+    followed.add(born(1, after(0, 0)), ignored);
+    followed.add(born(2, after(0, 0)), ignored);
     let mut dropped = Vec::new();
     // The first one dies in the third collection, the other one lives on.
     for collection in 1..=4 {
@@ -102,7 +103,7 @@ fn an_object_survives_as_many_collections_as_it_meets() {
         followed.look(after(collection, 0), place, |handle| dropped.push(handle));
     }
     // Nothing has happened since.
-    followed.look(after(4, 0), |_| Place::Young, nobody);
+    followed.look(after(4, 0), |_| Place::Young, ignored);
     followed.finish(|handle| dropped.push(handle));
     assert_eq!(dropped, [1, 2], "each reference is given back once");
     assert_eq!(survived(&followed), [20.0, 20.0, 10.0, 10.0]);
@@ -124,14 +125,14 @@ fn an_object_survives_as_many_collections_as_it_meets() {
 #[test]
 fn an_old_object_grows_no_older_in_collections_of_the_young_generation() {
     let mut followed = Followed::new(100, true);
-    followed.add(born(1, after(0, 0)), nobody);
-    followed.look(after(1, 0), |_| Place::Young, nobody);
-    followed.look(after(2, 0), |_| Place::Old, nobody);
+    followed.add(born(1, after(0, 0)), ignored);
+    followed.look(after(1, 0), |_| Place::Young, ignored);
+    followed.look(after(2, 0), |_| Place::Old, ignored);
     for collection in 3..10 {
-        followed.look(after(collection, 0), |_| Place::Old, nobody);
+        followed.look(after(collection, 0), |_| Place::Old, ignored);
     }
     // A full collection finds it dead: it died somewhere since it was promoted.
-    followed.look(after(9, 1), |_| Place::Dead, nobody);
+    followed.look(after(9, 1), |_| Place::Dead, ignored);
     assert_eq!(survived(&followed), [10.0, 10.0]);
     let counts = &followed.sites[0];
     assert_eq!(counts.old.bytes, 1000.0);
@@ -144,11 +145,11 @@ fn an_old_object_grows_no_older_in_collections_of_the_young_generation() {
 fn without_addresses_an_object_is_old_by_its_age_or_after_a_full_collection() {
     let old = |looks: &[Now], born_at: Now| {
         let mut followed = Followed::new(100, true);
-        followed.add(born(1, born_at), nobody);
+        followed.add(born(1, born_at), ignored);
         for now in looks {
-            followed.look(*now, |_| Place::Alive, nobody);
+            followed.look(*now, |_| Place::Alive, ignored);
         }
-        followed.finish(nobody);
+        followed.finish(ignored);
         followed.sites[0].old.objects > 0.0
     };
     assert!(!old(&[after(3, 0)], after(0, 0)), "the threshold is 3");
@@ -166,17 +167,17 @@ fn without_addresses_an_object_is_old_by_its_age_or_after_a_full_collection() {
 #[test]
 fn what_several_collections_did_counts_for_none_of_them() {
     let mut followed = Followed::new(100, true);
-    followed.add(born(1, after(0, 0)), nobody);
-    followed.add(born(2, after(0, 0)), nobody);
-    followed.look(after(1, 0), |_| Place::Young, nobody);
+    followed.add(born(1, after(0, 0)), ignored);
+    followed.add(born(2, after(0, 0)), ignored);
+    followed.look(after(1, 0), |_| Place::Young, ignored);
     let place = |sample: &Sample<u32>| match sample.handle {
         1 => Place::Dead,
         _ => Place::Young,
     };
-    followed.look(after(3, 0), place, nobody);
+    followed.look(after(3, 0), place, ignored);
     // The next one is the fourth of the one that lives.
-    followed.look(after(4, 0), |_| Place::Old, nobody);
-    followed.finish(nobody);
+    followed.look(after(4, 0), |_| Place::Old, ignored);
+    followed.finish(ignored);
     let counts = &followed.sites[0];
     let survived = counts.survived.map(|sum| sum.objects);
     assert_eq!(survived[..5], [20.0, 0.0, 0.0, 10.0, 0.0]);
@@ -188,8 +189,8 @@ fn what_several_collections_did_counts_for_none_of_them() {
 #[test]
 fn a_collector_without_known_collections_tells_who_is_alive_and_nothing_of_ages() {
     let mut followed = Followed::new(100, false);
-    followed.add(born(1, Now::default()), nobody);
-    followed.add(born(2, Now::default()), nobody);
+    followed.add(born(1, Now::default()), ignored);
+    followed.add(born(2, Now::default()), ignored);
     let now = Now {
         clock: 1 << 20,
         ..Now::default()
@@ -198,8 +199,8 @@ fn a_collector_without_known_collections_tells_who_is_alive_and_nothing_of_ages(
         1 => Place::Dead,
         _ => Place::Alive,
     };
-    followed.look(now, place, nobody);
-    followed.finish(nobody);
+    followed.look(now, place, ignored);
+    followed.finish(ignored);
     let counts = &followed.sites[0];
     assert_eq!((counts.freed.objects, counts.live.objects), (10.0, 10.0));
     assert_eq!(counts.old.objects, 0.0);
@@ -224,8 +225,8 @@ fn memory_is_bounded_and_what_is_said_stays_without_bias() {
         0 => Place::Dead,
         _ => Place::Young,
     };
-    followed.look(after(1, 0), place, nobody);
-    followed.finish(nobody);
+    followed.look(after(1, 0), place, ignored);
+    followed.finish(ignored);
     let counts = &followed.sites[0];
     assert_eq!(counts.samples, u64::from(SAMPLES));
     assert_eq!(counts.born.objects, 10.0 * f64::from(SAMPLES));
@@ -239,9 +240,9 @@ fn memory_is_bounded_and_what_is_said_stays_without_bias() {
 #[test]
 fn looks_at_pages_add_up_by_site() {
     let mut followed = Followed::new(100, true);
-    followed.add(born(1, after(0, 0)), nobody);
+    followed.add(born(1, after(0, 0)), ignored);
     assert_eq!(followed.old().count(), 0, "it is young");
-    followed.look(after(1, 0), |_| Place::Old, nobody);
+    followed.look(after(1, 0), |_| Place::Old, ignored);
     assert_eq!(followed.old().count(), 1);
     followed.looked(0, 1000.0, true);
     followed.looked(0, 500.0, false);
@@ -256,8 +257,17 @@ fn pages_of_objects_are_apart_from_each_other() {
     let mut seed = 3;
     let mut random = || (random(&mut seed) * 1e15) as u64;
     // A large one that ends within a page, small ones beside each other, and one far away.
-    let mut objects = vec![(0x10_0800, 0x1_0000, 0, 1.0), (0x90_0000, 64, 2, 1.0)];
-    objects.extend((0..600).map(|n| (0x20_0000 + n * 64, 64, 1, 2.0)));
+    let object = |address, size, site, stands_for| uses::OldObject {
+        address,
+        size,
+        site,
+        stands_for,
+    };
+    let mut objects = vec![
+        object(0x10_0800, 0x1_0000, 0, 1.0),
+        object(0x90_0000, 64, 2, 1.0),
+    ];
+    objects.extend((0..600).map(|n| object(0x20_0000 + n * 64, 64, 1, 2.0)));
     for _ in 0..50 {
         let watched = uses::choose(&objects, uses::PAGE, &mut random);
         let pages: BTreeSet<u64> = watched.iter().map(|of| of.page).collect();
@@ -274,7 +284,7 @@ fn pages_of_objects_are_apart_from_each_other() {
         // Several objects are on one page.
         assert!(watched.len() > pages.len() && pages.len() > 3);
     }
-    let many: Vec<(u64, u64, u32, f64)> = (0..5000).map(|n| (n << 20, 16, 0, 1.0)).collect();
+    let many: Vec<uses::OldObject> = (0..5000).map(|n| object(n << 20, 16, 0, 1.0)).collect();
     assert_eq!(
         uses::choose(&many, uses::PAGE, &mut random).len(),
         uses::MOST
@@ -299,10 +309,10 @@ Referenced:            0 kB
 AnonHugePages:      2048 kB
 ";
     let pages = BTreeSet::from([0xc0a0_0000, 0xc0a0_5000, 0xc0b0_0000]);
-    let used = uses::read(smaps.as_bytes(), &pages);
-    let used: Vec<(u64, bool)> = used.into_iter().collect();
-    assert_eq!(used, [(0xc0a0_0000, true), (0xc0a0_5000, false)]);
-    let bytes = |range| uses::page_bytes(smaps.as_bytes(), &range);
+    let mappings = used::read(smaps.as_bytes()).unwrap();
+    let seen: Vec<(u64, bool)> = uses::used(&mappings, &pages).into_iter().collect();
+    assert_eq!(seen, [(0xc0a0_0000, true), (0xc0a0_5000, false)]);
+    let bytes = |range| uses::page_bytes(&mappings, &range);
     assert_eq!(bytes(0xc000_0000..0xd000_0000), uses::PAGE);
     assert_eq!(bytes(0x7f00_0000_0000..0x7f00_0040_0000), uses::LARGE);
 }
