@@ -45,7 +45,7 @@ pub fn sees_windows(name: &str, spec: &str, sampled: Option<&Sampled>) -> Option
     decides.then(|| {
         format!(
             "`{name}` decides by what a program does, and saw it for {:.0} ms of model time alone, in windows: in the whole run it has \
-             more time to move pages. `--whole` shows that.",
+             more time to move pages. A whole recording shows that (--whole).",
             sampled.ran_ns as f64 / 1e6
         )
     })

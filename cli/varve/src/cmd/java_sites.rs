@@ -295,28 +295,29 @@ fn about_old(profile: &Profile, lines: &[Line]) -> Vec<String> {
     kinds.into_iter().filter_map(said).collect()
 }
 
-/// How much fast memory the program needs, where it is known what of its heap is used.
+/// How much of the heap was used, where that is known: shares, since counts of several runs add up.
 fn about_fast(profile: &Profile, lines: &[Line], sizes: &[Size], young: &Young) -> Option<String> {
     let old = advice::old(lines);
-    // So much is unknown that the sum would say nothing.
-    let unknown = old.used + old.cold < 2 * old.unknown || profile.heap.young_bytes == 0;
-    if unknown || advice::is_heap_short(profile) {
+    let all = old.used + old.cold + old.unknown;
+    // So much is unknown that the shares would say nothing.
+    let unknown = !advice::is_old_known(profile) || 3 * old.unknown > all;
+    if unknown || all == 0 || advice::is_heap_short(profile) {
         return None;
     }
     let factor = match young {
         Young::Choose(at) => sizes[*at].factor,
         Young::Enough | Young::Unknown(_) => 1.0,
     };
-    let young = profile.heap.young_bytes as f64 * factor;
-    let used = (old.used + old.unknown) as f64;
-    let bytes = |bytes: f64| fmt::bytes(bytes);
+    let young = match profile.heap.young_bytes as f64 * factor {
+        0.0 => String::new(),
+        bytes => format!(" ({})", fmt::bytes(bytes)),
+    };
+    let cold = old.cold as f64 / all as f64;
     Some(format!(
-        "Fast memory: {} would do for the heap: {} for the young generation, {} for old objects that are used or not known not to be. {} \
-         of old objects are hardly used. `varve tier --fast` with that and what is outside of the heap keeps pages so.",
-        bytes(young + used),
-        bytes(young),
-        bytes(used),
-        bytes(old.cold as f64)
+        "Fast memory: for the young generation{young} and {} of what stays in the old one. The other {} were hardly used while it was \
+         sampled.",
+        whole_percent(1.0 - cold),
+        whole_percent(cold)
     ))
 }
 

@@ -69,13 +69,12 @@ pub fn run(work: &RunSubject, a: &ModelledNative) -> Done {
     }
 }
 
-/// What is said where a command goes on after an answer. `seconds` is the time by the model of what it did so far. Less of the rest is
-/// recorded than of the beginning, so that the rest does not cost more.
+/// What is said where a command goes on after an answer. `seconds` is the time by the model of what it did so far.
 fn goes_on(work: &RunSubject, seconds: f64) -> String {
     let recorded = FIRST.as_secs_f64();
     let cost = match recorded / seconds {
         times if times.is_finite() && times >= 1.0 => format!(
-            ", {} by the model, in {recorded} s of recording. It goes on, and takes up to some {} s for each further second of its own",
+            ", {} by the model, in {recorded} s of recording: some {} s for each second of its own. It goes on",
             fmt::duration_ns(seconds * 1e9),
             fmt::significant(times, 2)
         ),
