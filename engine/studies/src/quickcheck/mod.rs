@@ -288,64 +288,48 @@ fn overheads(
     let of = |kind| programs.iter().filter_map(|e| over(e, kind)).collect();
     let means = KINDS.map(|(_, kind, _)| of(kind));
     let claims = overhead_claims(&means, "");
-    out.claims
-        .extend(claims.map(|claim| claim.with_note(noise.clone())));
+    let noted = claims
+        .into_iter()
+        .map(|claim| claim.with_note(noise.clone()));
+    out.claims.extend(noted);
     Ok(())
 }
 
-/// What each kind of checks costs over none, percent, and how much of Unbiased's cost the paper's last one saves: the paper's headline.
-/// `over` has a value for each program, by kind. `apart` comes after what is told.
-fn overhead_claims(over: &[Vec<f64>; KINDS.len()], apart: &str) -> impl Iterator<Item = Claim> {
-    // Means of ratios, as the paper's figures have them.
-    let means: Vec<Option<f64>> = over.iter().map(|all| mean(all)).collect();
-    let claim = move |what: String, published: Option<(f64, f64)>, ours: Option<f64>| {
+/// What each kind of checks costs over none, percent, and how much of Unbiased's cost the last two save: the paper's headline. `over` has a
+/// value for each program, by kind. `apart` comes after what is told.
+fn overhead_claims(over: &[Vec<f64>; KINDS.len()], apart: &str) -> Vec<Claim> {
+    let claim = |what: String, published: Option<(f64, f64)>, ours: Option<f64>| {
         let published = published.map_or(Value::Missing, |(a, b)| Value::Range {
             low: f64::min(a, b),
             high: f64::max(a, b),
         });
         let ours = ours.map_or(Value::Missing, Value::from);
-        Claim::new("C7", what, published, ours, "%")
+        Claim::new("C7", format!("{what}{apart}"), published, ours, "%")
     };
-    let costs = KINDS
-        .iter()
-        .zip(&means)
-        .map(|((_, kind, published), ours)| {
-            let what = format!("{kind}, mean over Clean{apart}");
-            claim(what, *published, *ours)
-        });
-    let costs: Vec<Claim> = costs.collect();
-    let saved = |unbiased: f64, kind: f64| 100.0 * (unbiased - kind) / unbiased;
-    let unbiased = KINDS
-        .iter()
-        .position(|(checks, ..)| *checks == Checks::Unbiased);
-    let unbiased = unbiased.map(|at| (KINDS[at].2, means[at]));
-    let savings = KINDS
-        .iter()
-        .zip(means)
-        .filter_map(move |((checks, kind, published), ours)| {
-            let (all, own) = unbiased?;
-            if !matches!(checks, Checks::Profiled | Checks::Quick) {
-                return None;
-            }
-            let published = all.zip(*published);
-            let published =
-                published.map(|(all, kind)| (saved(all.0, kind.0), saved(all.1, kind.1)));
-            let ours = own
-                .filter(|all| *all > 0.0)
-                .zip(ours)
-                .map(|(all, kind)| saved(all, kind));
-            Some((kind, published, ours))
-        });
-    let savings: Vec<Claim> = savings
-        .map(|(kind, published, ours)| {
-            claim(
-                format!("{kind}, saved of Unbiased's cost{apart}"),
-                published,
-                ours,
-            )
-        })
-        .collect();
-    costs.into_iter().chain(savings)
+    let mut claims = Vec::new();
+    for ((_, kind, published), over) in KINDS.iter().zip(over) {
+        // Means of ratios, as the paper's figures have them.
+        claims.push(claim(
+            format!("{kind}, mean over Clean"),
+            *published,
+            mean(over),
+        ));
+    }
+    let of = |wanted| KINDS.iter().position(|(checks, ..)| *checks == wanted);
+    let Some(unbiased) = of(Checks::Unbiased) else {
+        return claims;
+    };
+    let saved = |all: f64, own: f64| (all > 0.0).then(|| 100.0 * (all - own) / all);
+    for kind in [Checks::Profiled, Checks::Quick].into_iter().filter_map(of) {
+        let published = KINDS[unbiased].2.zip(KINDS[kind].2);
+        let published =
+            published.and_then(|(all, own)| saved(all.0, own.0).zip(saved(all.1, own.1)));
+        let ours = mean(&over[unbiased]).zip(mean(&over[kind]));
+        let ours = ours.and_then(|(all, own)| saved(all, own));
+        let what = format!("{}, saved of Unbiased's cost", KINDS[kind].1);
+        claims.push(claim(what, published, ours));
+    }
+    claims
 }
 
 fn kernels(
