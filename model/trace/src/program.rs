@@ -122,6 +122,9 @@ impl Walk {
                     let goes_on = matches!(step, Step::Event(_));
                     *alive = !matches!(step, Step::Ended);
                     take(thread, step);
+                    if !*alive {
+                        self.end(thread);
+                    }
                     if !goes_on {
                         break;
                     }
@@ -144,8 +147,8 @@ impl Walk {
         }
         while self.cursors[thread].is_at_end_of_block() {
             if !self.next_block(blocks, thread) {
-                self.cursors[thread].ended = true;
-                self.cursors[thread].block = Arc::default();
+                let cursor = &mut self.cursors[thread];
+                (cursor.block, cursor.op, cursor.event) = (Arc::default(), 0, 0);
                 return Step::Ended;
             }
         }
@@ -178,6 +181,11 @@ impl Walk {
         Step::Event(event)
     }
 
+    /// All that a thread did is done: others wait for it no more.
+    pub fn end(&mut self, thread: usize) {
+        self.cursors[thread].ended = true;
+    }
+
     /// Goes on to the next block of a thread. `false` when there is none, or it cannot be read.
     fn next_block(&mut self, blocks: &mut impl Blocks, thread: usize) -> bool {
         let cursor = &mut self.cursors[thread];
@@ -192,6 +200,7 @@ impl Walk {
                 true
             }
             Err(error) => {
+                cursor.next_block = cursor.blocks.len();
                 self.damage.get_or_insert(error);
                 false
             }
@@ -353,7 +362,12 @@ impl TraceProgram {
                     self.sleeps[thread] = (self.sleeps[thread] * 2).min(LAST_SLEEP_NS);
                     return true;
                 }
-                Step::Ended => return false,
+                // Its last ops, with which its memory goes, are still to be done.
+                Step::Ended if out.len() > start => return true,
+                Step::Ended => {
+                    self.walk.end(thread);
+                    return false;
+                }
             }
         }
         true

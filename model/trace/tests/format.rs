@@ -148,6 +148,34 @@ fn what_was_written_is_read_by_thread_in_order_and_on_replay() {
     assert_eq!(program.failure(), None);
 }
 
+/// What a thread did last has to be done, and not only handed over, before one that waited for its end goes on: with its end its
+/// memory goes.
+#[test]
+fn a_thread_waits_until_the_last_ops_of_another_are_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = [ops(10), ops(20)];
+    let mut writer = TraceWriter::new(Vec::new(), Path::new("memory"), &header()).unwrap();
+    writer.event(0, Event::Start { tick: 0 }).unwrap();
+    writer.event(1, Event::Start { tick: 1 }).unwrap();
+    for (thread, ops) in all.iter().enumerate() {
+        writer.push(thread as u32, ops).unwrap();
+    }
+    let (bytes, _) = writer.finish(End::default()).unwrap();
+    let mut program = TraceProgram::open(&file(&folder, &bytes)).unwrap();
+    let mut fill = |thread| {
+        let mut out = Vec::with_capacity(1000);
+        let goes_on = program.fill(thread, 0, &mut out);
+        out.retain(|op| op.kind != Kind::Sleep);
+        (goes_on, out)
+    };
+    assert_eq!(fill(1), (true, vec![]), "it waits for the first");
+    assert_eq!(fill(0), (true, all[0].clone()));
+    assert_eq!(fill(1), (true, vec![]), "these are not done yet");
+    assert_eq!(fill(0), (false, vec![]));
+    assert_eq!(fill(1), (true, all[1].clone()));
+    assert_eq!(fill(1), (false, vec![]));
+}
+
 #[test]
 fn a_pipe_is_read_as_it_comes() {
     let (bytes, all) = two_threads(2 * BLOCK_OPS);

@@ -107,10 +107,11 @@ fn memory_that_children_share_or_only_read_counts_once_and_is_of_its_site() {
         let misses = |word| site(&answer, word, "misses");
         let (table, archive) = (misses("make_table"), misses("make_archive"));
         // The table is read at random; the archive is written once, line by line. How much of the start-up stands apart is
-        // another in each run, for the children run side by side; the table has 393,216 lines.
+        // another in each run, and so is how many children run side by side: where a busy machine runs one after the other, the
+        // steady state may have the last ones alone. The table has 393,216 lines.
         let other = misses("all other memory");
         assert!(
-            (150_000.0..450_000.0).contains(&table) && archive < 0.2 * table,
+            (50_000.0..450_000.0).contains(&table) && archive < 0.2 * table,
             "{how}: {table} {archive}"
         );
         assert!(other < 0.02 * table, "{how}: {other} of {table}");
@@ -148,7 +149,7 @@ fn what_processes_had_goes_with_them() {
     let script = folder.path().join("script");
     let program = program.display();
     let once = format!("{program} 20 10 5000");
-    let killed = format!("{program} 20 10 100000000 &\nsleep 0.5\nkill -9 $!\nwait\n");
+    let killed = format!("{program} 20 10 100000000 &\nsleep 2\nkill -9 $!\nwait\n");
     std::fs::write(
         &script,
         format!("{once}\n{once}\n({once})\n{killed}{once}\n"),
