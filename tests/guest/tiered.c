@@ -9,13 +9,16 @@
  * seconds.
  *
  * block=2: hot memory comes in pieces of 2 MiB. do=huge: it asks for huge pages. do=pin: a pipe holds its first pages, so that they
- * cannot move. do=map: at the end it prints a digit for each page, hot ones first: the node that it is on. */
+ * cannot move. do=map: at the end it prints a digit for each page, hot ones first: the node that it is on. do=shared: its memory is a
+ * shared mapping. workers=3: so many children use the hot part, and it does not itself. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -37,25 +40,51 @@ static double now(void) {
     return time.tv_sec + time.tv_nsec / 1e9;
 }
 
+static char *memory, *is_hot;
+
+/* Uses the hot pages once. */
+static void use(long total, int writes) {
+    volatile char sum = 0;
+    for (long i = 0; i < total; i++)
+        for (long page = 0; is_hot[i] && page < MIB; page++) {
+            volatile char *at = memory + (i * MIB + page) * PAGE;
+            if (writes)
+                *at = *at + 1;
+            else
+                sum += *at;
+        }
+    /* The processor notes a use when it looks a page up, and not while it still knows where it is. A program with more memory in
+     * use has it look pages up again; this one has it forget them, which giving back many pages does. */
+    char *other = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (other != MAP_FAILED) {
+        memset(other, 1, 64 * PAGE);
+        munmap(other, 64 * PAGE);
+    }
+    usleep(10000);
+}
+
 int main(int count, char **words) {
     long total = option(count, words, "total", 64), hot = option(count, words, "hot", 8);
     long budget = option(count, words, "budget", 12), node = option(count, words, "node", -1);
     long seconds = option(count, words, "seconds", 60), percent = option(count, words, "percent", 95);
     long block = option(count, words, "block", 1);
+    long workers = option(count, words, "workers", 0);
     long least = option(count, words, "least", -1), most = option(count, words, "most", -1);
-    int writes = 0, huge = 0, pin = 0, map = 0;
+    int writes = 0, huge = 0, pin = 0, map = 0, shared = 0;
     for (int i = 1; i < count; i++) {
         writes |= !strcmp(words[i], "do=write");
         huge |= !strcmp(words[i], "do=huge");
         pin |= !strcmp(words[i], "do=pin");
         map |= !strcmp(words[i], "do=map");
+        shared |= !strcmp(words[i], "do=shared");
     }
     if (node >= 0) {
         unsigned long mask = 1ul << node;
         syscall(SYS_set_mempolicy, 1 /* MPOL_PREFERRED */, &mask, 65);
     }
     size_t bytes = (size_t)total << 20;
-    char *memory = mmap(NULL, bytes + (2 << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int flags = MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE);
+    memory = mmap(NULL, bytes + (2 << 20), PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory == MAP_FAILED)
         return 2;
     memory = (char *)(((size_t)memory + (2 << 20) - 1) >> 21 << 21);
@@ -68,7 +97,7 @@ int main(int count, char **words) {
     if (pin && (pipe(ends) || vmsplice(ends[1], &first, 1, 0) < 0))
         return 2;
     /* Every total/hot-th piece. */
-    char *is_hot = calloc(total, 1);
+    is_hot = calloc(total, 1);
     for (long i = 0; i < hot; i++)
         is_hot[i / block * (total / block) / (hot / block) * block + i % block] = 1;
     void **pages = malloc(sizeof *pages * total * MIB);
@@ -78,24 +107,17 @@ int main(int count, char **words) {
 
     double begun = now(), told = begun;
     int stays = 0;
-    volatile char sum = 0;
-    for (;;) {
-        for (long i = 0; i < total; i++)
-            for (long page = 0; is_hot[i] && page < MIB; page++) {
-                volatile char *at = memory + (i * MIB + page) * PAGE;
-                if (writes)
-                    *at = *at + 1;
-                else
-                    sum += *at;
-            }
-        /* The processor notes a use when it looks a page up, and not while it still knows where it is. A program with more memory in
-         * use has it look pages up again; this one has it forget them, which giving back many pages does. */
-        char *other = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (other != MAP_FAILED) {
-            memset(other, 1, 64 * PAGE);
-            munmap(other, 64 * PAGE);
+    for (long i = 0; i < workers; i++)
+        if (!fork()) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (;;)
+                use(total, writes);
         }
-        usleep(10000);
+    for (;;) {
+        if (workers)
+            usleep(100000);
+        else
+            use(total, writes);
         if (now() - told < 1)
             continue;
         told = now();

@@ -80,7 +80,7 @@ impl TierEye {
 
 impl Seeing {
     fn address(&self, page: Page) -> u64 {
-        (u64::from(page.process()) << ADDRESS_BITS) | (page.number() * self.page_bytes)
+        (u64::from(page.space()) << ADDRESS_BITS) | (page.number() * self.page_bytes)
     }
 
     fn used(&mut self, now: u64, page: Page) {

@@ -7,8 +7,8 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 use varve_live::tier::{
-    Allowance, Memory, MoveLimits, MoveOutcome, Nodes, Observer, OnNodes, Refusal, Room, Steering,
-    Use,
+    Allowance, Memory, MoveLimits, MoveOutcome, Nodes, Observer, OnNodes, Refusal, Room,
+    SharedKind, SharedObject, SharedRun, Steering, Use,
 };
 use varve_tier::pages::{PagePolicy, live_spec};
 use varve_tier::seen::TierEye;
@@ -101,6 +101,88 @@ impl Observer for Seen {
     }
 }
 
+/// A process that has a part of the world's pages mapped, from a page of its own on, and no memory besides.
+struct Maps {
+    world: Shared,
+    /// Its first page, and the world's page there.
+    at: u64,
+    from: u64,
+    runs: Vec<SharedRun>,
+    ended: Rc<RefCell<bool>>,
+}
+
+impl Maps {
+    fn new(world: &Shared, at: u64, pages: std::ops::Range<u64>) -> Maps {
+        let object = Rc::new(SharedObject {
+            kind: SharedKind::Memory,
+            name: "/dev/zero (deleted)".into(),
+            file: ("00:01".into(), 7),
+        });
+        let run = SharedRun {
+            object,
+            start: at * PAGE,
+            end: (at + pages.end - pages.start) * PAGE,
+            offset: pages.start * PAGE,
+        };
+        Maps {
+            world: world.clone(),
+            at,
+            from: pages.start,
+            runs: vec![run],
+            ended: Rc::default(),
+        }
+    }
+
+    fn of_world(&self, pages: &[u64]) -> Vec<u64> {
+        let of = |page: &u64| page - self.at + self.from;
+        pages.iter().map(of).collect()
+    }
+}
+
+impl Memory for Maps {
+    fn pages(&mut self) -> io::Result<Vec<u64>> {
+        Ok(Vec::new())
+    }
+
+    fn nodes(&mut self, _: &[u64]) -> io::Result<Vec<Option<u32>>> {
+        Ok(Vec::new())
+    }
+
+    fn move_to(&mut self, _: &[u64], _: u32) -> io::Result<Vec<MoveOutcome>> {
+        panic!("it has no memory of its own");
+    }
+
+    fn shared(&self) -> &[SharedRun] {
+        &self.runs
+    }
+
+    fn nodes_of_shared(&mut self, pages: &[u64]) -> io::Result<Vec<Option<u32>>> {
+        Table(self.world.clone()).nodes(&self.of_world(pages))
+    }
+
+    fn move_shared(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<MoveOutcome>> {
+        Table(self.world.clone()).move_to(&self.of_world(pages), node)
+    }
+
+    fn has_ended(&self) -> bool {
+        *self.ended.borrow()
+    }
+}
+
+/// Uses these pages of its own in each interval.
+struct Uses(Vec<u64>);
+
+impl Observer for Uses {
+    fn look(&mut self, pages: &[u64], uses: &mut Vec<Use>) -> io::Result<()> {
+        let known = self.0.iter().filter(|page| pages.contains(page));
+        uses.extend(known.map(|&page| Use {
+            page,
+            writes: false,
+        }));
+        Ok(())
+    }
+}
+
 struct TwoNodes(Shared);
 
 impl Nodes for TwoNodes {
@@ -137,13 +219,17 @@ fn policy(spec: &str, fast_pages: u64) -> PagePolicy {
     PagePolicy::new(&live_spec(spec).unwrap(), &room).unwrap()
 }
 
-fn steered(world: &Shared, decide: PagePolicy, fast_pages: u64, hold: u64) -> OfNodes {
+fn without_processes(world: &Shared, decide: PagePolicy, fast_pages: u64, hold: u64) -> OfNodes {
     let limits = MoveLimits {
         page_bytes: PAGE,
         hold,
     };
-    let places = OnNodes::new(Box::new(TwoNodes(world.clone())), fast_pages);
-    let mut steering = Steering::new(decide, limits, places);
+    let places = OnNodes::new(Box::new(TwoNodes(world.clone())), PAGE, fast_pages);
+    Steering::new(decide, limits, places)
+}
+
+fn steered(world: &Shared, decide: PagePolicy, fast_pages: u64, hold: u64) -> OfNodes {
+    let mut steering = without_processes(world, decide, fast_pages, hold);
     let (memory, observer) = (Table(world.clone()), Seen(world.clone()));
     steering.add(0, 0, Box::new(memory), Box::new(observer));
     steering
@@ -186,6 +272,48 @@ fn hot_pages_come_to_fast_memory_and_pages_that_cooled_go_back() {
         }
         assert_eq!(steering.counts.wishes % 2, 0, "each takes another's place");
     }
+}
+
+/// A prefork service: its first process has made the memory, and workers that have some of it at other addresses use it. Each page is
+/// one, and what is known of it outlives who told it.
+#[test]
+fn pages_that_processes_share_are_placed_once_by_what_all_of_them_use() {
+    let world = world(200, SLOW, 300);
+    let mut steering = without_processes(&world, policy("hotset", 40), 40, 3);
+    let workers = [(5000, 0..120), (9000, 80..200)].map(|(at, pages)| Maps::new(&world, at, pages));
+    let ended = workers.each_ref().map(|worker| worker.ended.clone());
+    // The world's pages 50 to 59 and 100 to 104, and 105 to 109 and 150 to 159.
+    let uses = [vec![5050..5060, 5100..5105], vec![9025..9030, 9070..9080]];
+    steering.add(
+        0,
+        0,
+        Box::new(Maps::new(&world, 1000, 0..200)),
+        Box::new(Uses(Vec::new())),
+    );
+    for (number, (worker, uses)) in (1..).zip(workers.into_iter().zip(uses)) {
+        let uses = Uses(uses.into_iter().flatten().collect());
+        steering.add(number, number, Box::new(worker), Box::new(uses));
+    }
+    for _ in 0..40 {
+        interval(&mut steering, &world, u64::MAX);
+    }
+    let hot = || (50..60).chain(100..110).chain(150..160);
+    let on_fast = |page: &u64| world.borrow().pages[page] == FAST;
+    assert_eq!(hot().filter(on_fast).count(), 30);
+    assert_eq!(world.borrow().on(FAST), 40);
+    assert_eq!(steering.fast_pages(), 40, "each page once");
+    // The first process and a worker end: pages that the other one has are known and stay.
+    let moves = world.borrow().moves.len();
+    *ended[0].borrow_mut() = true;
+    steering.processes.retain(|process| process.number != 0);
+    assert_eq!(steering.look().len(), 1);
+    let there = (80..200).filter(on_fast).count() as u64;
+    assert_eq!(steering.fast_pages(), there, "80 to 199 are there");
+    for _ in 0..5 {
+        interval(&mut steering, &world, 0);
+    }
+    assert_eq!(world.borrow().moves.len(), moves);
+    assert_eq!(steering.fast_pages(), there);
 }
 
 #[test]

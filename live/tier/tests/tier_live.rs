@@ -122,6 +122,7 @@ fn live(kinds: Kinds) -> Option<Vec<bool>> {
         hold: Duration::from_secs(1),
         time: None,
         stop: &AtomicBool::new(false),
+        say: &|_| {},
     };
     let spec = live_spec("hotset:period=300ms").unwrap();
     let target = Target::Processes(vec![child.id()]);

@@ -21,9 +21,9 @@ pub struct TierArgs {
     /// Running process to tier, with its descendants; may be repeated: --pid 17 --pid 23
     #[arg(long, value_name = "NUMBER", conflicts_with = "cgroup")]
     pub pid: Vec<u32>,
-    /// Tier the processes of this control group: a folder below /sys/fs/cgroup
+    /// Tier the processes of this control group, a folder below /sys/fs/cgroup; may be repeated: --cgroup A --cgroup B
     #[arg(long, value_name = "NAME")]
-    pub cgroup: Option<String>,
+    pub cgroup: Vec<String>,
     /// Page policy; `varve policy` shows which ones `tier` takes
     #[arg(short, long, default_value = "hotset", value_name = "NAME")]
     pub policy: String,

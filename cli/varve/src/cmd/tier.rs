@@ -128,11 +128,14 @@ fn nodes(a: &TierArgs, target: &Target, spec: &str, wants: &Wants) -> Done {
 }
 
 fn target(a: &TierArgs) -> Result<Target, Failure> {
-    match (&a.pid[..], &a.cgroup, &a.command[..]) {
-        (pids @ [_, ..], None, []) => Ok(Target::Processes(pids.to_vec())),
-        ([], Some(name), []) => group(name).map(Target::Group).map_err(wrong),
-        ([], None, command @ [_, ..]) => Ok(Target::Command(command.to_vec())),
-        ([], None, []) => Err(wrong(
+    match (&a.pid[..], &a.cgroup[..], &a.command[..]) {
+        (pids @ [_, ..], [], []) => Ok(Target::Processes(pids.to_vec())),
+        ([], names @ [_, ..], []) => {
+            let folders: Result<_, _> = names.iter().map(|name| group(name)).collect();
+            folders.map(Target::Groups).map_err(wrong)
+        }
+        ([], [], command @ [_, ..]) => Ok(Target::Command(command.to_vec())),
+        ([], [], []) => Err(wrong(
             "nothing to tier: give --pid NUMBER, --cgroup NAME, or a command: `varve tier -- COMMAND`",
         )),
         _ => Err(wrong(

@@ -25,6 +25,10 @@ pub fn draw(folder: &Path, spec: &str, report: &TierReport, eye: &TierEye) -> Re
         let [fast, slow] = [process.on_fast, process.on_slow].map(|bytes| (bytes as f64).into());
         table.push(name, [fast, slow]);
     }
+    for object in &report.shared {
+        let [fast, slow] = [object.on_fast, object.on_slow].map(|bytes| (bytes as f64).into());
+        table.push(object.name.clone(), [fast, slow]);
+    }
     table.notes = end(report);
     ui::folder(folder)?;
     let pictures = drawn.map(|drawn| drawn.save(folder)).transpose();

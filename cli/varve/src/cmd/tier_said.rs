@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use varve_live::nodes::Kinds;
-use varve_live::tier::{Begun, FrameReport, TierOptions, TierReport};
+use varve_live::tier::{Begun, FrameReport, TierOptions, TierReport, TieredObject};
 use varve_report::fmt::bytes;
 
 pub(super) fn size(number: u64) -> String {
@@ -48,9 +48,7 @@ pub fn beginning(first: String, o: &TierOptions, begun: &Begun, notes: &[String]
     if let Some(way) = o.way {
         let others = begun.processes.iter().filter(|p| p.2 != way.name());
         lines.extend(others.map(|(pid, name, way)| {
-            format!(
-                "note: {name} ({pid}) is observed by {way}: the monitor watches one process only"
-            )
+            format!("note: {name} ({pid}) is observed by {way}: all monitors watch other processes")
         }));
     }
     lines.push(format!(
@@ -156,6 +154,12 @@ fn of_nodes(r: &TierReport) -> Vec<String> {
             size(p.on_fast),
             size(p.on_slow)
         ));
+        if p.hugetlb > 0 {
+            lines.push(format!(
+                "note: {} more of it are explicit huge pages (hugetlbfs), which do not migrate",
+                size(p.hugetlb)
+            ));
+        }
         if p.huge_left > 0 {
             lines.push(format!(
                 "note: {} of it are huge pages, and did not migrate: --page 2MiB migrates them",
@@ -163,6 +167,7 @@ fn of_nodes(r: &TierReport) -> Vec<String> {
             ));
         }
     }
+    lines.extend(of_shared(&r.shared));
     lines.push(format!(
         "promoted {} and demoted {} in {} intervals; the policy requested {} migrations after the initial placement",
         size(c.to_fast),
@@ -177,6 +182,33 @@ fn of_nodes(r: &TierReport) -> Vec<String> {
             size(r.hot.0),
             size(r.hot.1)
         ));
+    }
+    lines
+}
+
+/// The largest of what processes share, and the sum of the others.
+fn of_shared(all: &[TieredObject]) -> Vec<String> {
+    const MOST: usize = 8;
+    let line = |what: String, fast: u64, slow: u64| {
+        let [fast, slow] = [fast, slow].map(size);
+        format!("{what}: {fast} on fast nodes, {slow} on slow nodes (move_pages)")
+    };
+    let (told, others) = all.split_at(all.len().min(MOST));
+    let mut lines: Vec<String> = told
+        .iter()
+        .map(|one| {
+            let processes = match one.processes {
+                1 => "a process".into(),
+                many => format!("{many} processes"),
+            };
+            let what = format!("{}, {} of {processes}", one.name, one.kind.words());
+            line(what, one.on_fast, one.on_slow)
+        })
+        .collect();
+    if !others.is_empty() {
+        let sum = |of: fn(&TieredObject) -> u64| others.iter().map(of).sum();
+        let what = format!("{} others that are shared or mapped", others.len());
+        lines.push(line(what, sum(|o| o.on_fast), sum(|o| o.on_slow)));
     }
     lines
 }
@@ -272,6 +304,14 @@ pub fn as_json(spec: &str, r: &TierReport) -> Value {
             "on_fast_bytes": p.on_fast,
             "on_slow_bytes": p.on_slow,
             "huge_left_bytes": p.huge_left,
+            "hugetlb_bytes": p.hugetlb,
+        })).collect::<Vec<_>>(),
+        "shared": r.shared.iter().map(|one| json!({
+            "kind": one.kind.words(),
+            "name": one.name,
+            "processes": one.processes,
+            "on_fast_bytes": one.on_fast,
+            "on_slow_bytes": one.on_slow,
         })).collect::<Vec<_>>(),
         "intervals": c.intervals,
         "uses_seen": c.uses,

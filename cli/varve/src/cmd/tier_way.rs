@@ -58,7 +58,13 @@ pub(super) fn options<'a>(
         hold: a.hold,
         time: a.time,
         stop,
+        say: &note,
     })
+}
+
+/// Says something while it runs.
+fn note(line: &str) {
+    say(&[format!("note: {line}")]);
 }
 
 /// Prints the report.

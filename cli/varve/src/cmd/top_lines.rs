@@ -255,14 +255,16 @@ fn heat(process: &HeatOf, has_nodes: bool, width: usize, all: &mut Vec<Line>) {
     let (Some(first), Some(last)) = (process.parts.first(), process.parts.last()) else {
         return;
     };
-    put(
-        LineKind::Plain,
-        format!(
-            "  {} ({}), seen by {}: {:#x} to {:#x}",
-            process.name, process.pid, process.observed_by, first.from, last.to
+    let what = match process.pid {
+        // What processes share is of none.
+        0 => format!("  {}, {}", process.name, process.observed_by),
+        pid => format!(
+            "  {} ({pid}), seen by {}",
+            process.name, process.observed_by
         ),
-        all,
-    );
+    };
+    let line = format!("{what}: {:#x} to {:#x}", first.from, last.to);
+    put(LineKind::Plain, line, all);
     let room = width.saturating_sub(12).max(1);
     let strip = |of: &dyn Fn(&Part) -> f32| -> String {
         let parts = process.parts.iter().take(room);

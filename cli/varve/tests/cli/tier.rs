@@ -96,7 +96,7 @@ fn quick<'a>(policy: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&first[..], more].concat()
 }
 
-/// One at a time: the kernel has one monitor, and a slow guest two processors. In a guest, which is ours, the kernel's own moves of
+/// One at a time: one program has the kernel's monitors, and a slow guest two processors. In a guest, which is ours, the kernel's own moves of
 /// used pages are off: what comes to fast memory has come by us.
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
@@ -117,6 +117,8 @@ fn what_cannot_be_tiered_is_refused_in_a_line() {
     varve(&["tier", both, "--rate=0", "--", "true"]).refuses(2, &["--rate 0", "no page"]);
     varve(&["tier", both, "--", "/no/such/program"]).refuses(2, &["/no/such/program"]);
     varve(&["tier", both, "--cgroup=no/such.slice"]).refuses(2, &["--cgroup no/such.slice"]);
+    let groups = ["--cgroup=.", "--cgroup=no/other.slice"];
+    varve(&[&["tier", both][..], &groups].concat()).refuses(2, &["--cgroup no/other.slice"]);
     varve(&["tier", "--policy=static", "--", "true"]).refuses(2, &["run --live"]);
     varve(&["tier", "--policy=random", "--", "true"]).refuses(2, &["models only"]);
     varve(&["tier", "--policy=hotst", "--", "true"]).refuses(2, &["did you mean `hotset`"]);
@@ -317,7 +319,64 @@ fn a_full_fast_node_is_said_and_does_no_harm() {
     });
 }
 
-/// A shell that starts the program: it is found, and seen by another way than the shell, which has the monitor.
+/// Of what workers share, each page is seen and placed once, whoever uses it.
+#[test]
+fn shared_memory_is_seen_and_moved_whoever_uses_it() {
+    on_two_kinds(|program| {
+        for (way, more) in [
+            ("writes", "workers=0"),
+            ("writes", "workers=3"),
+            ("damon", "workers=3"),
+        ] {
+            let tier = format!("--fast=12MiB --page=4KiB --observe {way} --json -- {program}");
+            let tier = typed(&tier);
+            let policy = if way == "damon" {
+                "hotset:period=1s"
+            } else {
+                HOTSET
+            };
+            let memory =
+                format!("total=40 hot=8 budget=13 do=write do=shared seconds=300 node=1 {more}");
+            let memory = typed(&memory);
+            // It ends well once it has seen its hot pages there.
+            let said = varve(&[&quick(policy, &tier)[..], &memory].concat());
+            let json = said.well().json();
+            eprintln!("{way} {more}: {} s", json["seconds"]);
+            let shared = &json["shared"][0];
+            assert!(
+                shared["name"].as_str().unwrap().starts_with("/dev/zero"),
+                "{json}"
+            );
+            let bytes = |key: &str| shared[key].as_u64().unwrap();
+            let (fast, slow) = (bytes("on_fast_bytes"), bytes("on_slow_bytes"));
+            // Each page once, however many processes have it.
+            assert_eq!(fast + slow, 40 << 20, "{json}");
+            assert!((7 << 20..=12 << 20).contains(&fast), "{json}");
+            let processes = shared["processes"].as_u64().unwrap();
+            assert_eq!(processes, if more == "workers=0" { 1 } else { 4 }, "{json}");
+        }
+    });
+}
+
+/// Two programs that read: the kernel has a monitor for each.
+#[test]
+fn several_processes_are_all_seen() {
+    on_two_kinds(|program| {
+        // Each ends well once its own hot pages are in fast memory, which is too small for all pages of one.
+        let memory = typed("total=24 hot=6 budget=16 seconds=240 node=1");
+        let both = [begun(program, &memory), begun(program, &memory)];
+        let [first, second] = [both[0].pid(), both[1].pid()];
+        let pids = ["--pid", &first, "--pid", &second];
+        let tier = ["--fast=16MiB", "--page=4KiB", "--observe=damon"];
+        let said = varve(&[&quick("hotset:period=1s", &tier)[..], &pids].concat()).well();
+        assert!(!said.err.contains("all monitors watch"), "{}", said.err);
+        for one in both {
+            assert!(one.ends_well().contains("settled"));
+        }
+    });
+}
+
+/// A shell that starts the program: it is found and seen like the shell.
 #[test]
 fn a_process_that_is_started_is_tiered_too_and_killing_tier_leaves_nothing_on() {
     on_two_kinds(|program| {
@@ -345,7 +404,7 @@ fn a_process_that_is_started_is_tiered_too_and_killing_tier_leaves_nothing_on() 
         while monitors().trim() == "0" && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(100));
         }
-        assert_eq!(monitors().trim(), "1");
+        assert_eq!(monitors().trim(), "64");
         std::thread::sleep(Duration::from_secs(2));
         killed.kill().unwrap();
         killed.wait().unwrap();
@@ -353,7 +412,7 @@ fn a_process_that_is_started_is_tiered_too_and_killing_tier_leaves_nothing_on() 
         while monitors().trim() != "0" && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(100));
         }
-        assert_eq!(monitors().trim(), "0", "the guard turns it off");
+        assert_eq!(monitors().trim(), "0", "the guard turns them off");
         // The program ran on, and another one may take over.
         let words = quick(HOTSET, &["--observe=writes", "--for=2s", "--pid", &pid]);
         varve(&words).well();

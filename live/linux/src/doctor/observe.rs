@@ -120,10 +120,7 @@ fn damon() -> Found {
         Ok(now) => {
             // Writing the number that is already there changes nothing when it is zero; otherwise another process uses it.
             if now.trim() != "0" {
-                return partly(match now.trim() {
-                    "1" => "another program has the one monitor there is".into(),
-                    n => format!("other programs have its {n} monitors"),
-                });
+                return partly(format!("another program has its monitors ({})", now.trim()));
             }
             match std::fs::write(&count, "0") {
                 Ok(()) => yes("its sysfs interface takes orders"),

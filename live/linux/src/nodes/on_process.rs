@@ -7,13 +7,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// Pages of several processes, too.
 const MPOL_MF_MOVE_ALL: u32 = 4;
 
-/// Moves pages of a process, given by their addresses, to a node. `status` is then as the kernel says, a node or a negative
-/// error number for each page.
-pub fn move_to(process: u32, pages: &[usize], node: u32, status: &mut [i32]) -> io::Result<()> {
-    move_with(process, pages, node, status, false)
-}
-
-/// The same, of pages that several processes share, too, if `everybodys` is said: that needs the right to (`CAP_SYS_NICE`).
+/// Moves pages of a process, given by their addresses, to a node; those that several processes share, too, if `everybodys` is said:
+/// that needs the right to (`CAP_SYS_NICE`). `status` is then as the kernel says, a node or a negative error number for each page.
 pub fn move_with(
     process: u32,
     pages: &[usize],

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 
 // Documentation/admin-guide/mm/pagemap.rst.
 const PRESENT: u64 = 1 << 63;
+const FILE: u64 = 1 << 61;
 const FRAME: u64 = (1 << 55) - 1;
 
 /// One entry of a page map.
@@ -17,6 +18,11 @@ impl Entry {
     /// Is the page in memory?
     pub fn present(self) -> bool {
         self.0 & PRESENT != 0
+    }
+
+    /// Is it a page of a file or of shared memory?
+    pub fn is_file(self) -> bool {
+        self.0 & FILE != 0
     }
 
     /// Its frame number; `None` when the page is not in memory, or the kernel hides the number (it then

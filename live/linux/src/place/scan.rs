@@ -37,12 +37,14 @@ pub struct Region {
 }
 
 const PAGEMAP_SCAN: u64 = sys::iowr::<Scan>(b'f' as u64, 16);
+/// Pages of files and of shared memory (`PAGE_IS_FILE`).
+pub const FILE: u64 = 1 << 2;
 /// Pages in memory (`PAGE_IS_PRESENT`).
 pub const PRESENT: u64 = 1 << 3;
 /// Pages mapped as a huge page (`PAGE_IS_HUGE`).
 pub const HUGE_PAGE: u64 = 1 << 6;
 
-/// Calls `each(start, end)` for the regions of `category` in a range, in order. `false` when the kernel
+/// Calls `each(start, end)` for the regions of all of `category` in a range, in order. `false` when the kernel
 /// does not have the call.
 pub fn regions(
     pagemap: &Pagemap,

@@ -4,11 +4,13 @@
 //!
 //! It is controlled by files: see Documentation/admin-guide/mm/damon/usage.rst of the kernel.
 
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Where the kernel has the files.
 pub const FOLDER: &str = "/sys/kernel/mm/damon/admin/kdamonds";
@@ -20,7 +22,7 @@ pub struct Pace {
     pub check_us: u64,
     /// Checks per report.
     pub checks: u64,
-    /// Regions that it may divide ranges into, besides the given ones.
+    /// Regions that all monitors together may divide ranges into, besides the given ones.
     pub parts: usize,
     /// Only regions that at least this many checks found accessed are reported.
     pub least: u64,
@@ -44,13 +46,31 @@ impl Pace {
     };
 }
 
-/// A monitor of one process. The machine has one for all.
-pub struct Damon {
+/// The kernel's monitors, which one program has at a time. Each watches a process.
+#[derive(Clone)]
+pub struct Monitors(Rc<Taken>);
+
+/// They are given back with the last one.
+struct Taken {
     folder: PathBuf,
+    /// Whether each is in use.
+    used: RefCell<Vec<bool>>,
+}
+
+/// A monitor of one process.
+pub struct Damon {
+    all: Monitors,
+    /// Its number among the kernel's.
+    number: usize,
     process: u32,
     pace: Pace,
     ranges: Vec<Range<u64>>,
+    /// Regions that it may have.
+    parts: usize,
 }
+
+/// The fewest regions that a monitor may divide ranges into, however many there are.
+const LEAST_PARTS: usize = 50;
 
 /// Whether the kernel has one that watches processes, and it is not in use.
 pub fn is_free(folder: &Path) -> bool {
@@ -65,32 +85,65 @@ pub fn is_free(folder: &Path) -> bool {
     known.is_ok_and(|known| known.lines().any(|name| name == "fvaddr"))
 }
 
-impl Damon {
-    /// Takes the monitor for a process; `None` if it is not to be had.
-    pub fn begin(folder: &Path, process: u32, pace: Pace) -> Option<Damon> {
-        if !is_free(folder) {
+impl Monitors {
+    /// Takes them, so many at most; `None` if they are not to be had.
+    pub fn take(folder: &Path, most: usize) -> Option<Monitors> {
+        if !is_free(folder) || fs::write(folder.join("nr_kdamonds"), most.to_string()).is_err() {
             return None;
         }
-        let damon = Damon {
+        Some(Monitors(Rc::new(Taken {
             folder: folder.into(),
+            used: RefCell::new(vec![false; most]),
+        })))
+    }
+
+    /// One for a process; `None` if all are in use, or the kernel refuses.
+    pub fn begin(&self, process: u32, pace: Pace) -> Option<Damon> {
+        let number = self.0.used.borrow().iter().position(|used| !used)?;
+        self.0.used.borrow_mut()[number] = true;
+        let damon = Damon {
+            all: self.clone(),
+            number,
             process,
             pace,
             ranges: Vec::new(),
+            parts: 0,
         };
         damon.prepare().ok().map(|()| damon)
     }
 
+    /// How many are in use.
+    fn in_use(&self) -> usize {
+        self.0.used.borrow().iter().filter(|used| **used).count()
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let _ = fs::write(self.folder.join("nr_kdamonds"), "0");
+    }
+}
+
+impl Damon {
+    /// Takes the monitors for one process; `None` if they are not to be had.
+    pub fn begin(folder: &Path, process: u32, pace: Pace) -> Option<Damon> {
+        Monitors::take(folder, 1)?.begin(process, pace)
+    }
+
+    fn file(&self, file: &str) -> PathBuf {
+        self.all.0.folder.join(self.number.to_string()).join(file)
+    }
+
     fn set(&self, file: &str, value: impl Display) -> io::Result<()> {
-        fs::write(self.folder.join(file), value.to_string())
+        fs::write(self.file(file), value.to_string())
     }
 
     fn set_inside(&self, file: &str, value: impl Display) -> io::Result<()> {
-        self.set(&format!("0/contexts/0/{file}"), value)
+        self.set(&format!("contexts/0/{file}"), value)
     }
 
     fn prepare(&self) -> io::Result<()> {
-        self.set("nr_kdamonds", 1)?;
-        self.set("0/contexts/nr_contexts", 1)?;
+        self.set("contexts/nr_contexts", 1)?;
         for (file, value) in [
             ("operations", "fvaddr".into()),
             (
@@ -128,7 +181,9 @@ impl Damon {
     /// # Errors
     /// The process has ended, or the kernel refuses.
     pub fn watch(&mut self, ranges: &[Range<u64>]) -> io::Result<()> {
-        if self.ranges == ranges || ranges.is_empty() {
+        // All monitors together have as many regions as one.
+        let parts = (self.pace.parts / self.all.in_use().max(1)).max(LEAST_PARTS);
+        if (self.ranges == ranges && self.parts == parts) || ranges.is_empty() {
             return Ok(());
         }
         let state = if self.ranges.is_empty() {
@@ -136,21 +191,22 @@ impl Damon {
         } else {
             "commit"
         };
-        let parts = 2 * ranges.len() + self.pace.parts;
-        self.set_inside("monitoring_attrs/nr_regions/max", parts)?;
+        let most = 2 * ranges.len() + parts;
+        self.set_inside("monitoring_attrs/nr_regions/max", most)?;
         self.set_inside("targets/0/regions/nr_regions", ranges.len())?;
         for (number, range) in ranges.iter().enumerate() {
             self.set_inside(&format!("targets/0/regions/{number}/start"), range.start)?;
             self.set_inside(&format!("targets/0/regions/{number}/end"), range.end)?;
         }
-        self.set("0/state", state)?;
+        self.set("state", state)?;
         self.ranges = ranges.to_vec();
+        self.parts = parts;
         Ok(())
     }
 
     /// The kernel's thread that does the work, once something is watched.
     pub fn thread(&self) -> Option<u32> {
-        let number = fs::read_to_string(self.folder.join("0/pid")).ok()?;
+        let number = fs::read_to_string(self.file("pid")).ok()?;
         number.trim().parse().ok()
     }
 
@@ -159,8 +215,8 @@ impl Damon {
     /// # Errors
     /// The process has ended.
     pub fn counts(&self) -> io::Result<Vec<(Range<u64>, f64)>> {
-        self.set("0/state", "update_schemes_tried_regions")?;
-        let folder = self.folder.join("0/contexts/0/schemes/0/tried_regions");
+        self.set("state", "update_schemes_tried_regions")?;
+        let folder = self.file("contexts/0/schemes/0/tried_regions");
         let mut all = Vec::new();
         for entry in fs::read_dir(&folder)?.flatten() {
             let part = entry.path();
@@ -185,8 +241,8 @@ impl Damon {
 impl Drop for Damon {
     fn drop(&mut self) {
         // A monitor that is off already refuses this.
-        let _ = self.set("0/state", "off");
-        let _ = self.set("nr_kdamonds", 0);
+        let _ = self.set("state", "off");
+        self.all.0.used.borrow_mut()[self.number] = false;
     }
 }
 
@@ -238,5 +294,55 @@ mod tests {
         assert_eq!(fs::read_to_string(&count).unwrap(), "0", "given back");
         fs::write(&known, "vaddr\nfvaddr\npaddr\n").unwrap();
         assert!(is_free(folder.path()));
+    }
+
+    #[test]
+    fn each_process_has_a_monitor_while_there_are_some() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = folder.path().join("nr_kdamonds");
+        fs::write(&count, "0\n").unwrap();
+        for number in ["0", "1"] {
+            let context = folder.path().join(number).join("contexts/0");
+            for below in ["monitoring_attrs/intervals", "monitoring_attrs/nr_regions"] {
+                fs::create_dir_all(context.join(below)).unwrap();
+            }
+            for below in ["sz", "nr_accesses", "age"] {
+                let folder = context.join("schemes/0/access_pattern").join(below);
+                fs::create_dir_all(folder).unwrap();
+            }
+            for region in ["0", "1"] {
+                fs::create_dir_all(context.join("targets/0/regions").join(region)).unwrap();
+            }
+            fs::write(context.join("avail_operations"), "fvaddr\n").unwrap();
+        }
+        let all = Monitors::take(folder.path(), 2).unwrap();
+        assert_eq!(fs::read_to_string(&count).unwrap(), "2");
+        let first = all.begin(7, Pace::ALWAYS).unwrap();
+        let mut second = all.begin(8, Pace::ALWAYS).unwrap();
+        assert!(all.begin(9, Pace::ALWAYS).is_none(), "all are in use");
+        let of = |number: &str, file: &str| {
+            let file = folder.path().join(number).join(file);
+            fs::read_to_string(file).unwrap()
+        };
+        assert_eq!(of("0", "contexts/0/targets/0/pid_target"), "7");
+        assert_eq!(of("1", "contexts/0/targets/0/pid_target"), "8");
+        let ranges = [0..4096, 8192..12288];
+        second.watch(&ranges).unwrap();
+        let most = "contexts/0/monitoring_attrs/nr_regions/max";
+        assert_eq!(of("1", most), "504", "half of the regions, and its own");
+        assert_eq!(of("1", "state"), "on");
+        drop(first);
+        second.watch(&ranges).unwrap();
+        assert_eq!(
+            (of("0", "state"), of("1", "state")),
+            ("off".into(), "commit".into())
+        );
+        assert_eq!(of("1", most), "1004");
+        let third = all.begin(9, Pace::ALWAYS).unwrap();
+        assert_eq!(of("0", "contexts/0/targets/0/pid_target"), "9");
+        drop((all, second));
+        assert_eq!(fs::read_to_string(&count).unwrap(), "2", "one is in use");
+        drop(third);
+        assert_eq!(fs::read_to_string(&count).unwrap(), "0");
     }
 }

@@ -134,7 +134,7 @@ pub fn command(
                 && let Some(table) = table(&folder, id)
             {
                 let process = Process::new(id, Some(table));
-                // There is one monitor: the first process has it.
+                // The kernel's monitor watches the first process.
                 let first = all.is_empty() && !accesses.are_sampled();
                 all.push(if first { process.with_damon() } else { process });
             }

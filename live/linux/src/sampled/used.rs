@@ -16,6 +16,10 @@ pub struct Mapping {
     pub rights: String,
     /// Where it begins in its file.
     pub offset: u64,
+    /// The device that its file is on, as the kernel writes it: `fe:00`.
+    pub device: String,
+    /// The file's number there; 0 for memory without a file.
+    pub inode: u64,
     /// Its file or kind; empty for memory without either.
     pub path: String,
     /// Bytes in memory.
@@ -89,12 +93,16 @@ fn first_line(line: &str) -> Option<Mapping> {
     let (start, end) = (hex(start)?, hex(end)?);
     let rights = words.next()?.to_owned();
     let offset = hex(words.next()?)?;
-    let path = words.nth(2).unwrap_or_default().trim().to_owned();
+    let device = words.next()?.to_owned();
+    let inode = words.next()?.parse().ok()?;
+    let path = words.next().unwrap_or_default().trim().to_owned();
     Some(Mapping {
         start,
         end,
         rights,
         offset,
+        device,
+        inode,
         path,
         ..Mapping::default()
     })
@@ -128,6 +136,7 @@ Referenced:            0 kB
         assert_eq!((all[0].resident, all[0].used), (12 << 10, 8 << 10));
         assert_eq!((all[0].huge, all[1].huge), (2 << 20, 0));
         assert_eq!((&*all[1].path, all[1].offset), ("/lib/a b.so", 0x2000));
+        assert_eq!((&*all[1].device, all[1].inode), ("fe:00", 1234));
         assert_eq!(holding(&all, 0x55d0c0a20fff), Some(&all[0]));
         assert_eq!(holding(&all, 0x55d0c0a21000), None);
         assert_eq!(holding(&all, 0), None);

@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A page of a process that is tiered: the process's number in this run, and the address divided by the size of pages.
+/// A page of a process that is tiered: the process's number in this run, and the address divided by the size of pages. Or one of an
+/// object that processes share: the object's number, and the place in it divided by the size of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Page(u64);
 
 /// Bits of an address divided by 4096: programs have 47 bits of addresses, or 48.
 const NUMBER_BITS: u32 = 36;
+/// Objects have numbers from here on, and processes below.
+pub(super) const OBJECTS: u32 = 1 << 27;
 
 impl Page {
     /// Page `number` of process `process` of this run.
@@ -24,6 +27,15 @@ impl Page {
     /// Its address divided by the size of pages.
     pub fn number(self) -> u64 {
         self.0 & ((1 << NUMBER_BITS) - 1)
+    }
+
+    /// A place of 15 bits for each process and each object, for pictures with all of them: of processes first.
+    pub fn space(self) -> u16 {
+        let number = self.process() as u16 & 0x7fff;
+        match self.process() < OBJECTS {
+            true => number,
+            false => number | 0x8000,
+        }
     }
 
     /// Both in one number. Of the first process that is [`Page::number`].

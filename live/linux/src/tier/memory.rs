@@ -1,5 +1,6 @@
 //! The memory of a process: which of its pages are there, on which nodes, and moving them.
 
+use super::mapped::{SharedObject, Tierable, is_shared_memory, tiered};
 use crate::nodes::{self, on_process};
 use crate::place::pagemap::Pagemap;
 use crate::place::scan;
@@ -7,6 +8,7 @@ use crate::sampled::used::{self, Mapping};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 /// Pages of the kernel.
 pub const BASE: u64 = 4096;
@@ -76,9 +78,22 @@ impl MoveOutcome {
     }
 }
 
+/// Adjacent pages of shared memory or of a file that a process has used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedRun {
+    /// Of what.
+    pub object: Rc<SharedObject>,
+    /// Their first address in the process.
+    pub start: u64,
+    /// The one behind the last.
+    pub end: u64,
+    /// Where they begin in the object, in bytes.
+    pub offset: u64,
+}
+
 /// The memory of a process, in pages of a size that was agreed on.
 pub trait Memory {
-    /// Its pages that may be moved and of which something is in memory, ascending.
+    /// Its own pages that may be moved and of which something is in memory, ascending.
     ///
     /// # Errors
     /// The process has ended, or may not be scanned.
@@ -96,6 +111,27 @@ pub trait Memory {
     /// As [`Memory::pages`].
     fn move_to(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<MoveOutcome>>;
 
+    /// What it shared with others, or could, when its pages were asked for: ascending by address.
+    fn shared(&self) -> &[SharedRun] {
+        &[]
+    }
+
+    /// As [`Memory::nodes`], of pages in [`Memory::shared`].
+    ///
+    /// # Errors
+    /// As [`Memory::pages`].
+    fn nodes_of_shared(&mut self, pages: &[u64]) -> io::Result<Vec<Option<u32>>> {
+        self.nodes(pages)
+    }
+
+    /// As [`Memory::move_to`], of pages in [`Memory::shared`], for all processes that have them.
+    ///
+    /// # Errors
+    /// As [`Memory::pages`].
+    fn move_shared(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<MoveOutcome>> {
+        self.move_to(pages, node)
+    }
+
     /// Whether the process is no more.
     fn has_ended(&self) -> bool {
         false
@@ -107,6 +143,9 @@ pub trait Memory {
     }
 }
 
+/// Ranges of addresses, ascending and apart.
+type Ranges = Vec<(u64, u64)>;
+
 /// The memory of a process of this machine.
 pub struct ProcessMemory {
     process: u32,
@@ -114,12 +153,15 @@ pub struct ProcessMemory {
     handle: OwnedFd,
     page_bytes: u64,
     has_scan: bool,
-    /// The first page of the kernel that is there, by page, ascending.
-    firsts: Vec<(u64, u64)>,
-    /// Where the kernel's pages are that are there, ascending: from, to.
-    there: Vec<(u64, u64)>,
-    /// Of these, huge ones.
-    huge: Vec<(u64, u64)>,
+    may_move_shared: bool,
+    /// Where the kernel's pages of its own memory are that are there.
+    own: Ranges,
+    /// The same of memory that it may share.
+    shared: Ranges,
+    /// What they are of.
+    runs: Vec<SharedRun>,
+    /// Huge ones among all of these.
+    huge: Ranges,
     huge_left: u64,
 }
 
@@ -132,8 +174,10 @@ impl ProcessMemory {
             handle: on_process::handle(process)?,
             page_bytes,
             has_scan: scan::works(),
-            firsts: Vec::new(),
-            there: Vec::new(),
+            may_move_shared: on_process::may_move_everybodys(),
+            own: Vec::new(),
+            shared: Vec::new(),
+            runs: Vec::new(),
             huge: Vec::new(),
             huge_left: 0,
         })
@@ -141,41 +185,102 @@ impl ProcessMemory {
 
     /// Reads which of the kernel's pages are there.
     fn read(&mut self) -> io::Result<()> {
-        self.there.clear();
+        self.own.clear();
+        self.shared.clear();
+        self.runs.clear();
         self.huge.clear();
         let (map, mappings) = maps(self.process)?;
-        for mapping in movable(&mappings) {
-            let (start, end) = (mapping.start as usize, mapping.end as usize);
-            let there = &mut self.there;
-            if self.has_scan {
-                let each = |from: usize, to: usize| push(there, from as u64, to as u64);
-                if !scan::regions(&map, start, end, scan::PRESENT, each) {
-                    continue;
-                }
-                let huge = &mut self.huge;
-                let each = |from: usize, to: usize| push(huge, from as u64, to as u64);
-                scan::regions(&map, start, end, scan::HUGE_PAGE, each);
-            } else {
-                let pages = (end - start) / BASE as usize;
-                map.read(start, pages, |index, entry| {
-                    if entry.present() {
-                        let at = mapping.start + index as u64 * BASE;
-                        push(there, at, at + BASE);
-                    }
-                })
-                .map_err(of_place)?;
+        for (mapping, what) in tiered(&mappings) {
+            let is_shared = what != Tierable::Own;
+            let Some(there) = self.there(&map, mapping, is_shared)? else {
+                continue;
+            };
+            let all = match is_shared {
+                true => &mut self.shared,
+                false => &mut self.own,
+            };
+            for &(from, to) in &there {
+                push(all, from, to);
             }
+            if let Tierable::Shared(object) = what {
+                let run = |(start, end)| SharedRun {
+                    object: object.clone(),
+                    start,
+                    end,
+                    offset: mapping.offset + (start - mapping.start),
+                };
+                self.runs.extend(there.into_iter().map(run));
+            }
+        }
+        if self.page_bytes < HUGE && !self.huge.is_empty() {
+            self.leave_huge_ones();
         }
         Ok(())
     }
 
+    /// The pages of a mapping that are there; of one that may be shared, those that it has not copied. Notes huge ones.
+    fn there(
+        &mut self,
+        map: &Pagemap,
+        mapping: &Mapping,
+        is_shared: bool,
+    ) -> io::Result<Option<Ranges>> {
+        let (start, end) = (mapping.start as usize, mapping.end as usize);
+        let mut there = Vec::new();
+        if self.has_scan {
+            let kind = match is_shared {
+                true => scan::PRESENT | scan::FILE,
+                false => scan::PRESENT,
+            };
+            let each = |from: usize, to: usize| push(&mut there, from as u64, to as u64);
+            if !scan::regions(map, start, end, kind, each) {
+                return Ok(None);
+            }
+            let huge = &mut self.huge;
+            let each = |from: usize, to: usize| push(huge, from as u64, to as u64);
+            scan::regions(map, start, end, scan::HUGE_PAGE, each);
+            return Ok(Some(there));
+        }
+        let pages = (end - start) / BASE as usize;
+        map.read(start, pages, |index, entry| {
+            if entry.present() && (!is_shared || entry.is_file()) {
+                let at = mapping.start + index as u64 * BASE;
+                push(&mut there, at, at + BASE);
+            }
+        })
+        .map_err(of_place)?;
+        Ok(Some(there))
+    }
+
+    /// Huge pages are larger than those of this run: they stay where they are.
+    fn leave_huge_ones(&mut self) {
+        let left = |all: &Ranges| -> u64 { all.iter().map(|(from, to)| to - from).sum() };
+        let before = left(&self.own) + left(&self.shared);
+        self.own = without(&self.own, &self.huge);
+        self.shared = without(&self.shared, &self.huge);
+        self.huge_left = before - left(&self.own) - left(&self.shared);
+        let runs = std::mem::take(&mut self.runs);
+        for run in runs {
+            for (start, end) in without(&[(run.start, run.end)], &self.huge) {
+                let offset = run.offset + (start - run.start);
+                let object = run.object.clone();
+                self.runs.push(SharedRun {
+                    object,
+                    start,
+                    end,
+                    offset,
+                });
+            }
+        }
+    }
+
     /// The kernel's pages within a page that are to be named to move it: of huge ones the first alone. Left out if it is a part
     /// of a huge one.
-    fn within(&self, page: u64) -> Vec<usize> {
+    fn within(&self, there: &Ranges, page: u64) -> Vec<usize> {
         let (start, end) = (page * self.page_bytes, (page + 1) * self.page_bytes);
-        let first = self.there.partition_point(|&(_, to)| to <= start);
+        let first = there.partition_point(|&(_, to)| to <= start);
         let mut all = Vec::new();
-        let overlapping = self.there[first..].iter().take_while(|r| r.0 < end);
+        let overlapping = there[first..].iter().take_while(|r| r.0 < end);
         for &(from, to) in overlapping {
             let mut at = from.max(start);
             while at < to.min(end) {
@@ -193,6 +298,92 @@ impl ProcessMemory {
         let next = self.huge.partition_point(|&(_, to)| to <= at);
         self.huge.get(next).is_some_and(|&(from, _)| from <= at)
     }
+
+    /// The nodes of pages, by the first of the kernel's pages that is there of each.
+    fn nodes_in(&self, there: &Ranges, pages: &[u64]) -> io::Result<Vec<Option<u32>>> {
+        let address = |page: &u64| {
+            let start = page * self.page_bytes;
+            let at = there.partition_point(|&(_, to)| to <= start);
+            let found = there.get(at).filter(|r| r.0 < start + self.page_bytes);
+            found.map_or(start, |r| r.0.max(start)) as usize
+        };
+        let addresses: Vec<usize> = pages.iter().map(address).collect();
+        let mut all = Vec::with_capacity(pages.len());
+        let mut status = vec![0; BATCH];
+        for batch in addresses.chunks(BATCH) {
+            on_process::nodes_of(self.process, batch, &mut status)?;
+            // Negative: not in memory, or unmapped.
+            all.extend(status[..batch.len()].iter().map(|s| u32::try_from(*s).ok()));
+        }
+        Ok(all)
+    }
+
+    /// Moves pages to a node, for all processes that have them if `everybodys` is said.
+    fn move_in(
+        &self,
+        there: &Ranges,
+        pages: &[u64],
+        node: u32,
+        everybodys: bool,
+    ) -> io::Result<Vec<MoveOutcome>> {
+        let mut outcomes = vec![MoveOutcome::default(); pages.len()];
+        let mut addresses = Vec::new();
+        let mut of = Vec::new();
+        for (index, &page) in pages.iter().enumerate() {
+            let within = self.within(there, page);
+            if within.is_empty() {
+                outcomes[index].refused = Some(Refusal::Gone);
+            }
+            of.extend(within.iter().map(|_| index));
+            addresses.extend(within);
+        }
+        let mut status = vec![0; BATCH];
+        for (batch, of) in addresses.chunks(BATCH).zip(of.chunks(BATCH)) {
+            if self.has_ended() {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            on_process::move_with(self.process, batch, node, &mut status, everybodys)?;
+            for ((&at, &index), &status) in batch.iter().zip(of).zip(&status) {
+                let outcome = &mut outcomes[index];
+                let bytes = match self.is_huge(at as u64) {
+                    true => HUGE.min(self.page_bytes),
+                    false => BASE,
+                };
+                if status >= 0 {
+                    outcome.bytes += bytes;
+                } else {
+                    outcome.left += bytes;
+                    outcome.refused = Some(Refusal::of(-status));
+                }
+            }
+        }
+        for outcome in &mut outcomes {
+            // A page is where most of it is.
+            if outcome.bytes > outcome.left {
+                outcome.refused = None;
+            }
+        }
+        Ok(outcomes)
+    }
+}
+
+/// What is of some ranges and not of others.
+fn without(all: &[(u64, u64)], others: &Ranges) -> Ranges {
+    let mut left = Vec::new();
+    for &(from, to) in all {
+        let mut at = from;
+        let first = others.partition_point(|&(_, end)| end <= from);
+        for &(start, end) in others[first..].iter().take_while(|r| r.0 < to) {
+            if at < start {
+                left.push((at, start));
+            }
+            at = at.max(end);
+        }
+        if at < to {
+            left.push((at, to));
+        }
+    }
+    left
 }
 
 const HUGE: u64 = 2 << 20;
@@ -229,104 +420,40 @@ pub(super) fn of_place(error: crate::place::error::PlaceError) -> io::Error {
     }
 }
 
-/// The mappings whose pages are the process's own, without a file: its heap, its stacks, what it has mapped.
-pub fn movable(all: &[Mapping]) -> impl Iterator<Item = &Mapping> {
-    all.iter().filter(|m| {
-        let own = m.rights.starts_with('r') && m.rights.ends_with('p');
-        let path = &m.path;
-        let anonymous = path.is_empty()
-            || path == "[heap]"
-            || path.starts_with("[stack")
-            || path.starts_with("[anon:");
-        own && anonymous
-    })
-}
-
 impl Memory for ProcessMemory {
     fn pages(&mut self) -> io::Result<Vec<u64>> {
-        self.read()?;
-        self.firsts.clear();
         self.huge_left = 0;
+        self.read()?;
         let bytes = self.page_bytes;
-        for &(from, to) in &self.there {
-            let mut page = from / bytes;
+        let mut pages: Vec<u64> = Vec::new();
+        for &(from, to) in &self.own {
             // A range may begin in the page in which the last one ended.
-            if self.firsts.last().is_some_and(|last| last.0 == page) {
-                page += 1;
-            }
-            while page * bytes < to {
-                self.firsts.push((page, from.max(page * bytes)));
-                page += 1;
-            }
+            let first = pages
+                .last()
+                .map_or(from / bytes, |last| (last + 1).max(from / bytes));
+            pages.extend(first..to.div_ceil(bytes));
         }
-        if bytes < HUGE && !self.huge.is_empty() {
-            let before = self.firsts.len();
-            let firsts = std::mem::take(&mut self.firsts);
-            self.firsts = firsts
-                .into_iter()
-                .filter(|&(_, at)| !self.is_huge(at))
-                .collect();
-            self.huge_left = (before - self.firsts.len()) as u64 * bytes;
-        }
-        Ok(self.firsts.iter().map(|first| first.0).collect())
+        Ok(pages)
     }
 
     fn nodes(&mut self, pages: &[u64]) -> io::Result<Vec<Option<u32>>> {
-        let address = |page: &u64| {
-            let at = self.firsts.partition_point(|first| first.0 < *page);
-            let found = self.firsts.get(at).filter(|first| first.0 == *page);
-            found.map_or((page * self.page_bytes) as usize, |first| first.1 as usize)
-        };
-        let addresses: Vec<usize> = pages.iter().map(address).collect();
-        let mut all = Vec::with_capacity(pages.len());
-        let mut status = vec![0; BATCH];
-        for batch in addresses.chunks(BATCH) {
-            on_process::nodes_of(self.process, batch, &mut status)?;
-            // Negative: not in memory, or unmapped.
-            all.extend(status[..batch.len()].iter().map(|s| u32::try_from(*s).ok()));
-        }
-        Ok(all)
+        self.nodes_in(&self.own, pages)
     }
 
     fn move_to(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<MoveOutcome>> {
-        let mut outcomes = vec![MoveOutcome::default(); pages.len()];
-        let mut addresses = Vec::new();
-        let mut of = Vec::new();
-        for (index, &page) in pages.iter().enumerate() {
-            let within = self.within(page);
-            if within.is_empty() {
-                outcomes[index].refused = Some(Refusal::Gone);
-            }
-            of.extend(within.iter().map(|_| index));
-            addresses.extend(within);
-        }
-        let mut status = vec![0; BATCH];
-        for (batch, of) in addresses.chunks(BATCH).zip(of.chunks(BATCH)) {
-            if self.has_ended() {
-                return Err(io::Error::from_raw_os_error(libc::ESRCH));
-            }
-            on_process::move_to(self.process, batch, node, &mut status)?;
-            for ((&at, &index), &status) in batch.iter().zip(of).zip(&status) {
-                let outcome = &mut outcomes[index];
-                let bytes = match self.is_huge(at as u64) {
-                    true => HUGE.min(self.page_bytes),
-                    false => BASE,
-                };
-                if status >= 0 {
-                    outcome.bytes += bytes;
-                } else {
-                    outcome.left += bytes;
-                    outcome.refused = Some(Refusal::of(-status));
-                }
-            }
-        }
-        for outcome in &mut outcomes {
-            // A page is where most of it is.
-            if outcome.bytes > outcome.left {
-                outcome.refused = None;
-            }
-        }
-        Ok(outcomes)
+        self.move_in(&self.own, pages, node, false)
+    }
+
+    fn shared(&self) -> &[SharedRun] {
+        &self.runs
+    }
+
+    fn nodes_of_shared(&mut self, pages: &[u64]) -> io::Result<Vec<Option<u32>>> {
+        self.nodes_in(&self.shared, pages)
+    }
+
+    fn move_shared(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<MoveOutcome>> {
+        self.move_in(&self.shared, pages, node, self.may_move_shared)
     }
 
     fn has_ended(&self) -> bool {
@@ -347,6 +474,21 @@ pub fn by_node(process: u32) -> io::Result<BTreeMap<u32, u64>> {
     Ok(nodes::by_node(&text, is_own))
 }
 
+/// The same of shared memory that it has used, without files.
+///
+/// # Errors
+/// As [`by_node`].
+pub fn shared_by_node(process: u32) -> io::Result<BTreeMap<u32, u64>> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/numa_maps"))?;
+    Ok(nodes::by_node(&text, is_shared))
+}
+
+/// By its words in `numa_maps`, a mapping is of shared memory.
+fn is_shared(words: &[&str]) -> bool {
+    let mut names = words.iter().filter_map(|word| word.strip_prefix("file="));
+    names.any(is_shared_memory) && !words.contains(&"huge")
+}
+
 /// By its words in `numa_maps`, a mapping is of no file.
 fn is_own(words: &[&str]) -> bool {
     let has = |key: &str| words.iter().any(|word| word.starts_with(key));
@@ -363,32 +505,61 @@ mod tests {
 7f0000000000 default anon=3 dirty=3 N0=1 N1=2 kernelpagesize_kB=4
 7f0000100000 default file=/lib/libc.so.6 anon=2 N0=2 kernelpagesize_kB=4
 7f0000200000 default heap anon=512 dirty=512 N1=512 kernelpagesize_kB=4
+7f0000400000 default file=/SYSV00000000\\040(deleted) dirty=7 active=0 N1=7 kernelpagesize_kB=4
 7ffc00000000 default stack
 ";
         let own = nodes::by_node(text, is_own);
         assert_eq!(own, [(0, 4096), (1, 514 * 4096)].into());
+        let shared = nodes::by_node(text, is_shared);
+        assert_eq!(shared, [(1, 7 * 4096)].into());
     }
 
     #[test]
-    fn only_a_processs_own_memory_without_a_file_is_moved() {
-        let mapping = |rights: &str, path: &str| Mapping {
-            rights: rights.into(),
-            path: path.into(),
-            ..Mapping::default()
+    fn ranges_without_others_are_what_is_left() {
+        let others = vec![(10, 20), (30, 40)];
+        let left = |from, to| without(&[(from, to)], &others);
+        assert_eq!(left(0, 50), [(0, 10), (20, 30), (40, 50)]);
+        assert_eq!(left(12, 18), []);
+        assert_eq!(left(15, 35), [(20, 30)]);
+        assert_eq!(left(20, 30), [(20, 30)]);
+        assert_eq!(left(40, 41), [(40, 41)]);
+    }
+
+    /// Shared memory of this process is not its own: what it has touched of it is told with its place there.
+    #[test]
+    fn shared_memory_that_was_touched_is_told_apart() {
+        let bytes = 16 * BASE as usize;
+        // SAFETY: new memory at an address of the kernel's choice.
+        let held = unsafe {
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+            let held = libc::mmap(std::ptr::null_mut(), bytes, rights, flags, -1, 0);
+            assert_ne!(held, libc::MAP_FAILED);
+            held.cast::<u8>()
         };
-        let all = [
-            mapping("rw-p", ""),
-            mapping("rw-p", "[heap]"),
-            mapping("rw-s", "/memfd:a (deleted)"),
-            mapping("rw-p", "/anon_hugepage (deleted)"),
-            mapping("r-xp", "/lib/libc.so.6"),
-            mapping("---p", ""),
-            mapping("r--p", "[vvar]"),
-            mapping("rw-p", "[anon:arena]"),
-            mapping("rw-p", "[stack]"),
-        ];
-        let moved: Vec<&str> = movable(&all).map(|m| &*m.path).collect();
-        assert_eq!(moved, ["", "[heap]", "[anon:arena]", "[stack]"]);
+        for page in [3, 4, 9] {
+            // SAFETY: within the mapping, to which there is no other reference.
+            unsafe { held.add(page * BASE as usize).write_volatile(1) };
+        }
+        let start = held as u64;
+        let mut memory = ProcessMemory::of(std::process::id(), BASE).unwrap();
+        let own = memory.pages().unwrap();
+        assert!(own.binary_search(&(start / BASE + 3)).is_err());
+        let runs = memory.shared().iter();
+        let runs = runs.filter(|run| run.start >= start && run.end <= start + bytes as u64);
+        let found: Vec<(u64, u64, u64)> = runs
+            .map(|run| {
+                assert!(run.object.name.starts_with("/dev/zero"), "{run:?}");
+                (
+                    (run.start - start) / BASE,
+                    (run.end - start) / BASE,
+                    run.offset / BASE,
+                )
+            })
+            .collect();
+        assert_eq!(found, [(3, 5, 3), (9, 10, 9)]);
+        // SAFETY: the mapping of above, which is not used any more.
+        unsafe { libc::munmap(held.cast(), bytes) };
     }
 
     /// This process's own memory, scanned from outside: pages that were touched are there and are on a node.

@@ -7,6 +7,8 @@
 //! frames/     steering on chosen frames
 //! observe/    ways to observe accesses
 //! memory.rs   a process's pages and their nodes; migration
+//! mapped.rs   which mappings of a process are tiered, and which of these it may share
+//! shared.rs   what processes share: each page once
 //! room.rs     the nodes, and the free memory of each
 //! who.rs      the tiered processes: given ones with their descendants, or a control group's
 //! rivals.rs   other mechanisms that migrate pages
@@ -23,6 +25,7 @@
 mod decide;
 mod error;
 mod frames;
+mod mapped;
 mod memory;
 mod nodes;
 mod observe;
@@ -31,6 +34,7 @@ mod report;
 mod rivals;
 mod room;
 mod run;
+mod shared;
 mod sizes;
 mod state;
 mod steer;
@@ -41,13 +45,14 @@ pub use error::TierError;
 pub use frames::{
     DimmFrames, DimmRange, Energy, FrameOptions, FrameReport, Kind, Span, Spans, Unplaced,
 };
-pub use memory::{Memory, MoveOutcome, Refusal, by_node};
+pub use mapped::{SharedKind, SharedObject};
+pub use memory::{Memory, MoveOutcome, Refusal, SharedRun, by_node};
 pub use nodes::{Nodes, OnNodes};
 pub use observe::{Observer, Use, Way, first as first_way};
 pub use options::{Begun, Room, Target, TierOptions};
-pub use report::{TierCounts, TierReport, TieredProcess};
+pub use report::{TierCounts, TierReport, TieredObject, TieredProcess};
 pub use rivals::{Rival, rivals};
 pub use run::{tier, tier_frames};
 pub use state::{HeatOf, Part, TierState, states};
-pub use steer::{Allowance, MoveLimits, Steering, Tiered};
+pub use steer::{Allowance, MoveLimits, SharedPages, Steering, Tiered};
 pub use who::group;

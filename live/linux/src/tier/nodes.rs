@@ -1,13 +1,15 @@
 //! Pages on nodes of fast and slow memory. Which of a node's frames a page is in is the kernel's choice.
 
-use super::decide::{Page, Pages, Remap, TierPolicy};
+use super::decide::{OBJECTS, Page, Pages, Remap, TierPolicy};
 use super::error::TierError;
 use super::memory::{BASE, Memory, MoveOutcome, ProcessMemory, Refusal};
 use super::observe::Scope;
-use super::steer::{Allowance, Migrate, Places, Residency, Steering, Tiered, is_gone};
+use super::shared::{Objects, Shared};
+use super::steer::{Allowance, Migrate, Places, Residency, SharedPages, Steering, Tiered, is_gone};
 use super::who;
 use crate::nodes::Kinds;
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::Duration;
 
@@ -20,7 +22,7 @@ const REST: u64 = 64;
 const VERIFY: u64 = 10;
 /// For policies that use accesses, found pages stay for this many intervals, until hot ones are known: a page
 /// counts as hot after 8 accesses by default.
-const SETTLE: u64 = 10;
+pub(super) const SETTLE: u64 = 10;
 
 /// Room on nodes, and which one of a kind a page goes to.
 pub trait Nodes {
@@ -53,6 +55,8 @@ struct Known {
 /// Nodes, and the pages that are on them.
 pub struct OnNodes {
     nodes: Box<dyn Nodes>,
+    /// What processes share.
+    objects: Objects,
     /// Pages of all processes together that may be in fast memory.
     most_fast: u64,
     known: Pages<Known>,
@@ -63,21 +67,38 @@ pub struct OnNodes {
 }
 
 impl OnNodes {
-    /// No page yet. `most_fast` limits the pages of all processes together in fast memory.
-    pub fn new(nodes: Box<dyn Nodes>, most_fast: u64) -> OnNodes {
+    /// No page yet; they have `page_bytes`. `most_fast` limits the pages of all processes together in fast memory.
+    pub fn new(nodes: Box<dyn Nodes>, page_bytes: u64, most_fast: u64) -> OnNodes {
         OnNodes {
             nodes,
+            objects: Objects::new(page_bytes),
             most_fast,
             known: Pages::default(),
             unsettled: Vec::new(),
             fast: 0,
         }
     }
+
+    /// A page came to fast memory, or went from there.
+    fn count_fast(&mut self, page: Page, came: bool) {
+        self.fast = self.fast + u64::from(came) - u64::from(!came);
+        if let Some(object) = self.objects.get(page.process()) {
+            object.fast = object.fast + u64::from(came) - u64::from(!came);
+        }
+    }
+
+    fn residency(&self, page: Page) -> Residency {
+        let known = self.known.get(&page);
+        Residency {
+            frame: known.and_then(|known| known.frame),
+            fast: known.is_some_and(|known| known.fast),
+        }
+    }
 }
 
 impl Places for OnNodes {
     type Memory = dyn Memory;
-    const SCOPE: Scope = Scope::Own;
+    const SCOPE: Scope = Scope::Tiered;
     const HAS_FRAMES: bool = false;
 
     fn has_ended(memory: &dyn Memory) -> bool {
@@ -118,42 +139,54 @@ impl<D: TierPolicy> Migrate<OnNodes> for Steering<D, OnNodes> {
 
     fn residency(&self, process: &Tiered<OnNodes>, at: usize) -> Residency {
         let page = Page::new(process.number, process.pages[at]);
-        let known = self.places.known.get(&page);
-        Residency {
-            frame: known.and_then(|known| known.frame),
-            fast: known.is_some_and(|known| known.fast),
+        self.places.residency(page)
+    }
+
+    fn observed<'a>(&self, number: u32, own: &'a [u64]) -> Cow<'a, [u64]> {
+        let shared = self.places.objects.pages_of(number);
+        if shared.is_empty() {
+            return Cow::Borrowed(own);
         }
+        let mut all = [own, &shared].concat();
+        all.sort_unstable();
+        all.dedup();
+        Cow::Owned(all)
+    }
+
+    fn used(&self, process: &Tiered<OnNodes>, page: u64) -> Option<Residency> {
+        let page = match process.pages.binary_search(&page) {
+            Ok(_) => Page::new(process.number, page),
+            Err(_) => self.places.objects.page(process.number, page)?,
+        };
+        Some(self.places.residency(page))
+    }
+
+    fn objects(&self) -> Vec<SharedPages<'_>> {
+        let all = self.places.objects.iter();
+        let of = |(number, object): (u32, _)| {
+            let object: &Shared = object;
+            SharedPages {
+                number,
+                what: &object.what,
+                processes: object.processes.len(),
+                pages: &object.pages,
+                fast: object.fast,
+            }
+        };
+        all.map(of).collect()
+    }
+
+    fn place_of_shared(&self, page: Page) -> Residency {
+        self.places.residency(page)
     }
 
     fn scan(&mut self, process: &mut Tiered<OnNodes>) -> io::Result<()> {
-        let pages = process.memory.pages()?;
-        let (new, gone) = differences(&process.pages, &pages);
-        for page in gone {
-            self.forget(Page::new(process.number, page));
-        }
-        process.pages = pages;
-        let all = self.interval.is_multiple_of(VERIFY);
-        let asked = if all { &process.pages } else { &new };
-        let nodes = process.memory.nodes(asked)?;
-        let mut found: Vec<(Page, u32)> = Vec::new();
-        for (&number, node) in asked.iter().zip(nodes) {
-            let page = Page::new(process.number, number);
-            match (node, self.places.known.contains_key(&page)) {
-                (Some(node), true) => self.is_on(page, node),
-                (Some(node), false) => found.push((page, node)),
-                (None, _) => {}
-            }
-        }
-        // Those in fast memory first, so that a policy that fills fast memory first leaves them there.
-        found.sort_by_key(|&(page, node)| (!self.places.nodes.is_of(true, node), page));
-        for (page, node) in found {
-            self.appeared(page, node);
-        }
-        // Pages of which no node is known yet, such as the page of zeros, is asked about again.
-        let known = &self.places.known;
-        process
-            .pages
-            .retain(|&number| known.contains_key(&Page::new(process.number, number)));
+        let now = process.memory.pages()?;
+        let before = std::mem::take(&mut process.pages);
+        let asked = self.unknown(process.number, &before, &now);
+        let nodes = process.memory.nodes(&asked);
+        process.pages = now;
+        self.found(process.number, &asked, nodes?, &mut process.pages);
         Ok(())
     }
 
@@ -162,6 +195,14 @@ impl<D: TierPolicy> Migrate<OnNodes> for Steering<D, OnNodes> {
             for &page in &process.pages {
                 self.forget(Page::new(process.number, page));
             }
+        }
+        let objects = &mut self.places.objects;
+        objects.begin();
+        for process in &self.processes {
+            objects.has(process.number, process.memory.shared());
+        }
+        for (number, now) in objects.told() {
+            self.scan_object(number, now);
         }
     }
 
@@ -215,6 +256,123 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
         known.frame.map(|frame| self.decide.is_fast(frame))
     }
 
+    /// Forgets pages that are there no more, and says which ones are to be asked about.
+    fn unknown(&mut self, number: u32, before: &[u64], now: &[u64]) -> Vec<u64> {
+        let (new, gone) = differences(before, now);
+        for page in gone {
+            self.forget(Page::new(number, page));
+        }
+        match self.interval.is_multiple_of(VERIFY) {
+            true => now.to_vec(),
+            false => new,
+        }
+    }
+
+    /// Pages are on these nodes. Leaves those of `pages` of which a node is known.
+    fn found(&mut self, number: u32, asked: &[u64], nodes: Vec<Option<u32>>, pages: &mut Vec<u64>) {
+        let mut found: Vec<(Page, u32)> = Vec::new();
+        for (&page, node) in asked.iter().zip(nodes) {
+            let page = Page::new(number, page);
+            match (node, self.places.known.contains_key(&page)) {
+                (Some(node), true) => self.is_on(page, node),
+                (Some(node), false) => found.push((page, node)),
+                (None, _) => {}
+            }
+        }
+        // Those in fast memory first, so that a policy that fills fast memory first leaves them there.
+        found.sort_by_key(|&(page, node)| (!self.places.nodes.is_of(true, node), page));
+        for (page, node) in found {
+            self.appeared(page, node);
+        }
+        // Pages of which no node is known yet, such as the page of zeros, are asked about again.
+        let known = &self.places.known;
+        pages.retain(|&page| known.contains_key(&Page::new(number, page)));
+    }
+
+    /// What is there of an object that processes share.
+    fn scan_object(&mut self, number: u32, now: Vec<u64>) {
+        let Some(object) = self.places.objects.get(number) else {
+            return;
+        };
+        let before = std::mem::take(&mut object.pages);
+        let asked = self.unknown(number, &before, &now);
+        let mut nodes = vec![None; asked.len()];
+        self.through(number, &asked, |memory, pages, places| {
+            // A process that has ended tells nothing; the next scan has another one.
+            if let Ok(found) = memory.nodes_of_shared(pages) {
+                for (at, node) in places.iter().zip(found) {
+                    nodes[*at] = node;
+                }
+            }
+        });
+        let mut pages = now;
+        self.found(number, &asked, nodes, &mut pages);
+        if let Some(object) = self.places.objects.get(number) {
+            object.pages = pages;
+        }
+    }
+
+    /// Calls `each` for processes that have pages of an object: their memory, the pages in it, and the place of each in `pages`. Those
+    /// that no process has are in no call.
+    fn through(
+        &mut self,
+        number: u32,
+        pages: &[u64],
+        mut each: impl FnMut(&mut dyn Memory, &[u64], &[usize]),
+    ) {
+        let mut all: BTreeMap<u32, (Vec<u64>, Vec<usize>)> = BTreeMap::new();
+        for (at, &page) in pages.iter().enumerate() {
+            if let Some(through) = self.places.objects.through(number, page) {
+                let (pages, places) = all.entry(through.process).or_default();
+                pages.push(through.page);
+                places.push(at);
+            }
+        }
+        for process in &mut self.processes {
+            if let Some((pages, places)) = all.get(&process.number) {
+                each(&mut *process.memory, pages, places);
+            }
+        }
+    }
+
+    /// Moves pages of a process or of an object. What came of each; `None` where the process has ended, which the next scan tells.
+    fn move_to(&mut self, number: u32, pages: &[u64], node: u32) -> Vec<Option<MoveOutcome>> {
+        let bytes = self.limits.page_bytes;
+        let came = |result: io::Result<Vec<MoveOutcome>>, count| match result {
+            Ok(outcomes) => outcomes.into_iter().map(Some).collect(),
+            Err(e) if is_gone(&e) => vec![None; count],
+            Err(e) => vec![Some(MoveOutcome::refused(&e, bytes)); count],
+        };
+        let mut all = vec![None; pages.len()];
+        if number >= OBJECTS {
+            self.through(number, pages, |memory, pages, places| {
+                let moved = came(memory.move_shared(pages, node), pages.len());
+                for (at, outcome) in places.iter().zip(moved) {
+                    all[*at] = outcome;
+                }
+            });
+        } else if let Some(process) = self.processes.iter_mut().find(|p| p.number == number) {
+            all = came(process.memory.move_to(pages, node), pages.len());
+        }
+        all
+    }
+
+    /// A page is there no more: at the same address at the next scan is another page.
+    fn vanished(&mut self, page: Page) {
+        let number = page.process();
+        let pages = match self.places.objects.get(number) {
+            Some(object) => Some(&mut object.pages),
+            None => {
+                let mut all = self.processes.iter_mut();
+                all.find(|p| p.number == number).map(|p| &mut p.pages)
+            }
+        };
+        if let Some(pages) = pages {
+            pages.retain(|other| *other != page.number());
+        }
+        self.forget(page);
+    }
+
     fn appeared(&mut self, page: Page, node: u32) {
         let fast = self.places.nodes.is_of(true, node);
         let known = Known {
@@ -226,7 +384,9 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
             rests: None,
         };
         self.places.known.insert(page, known);
-        self.places.fast += u64::from(fast);
+        if fast {
+            self.places.count_fast(page, true);
+        }
         self.decide.is_at(page, Some(fast));
         self.ask(page);
     }
@@ -253,7 +413,9 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
 
     fn forget(&mut self, page: Page) {
         if let Some(known) = self.places.known.remove(&page) {
-            self.places.fast -= u64::from(known.fast);
+            if known.fast {
+                self.places.count_fast(page, false);
+            }
             if let Some(frame) = known.frame {
                 self.decide.gone(frame);
             }
@@ -271,16 +433,18 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
         if !places.nodes.is_of(known.fast, node) {
             let fast = !known.fast;
             known.fast = fast;
-            places.fast = places.fast + u64::from(fast) - u64::from(!fast);
-            self.decide.is_at(page, Some(fast));
-            self.counts.by_others += self.limits.page_bytes;
             // It is not fought over: it is moved back after as long as if it had been moved by us.
             known.moved = Some(self.interval);
             if (known.frame).is_some_and(|frame| self.decide.is_fast(frame) != fast) {
                 places.unsettled.push(page);
             }
+            places.count_fast(page, fast);
+            self.decide.is_at(page, Some(fast));
+            self.counts.by_others += self.limits.page_bytes;
         }
-        if known.rests.is_some_and(|until| until <= self.interval) {
+        let known = self.places.known.get(&page);
+        let rests = known.and_then(|known| known.rests);
+        if rests.is_some_and(|until| until <= self.interval) {
             self.ask(page);
         }
     }
@@ -384,17 +548,10 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
                 done.extend(batch);
                 continue;
             }
-            let Some(process) = self.processes.iter_mut().find(|p| p.number == process) else {
-                continue;
-            };
             let numbers: Vec<u64> = batch.iter().map(|w| w.page.number()).collect();
-            let outcomes = match process.memory.move_to(&numbers, to) {
-                Ok(outcomes) => outcomes,
-                // It has ended, which the next scan detects.
-                Err(e) if is_gone(&e) => continue,
-                Err(e) => vec![MoveOutcome::refused(&e, bytes); numbers.len()],
-            };
+            let outcomes = self.move_to(process, &numbers, to);
             for (wish, outcome) in batch.into_iter().zip(outcomes) {
+                let Some(outcome) = outcome else { continue };
                 self.places.nodes.went(from, to, outcome.bytes);
                 self.counts.add(wish.fast, &outcome);
                 match outcome.refused {
@@ -407,14 +564,7 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
                 }
             }
         }
-        // A page at the same address at the next scan is another page.
-        for page in gone {
-            let mut all = self.processes.iter_mut();
-            if let Some(process) = all.find(|p| p.number == page.process()) {
-                process.pages.retain(|number| *number != page.number());
-            }
-            self.forget(page);
-        }
+        gone.into_iter().for_each(|page| self.vanished(page));
         done
     }
 
@@ -422,8 +572,7 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
         let Some(known) = self.places.known.get_mut(&wish.page) else {
             return;
         };
-        self.places.fast = self.places.fast + u64::from(wish.fast) - u64::from(known.fast);
-        self.decide.is_at(wish.page, Some(wish.fast));
+        let changes = known.fast != wish.fast;
         *known = Known {
             node,
             fast: wish.fast,
@@ -431,6 +580,10 @@ impl<D: TierPolicy> Steering<D, OnNodes> {
             refused: 0,
             ..*known
         };
+        if changes {
+            self.places.count_fast(wish.page, wish.fast);
+        }
+        self.decide.is_at(wish.page, Some(wish.fast));
     }
 
     fn refused(&mut self, page: Page) {

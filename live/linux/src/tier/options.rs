@@ -12,8 +12,8 @@ use std::time::Duration;
 pub enum Target {
     /// Running processes, and their descendants.
     Processes(Vec<u32>),
-    /// The folder of a control group.
-    Group(PathBuf),
+    /// The folders of control groups.
+    Groups(Vec<PathBuf>),
     /// A command, and its descendants.
     Command(Vec<OsString>),
 }
@@ -42,6 +42,8 @@ pub struct TierOptions<'a> {
     pub time: Option<Duration>,
     /// Set to stop it.
     pub stop: &'a AtomicBool,
+    /// Is told, once, what a user should know while it runs.
+    pub say: &'a dyn Fn(&str),
 }
 
 /// Page size and memory that the policy decides about.

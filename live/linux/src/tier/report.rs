@@ -1,6 +1,7 @@
 //! Observations and migrations, in numbers.
 
 use super::frames::FrameReport;
+use super::mapped::SharedKind;
 use super::memory::{MoveOutcome, Refusal};
 use std::collections::BTreeMap;
 
@@ -72,6 +73,23 @@ pub struct TieredProcess {
     pub on_slow: u64,
     /// Bytes of huge pages that are larger than the pages of this run, and did not migrate.
     pub huge_left: u64,
+    /// Bytes of explicit huge pages (hugetlbfs), which do not migrate.
+    pub hugetlb: u64,
+}
+
+/// What tiered processes shared: each of its pages counts once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TieredObject {
+    /// Its kind.
+    pub kind: SharedKind,
+    /// Its name, as `/proc/PID/maps` has it.
+    pub name: String,
+    /// Processes that had some of it.
+    pub processes: usize,
+    /// Bytes on nodes of fast memory that some process had used, as `move_pages` said last.
+    pub on_fast: u64,
+    /// The same on nodes of slow memory.
+    pub on_slow: u64,
 }
 
 /// The report of a run of `tier`.
@@ -85,6 +103,8 @@ pub struct TierReport {
     pub counts: TierCounts,
     /// The processes.
     pub processes: Vec<TieredProcess>,
+    /// What they shared, the largest first.
+    pub shared: Vec<TieredObject>,
     /// Hot pages at the end in bytes, and how many bytes of these were in fast memory.
     pub hot: (u64, u64),
     /// Seconds of the run.

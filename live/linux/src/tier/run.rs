@@ -7,10 +7,10 @@ use super::frames::{
     ready,
 };
 use super::memory::by_node;
-use super::nodes::{OnNodes, can_tier, open};
+use super::nodes::{OnNodes, SETTLE, can_tier, open};
 use super::observe::Observers;
 use super::options::{Begun, Room, Target, TierOptions};
-use super::report::{TierReport, TieredProcess};
+use super::report::{TierReport, TieredObject, TieredProcess};
 use super::room::MachineNodes;
 use super::sizes::room;
 use super::state::{HeatOf, PARTS, Teller, TierState};
@@ -23,6 +23,7 @@ use crate::probe::Topology;
 use crate::program;
 use crate::sampled::run::processor_time;
 use crate::traffic::MachineTraffic;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -33,6 +34,8 @@ const SLICE: Duration = Duration::from_millis(100);
 const SLICE_OF_A_COMMAND: Duration = Duration::from_millis(20);
 /// Intervals after which the nodes of a process's memory are asked for, for the report.
 const SEEN: u64 = 16;
+/// Intervals in which the processes of a service may end, one after the other.
+const ENDS: u64 = 10;
 
 /// Tiers. `make` makes the policy, for what there is; `begun` is called when it begins.
 ///
@@ -54,7 +57,7 @@ pub fn tier<D: TierPolicy>(
     let room = room(&roots, options, &topology, &nodes);
     let decide = make(&room).map_err(TierError::Policy)?;
     let limits = limits(options, room.page_bytes);
-    let places = OnNodes::new(Box::new(nodes), room.fast_pages);
+    let places = OnNodes::new(Box::new(nodes), room.page_bytes, room.fast_pages);
     let steering = Steering::new(decide, limits, places);
     let open = |process| open(process, room.page_bytes, &options.kinds);
     Tiering::of(target, options, steering, &open, room).go(roots, Vec::new(), begun)
@@ -123,12 +126,16 @@ fn who_is_there(target: &Target) -> Result<BTreeSet<u32>, TierError> {
             }
             all.iter().copied().collect()
         }
-        Target::Group(folder) => {
-            let all = without_us(who::members(folder));
-            match all.is_empty() {
-                true => return Err(TierError::Empty(folder.display().to_string())),
-                false => all,
+        Target::Groups(folders) => {
+            let mut all = BTreeSet::new();
+            for folder in folders {
+                let members = without_us(who::members(folder));
+                if members.is_empty() {
+                    return Err(TierError::Empty(folder.display().to_string()));
+                }
+                all.extend(members);
             }
+            all
         }
         Target::Command(_) => BTreeSet::new(),
     })
@@ -153,6 +160,9 @@ struct Tiering<'a, D, P: Places> {
     locks: BTreeMap<u32, Lock>,
     /// By number in this run.
     reports: Vec<(TieredProcess, f64)>,
+    /// By number in this run.
+    /// With the intervals since when fewer processes have it.
+    shared: BTreeMap<u32, (TieredObject, u64)>,
     notes: Vec<String>,
     /// Hot pages when there were pages last, and those of them in fast memory.
     hot: (u64, u64),
@@ -181,6 +191,7 @@ where
             known: BTreeMap::new(),
             locks: BTreeMap::new(),
             reports: Vec::new(),
+            shared: BTreeMap::new(),
             notes: Vec::new(),
             hot: (0, 0),
             child: None,
@@ -206,7 +217,7 @@ where
                 match (self.target, error) {
                     // It has ended already, which is its own matter; a group's others are there.
                     (_, TierError::Gone(_) | TierError::NoMemory(_)) if self.child.is_some() => {}
-                    (Target::Group(_), error) => {
+                    (Target::Groups(_), error) => {
                         self.note(error.to_string());
                         last = Some(error);
                     }
@@ -262,7 +273,7 @@ where
                     .into(),
             );
         }
-        if !matches!(self.target, Target::Group(_)) && !who::knows_families() {
+        if !matches!(self.target, Target::Groups(_)) && !who::knows_families() {
             notes.push(
                 "child processes are not tiered: the kernel does not list them (CONFIG_PROC_CHILDREN); --cgroup includes them"
                     .into(),
@@ -278,7 +289,9 @@ where
     /// Adds new processes.
     fn discover(&mut self) {
         let now = match self.target {
-            Target::Group(folder) => without_us(who::members(folder)),
+            Target::Groups(folders) => {
+                without_us(folders.iter().flat_map(|f| who::members(f)).collect())
+            }
             Target::Processes(roots) => roots.iter().flat_map(|p| who::family(*p)).collect(),
             Target::Command(_) => match &self.child {
                 Some(child) => who::family(child.id()),
@@ -287,7 +300,7 @@ where
         };
         // A number that belongs to another process by now is added again.
         self.known.retain(|process, _| now.contains(process));
-        let in_group = matches!(self.target, Target::Group(_));
+        let in_group = matches!(self.target, Target::Groups(_));
         for process in now {
             if self.known.contains_key(&process) {
                 continue;
@@ -352,6 +365,10 @@ where
             let all = (processor_time() + took).div_f64(core);
             let owed = all.saturating_sub(begun.elapsed()) + at.elapsed();
             let rest = self.options.period.max(took.div_f64(core)).max(owed);
+            // The first look finds all pages, and is not like the others.
+            if interval == 2 {
+                self.say_how_often(looked, rest);
+            }
             while status.is_none() && !self.is_over(begun) && at.elapsed() < rest {
                 let left = rest.saturating_sub(at.elapsed());
                 std::thread::sleep(left.min(match self.child {
@@ -366,11 +383,12 @@ where
         }
         self.see(true);
         let mut frames = self.steering.finish();
-        if let (Some(frames), Target::Group(folder)) = (&mut frames, self.target) {
-            let (files, kernel) = who::unmapped(folder);
-            for (why, bytes) in [(Unplaced::Unmapped, files), (Unplaced::Kernel, kernel)] {
-                if bytes > 0 {
-                    frames.unplaced.insert(why, bytes);
+        if let (Some(frames), Target::Groups(folders)) = (&mut frames, self.target) {
+            for (files, kernel) in who::outermost(folders).map(|f| who::unmapped(f)) {
+                for (why, bytes) in [(Unplaced::Unmapped, files), (Unplaced::Kernel, kernel)] {
+                    if bytes > 0 {
+                        *frames.unplaced.entry(why).or_default() += bytes;
+                    }
                 }
             }
         }
@@ -386,6 +404,7 @@ where
             cpu_seconds: processor_time().as_secs_f64(),
             monitor_seconds: self.reports.iter().map(|(_, seconds)| seconds).sum(),
             processes: self.reports.iter().map(|(one, _)| one.clone()).collect(),
+            shared: self.shared_by_size(),
             notes: self.notes.clone(),
             frames,
             status,
@@ -398,13 +417,18 @@ where
     /// The state that other processes can read during the run.
     fn state(&self, seconds: f64) -> TierState {
         let of = |(number, parts): (u32, Vec<_>)| {
-            let (report, _) = &self.reports[number as usize];
-            HeatOf {
-                pid: report.pid,
-                name: report.name.clone(),
-                observed_by: report.observer.into(),
+            // What processes share is noted now and then only.
+            let object = self.shared.get(&number);
+            let object = object.map(|(one, _)| (0, &one.name, one.kind.words()));
+            let report = self.reports.get(number as usize);
+            let process = report.map(|(one, _)| (one.pid, &one.name, one.observer));
+            let (pid, name, observed_by) = object.or(process)?;
+            Some(HeatOf {
+                pid,
+                name: name.clone(),
+                observed_by: observed_by.into(),
                 parts,
-            }
+            })
         };
         let (hot, hot_in_fast) = self.hot;
         TierState {
@@ -417,7 +441,12 @@ where
             exchanged: P::HAS_FRAMES.then_some(self.steering.counts.exchanged),
             hot: hot * self.room.page_bytes,
             hot_in_fast: hot_in_fast * self.room.page_bytes,
-            processes: self.steering.heat(PARTS).into_iter().map(of).collect(),
+            processes: self
+                .steering
+                .heat(PARTS)
+                .into_iter()
+                .filter_map(of)
+                .collect(),
             ..TierState::default()
         }
     }
@@ -435,6 +464,7 @@ where
         if where_it_is && !self.steering.watched().is_empty() {
             self.hot = self.steering.hot_pages();
         }
+        self.see_shared();
         for (number, elsewhere, huge_left) in self.steering.watched() {
             let (report, monitor) = &mut self.reports[number as usize];
             *monitor = monitor.max(elsewhere);
@@ -454,9 +484,69 @@ where
             }
             report.on_fast = on(&self.options.kinds.fast);
             report.on_slow = on(&self.options.kinds.slow);
+            report.hugetlb = who::hugetlb(report.pid);
             // Once a program has begun, its name is its own.
             report.name = who::name(report.pid);
         }
+    }
+
+    /// Says so where looks are rarer than they should be.
+    fn say_how_often(&self, look: Duration, rest: Duration) {
+        let period = self.options.period;
+        if rest < period.mul_f64(1.5) || self.options.way.is_none() {
+            return;
+        }
+        let seconds = |time: Duration| match time.as_secs_f64() {
+            short if short < 10.0 => format!("{short:.1}"),
+            long => format!("{long:.0}"),
+        };
+        let first = match P::HAS_FRAMES {
+            true => String::new(),
+            false => format!(
+                ", and the first placement in about {} s",
+                seconds(rest.mul_f64(SETTLE as f64))
+            ),
+        };
+        (self.options.say)(&format!(
+            "a look at all pages takes {} s of a core, so that the CPU budget of {} % allows the next in {} s{first}; a larger --core or --page makes looks more frequent",
+            (look.as_secs_f64() * 1000.0).round() / 1000.0,
+            (1000.0 * self.options.core).round() / 10.0,
+            seconds(rest),
+        ));
+    }
+
+    /// Notes where what processes share is. Where fewer have it than before, they may all be about to end, and what they had is told.
+    fn see_shared(&mut self) {
+        let bytes = self.room.page_bytes;
+        for object in self.steering.objects() {
+            let now = TieredObject {
+                kind: object.what.kind,
+                name: object.what.name.clone(),
+                processes: object.processes,
+                on_fast: object.fast * bytes,
+                on_slow: (object.pages.len() as u64 - object.fast) * bytes,
+            };
+            match self.shared.entry(object.number) {
+                Entry::Vacant(_) if object.pages.is_empty() => {}
+                Entry::Vacant(vacant) => _ = vacant.insert((now, 0)),
+                Entry::Occupied(mut noted) => {
+                    let (before, fewer) = noted.get_mut();
+                    *fewer = match now.processes < before.processes {
+                        true => *fewer + 1,
+                        false => 0,
+                    };
+                    if *fewer == 0 || *fewer > ENDS {
+                        *noted.get_mut() = (now, 0);
+                    }
+                }
+            }
+        }
+    }
+
+    fn shared_by_size(&self) -> Vec<TieredObject> {
+        let mut all: Vec<TieredObject> = self.shared.values().map(|(one, _)| one.clone()).collect();
+        all.sort_by_key(|one| std::cmp::Reverse(one.on_fast + one.on_slow));
+        all
     }
 
     /// How the command ended, if it has.

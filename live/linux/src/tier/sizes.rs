@@ -1,11 +1,12 @@
 //! How large pages are, and how many of them may be in fast memory.
 
-use super::memory::{BASE, by_node};
+use super::memory::{BASE, by_node, shared_by_node};
 use super::options::{Room, TierOptions};
 use super::room::MachineNodes;
 use crate::probe::Topology;
 use crate::probe::sysfs::bytes_of;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 /// Entries of the page table without --page: the page size is the smallest that this allows. A scan of this many takes about
 /// 20 ms (`bench/live-tier cost`), which is the CPU budget of one scan per second.
@@ -33,8 +34,10 @@ pub fn room(
     let total = bytes_of(&options.kinds.fast) + bytes_of(&options.kinds.slow);
     let (mut resident, mut huge) = (0, 0);
     for process in roots {
-        let [anonymous, large] = rollup(*process, ["Anonymous", "AnonHugePages"]);
-        (resident, huge) = (resident + anonymous, huge + large);
+        // A page that several of them have counts in parts.
+        let names = ["Pss", "AnonHugePages", "ShmemPmdMapped"];
+        let [all, large, large_shared] = rollup(*process, names);
+        (resident, huge) = (resident + all, huge + large + large_shared);
     }
     let page_bytes = options.page_bytes.unwrap_or_else(|| {
         // Of a command nothing is known but what it may come to.
@@ -51,10 +54,15 @@ pub fn room(
             false => (all / PAGES).next_power_of_two().clamp(BASE, HUGE),
         }
     });
-    let there = |process: &u32| by_node(*process).unwrap_or_default();
-    let on_fast = roots.iter().flat_map(there);
-    let on_fast = on_fast.filter(|(node, _)| options.kinds.fast.contains(node));
-    let could = on_fast.map(|(_, bytes)| bytes).sum::<u64>() + nodes.room_of(true);
+    let on_fast = |there: io::Result<BTreeMap<u32, u64>>| -> u64 {
+        let there = there.unwrap_or_default().into_iter();
+        let fast = there.filter(|(node, _)| options.kinds.fast.contains(node));
+        fast.map(|(_, bytes)| bytes).sum()
+    };
+    let own: u64 = roots.iter().map(|p| on_fast(by_node(*p))).sum();
+    // What one of them shares the others have, too.
+    let shared = roots.iter().map(|p| on_fast(shared_by_node(*p))).max();
+    let could = own + shared.unwrap_or(0) + nodes.room_of(true);
     let fast = options.fast_bytes.unwrap_or(could);
     let fast = fast.min(bytes_of(&options.kinds.fast));
     Room {

@@ -49,14 +49,14 @@ pub struct TierState {
     pub processes: Vec<HeatOf>,
 }
 
-/// Heat over the addresses of a process.
+/// Heat over the addresses of a process, or over the bytes of what processes share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeatOf {
-    /// Its number.
+    /// Its number; 0 for what processes share.
     pub pid: u32,
     /// Its name.
     pub name: String,
-    /// How it is seen what it uses.
+    /// How it is seen what it uses; of what processes share, its kind.
     pub observed_by: String,
     /// Parts of its memory that have equally many pages, by ascending address.
     pub parts: Vec<Part>,

@@ -1,11 +1,13 @@
 //! The control loop's interval: scans residency and accesses, and migrates pages within budgets. Pages are placed by
 //! [`Places`]: on nodes or in frames. Memory and policy are traits, so that all of it is tested without a machine.
 
-use super::decide::TierPolicy;
+use super::decide::{Page, TierPolicy};
 use super::frames::FrameReport;
+use super::mapped::SharedObject;
 use super::observe::{Observer, Scope};
 use super::report::TierCounts;
 use super::state::Part;
+use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
@@ -60,6 +62,20 @@ pub struct Residency {
     pub fast: bool,
 }
 
+/// An object that processes share, as it is now.
+pub struct SharedPages<'a> {
+    /// Its number in this run.
+    pub number: u32,
+    /// What it is.
+    pub what: &'a SharedObject,
+    /// Processes that have some of it.
+    pub processes: usize,
+    /// Its pages, ascending.
+    pub pages: &'a [u64],
+    /// How many of them are in fast memory.
+    pub fast: u64,
+}
+
 /// Where pages can be: on nodes or in frames.
 pub trait Places: Sized {
     /// The memory of a process.
@@ -87,6 +103,28 @@ pub trait Migrate<P: Places> {
 
     /// Where one of a process's pages is, by its place among them.
     fn residency(&self, process: &Tiered<P>, at: usize) -> Residency;
+
+    /// Pages of a process whose uses are to be seen, ascending: its own ones, which are given, and others.
+    fn observed<'a>(&self, _number: u32, own: &'a [u64]) -> Cow<'a, [u64]> {
+        Cow::Borrowed(own)
+    }
+
+    /// Where one of these is; `None` where it is not known any more.
+    fn used(&self, process: &Tiered<P>, page: u64) -> Option<Residency> {
+        let at = process.pages.binary_search(&page).ok()?;
+        Some(self.residency(process, at))
+    }
+
+    /// What processes share, where that is told apart.
+    fn objects(&self) -> Vec<SharedPages<'_>> {
+        Vec::new()
+    }
+
+    /// Where a page of one of these is.
+    fn place_of_shared(&self, _page: Page) -> Residency {
+        let (frame, fast) = (None, false);
+        Residency { frame, fast }
+    }
 
     /// Scans a process's pages.
     ///
@@ -185,13 +223,13 @@ where
             return Ok(());
         }
         let mut uses = Vec::new();
-        process.observer.look(&process.pages, &mut uses)?;
+        let observed = self.observed(process.number, &process.pages);
+        process.observer.look(&observed, &mut uses)?;
         self.counts.uses += uses.len() as u64;
         for used in uses {
-            let Ok(at) = process.pages.binary_search(&used.page) else {
+            let Some(Residency { frame, fast }) = self.used(process, used.page) else {
                 continue;
             };
-            let Residency { frame, fast } = self.residency(process, at);
             if let Some(frame) = frame {
                 self.decide.used(frame, used.writes, fast);
             }
@@ -213,32 +251,42 @@ where
         self.processes.iter().map(of).collect()
     }
 
-    /// Heat over the pages of each process, by its number in this run: in at most `parts` parts of equally many pages.
+    /// Heat over the pages of each process and of each object that processes share, by its number in this run: in at most `parts` parts
+    /// of equally many pages.
     pub fn heat(&self, parts: usize) -> Vec<(u32, Vec<Part>)> {
-        let bytes = self.limits.page_bytes;
         let of = |process: &Tiered<P>| {
-            let pages = &process.pages;
-            let size = pages.len().div_ceil(parts.max(1)).max(1);
-            let part = |first: usize| {
-                let behind = (first + size).min(pages.len());
-                let (mut hot, mut fast) = (0, 0);
-                for at in first..behind {
-                    let one = self.residency(process, at);
-                    hot += usize::from(one.frame.is_some_and(|f| self.decide.is_hot(f)));
-                    fast += usize::from(one.fast);
-                }
-                let share = |count: usize| count as f32 / (behind - first) as f32;
-                Part {
-                    from: pages[first] * bytes,
-                    to: (pages[behind - 1] + 1) * bytes,
-                    hot: share(hot),
-                    fast: share(fast),
-                }
-            };
-            let firsts = (0..pages.len()).step_by(size);
-            (process.number, firsts.map(part).collect())
+            let place = |at| self.residency(process, at);
+            (process.number, self.parts(&process.pages, parts, &place))
         };
-        self.processes.iter().map(of).collect()
+        let mut all: Vec<_> = self.processes.iter().map(of).collect();
+        for object in self.objects() {
+            let page = |at: usize| Page::new(object.number, object.pages[at]);
+            let place = |at| self.place_of_shared(page(at));
+            all.push((object.number, self.parts(object.pages, parts, &place)));
+        }
+        all
+    }
+
+    fn parts(&self, pages: &[u64], parts: usize, place: &dyn Fn(usize) -> Residency) -> Vec<Part> {
+        let bytes = self.limits.page_bytes;
+        let size = pages.len().div_ceil(parts.max(1)).max(1);
+        let part = |first: usize| {
+            let behind = (first + size).min(pages.len());
+            let (mut hot, mut fast) = (0, 0);
+            for at in first..behind {
+                let one = place(at);
+                hot += usize::from(one.frame.is_some_and(|f| self.decide.is_hot(f)));
+                fast += usize::from(one.fast);
+            }
+            let share = |count: usize| count as f32 / (behind - first) as f32;
+            Part {
+                from: pages[first] * bytes,
+                to: (pages[behind - 1] + 1) * bytes,
+                hot: share(hot),
+                fast: share(fast),
+            }
+        };
+        (0..pages.len()).step_by(size).map(part).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The processes whose memory is tiered: given ones and their descendants, or those of a control group.
 
-use crate::probe::sysfs::{count_of, field, parse_list};
+use crate::probe::sysfs::{bytes_of, count_of, field, parse_list};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,6 +40,16 @@ pub fn members(folder: &Path) -> BTreeSet<u32> {
     all
 }
 
+/// Those of some control groups that are in no other of them.
+pub fn outermost(folders: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
+    let is_within = |one: &PathBuf, other: &PathBuf| one != other && one.starts_with(other);
+    let mut all: Vec<&PathBuf> = folders.iter().collect();
+    all.sort();
+    all.dedup();
+    all.retain(|one| !folders.iter().any(|other| is_within(one, other)));
+    all.into_iter()
+}
+
 /// Bytes of a control group that no process has in its address space: of files, and of the kernel (`memory.stat`).
 pub fn unmapped(folder: &Path) -> (u64, u64) {
     let text = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
@@ -47,6 +57,12 @@ pub fn unmapped(folder: &Path) -> (u64, u64) {
     // Shared memory is among files, mapped or not.
     let files = of("file").saturating_sub(of("file_mapped"));
     (files, of("kernel"))
+}
+
+/// Bytes of explicit huge pages that a process has mapped.
+pub fn hugetlb(process: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/status"));
+    bytes_of(&text.unwrap_or_default(), "HugetlbPages")
 }
 
 /// A process and what it has started, and that has started, and so on.

@@ -79,7 +79,7 @@ mod tests {
     fn memory_in_use_all_the_time_is_seen() {
         let held = Alone::new();
         let page = held.0.start() as u64 / 4096 + 9;
-        let mut bits = Bits::of(std::process::id(), Scope::Own, 4096);
+        let mut bits = Bits::of(std::process::id(), Scope::Tiered, 4096);
         let mut uses = Vec::new();
         // Other tests of this process forget its bits too, at times just between our use and our look.
         for round in 0..255 {

@@ -1,36 +1,61 @@
-//! The kernel's monitor of accesses. Its settings are reset when we end, even if we are killed: a guard outlives us for as long as that
+//! The kernel's monitors of accesses, one for each process. Their settings are reset when we end, even if we are killed: a guard outlives us for as long as that
 //! takes.
 
 use super::{Observer, Scope, Use, is_due, within};
-use crate::sampled::damon::{self, Damon, Pace};
+use crate::sampled::damon::{self, Damon, Monitors, Pace};
 use crate::sampled::used;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+
+/// Processes that are watched at once; others are seen in another way.
+const MOST: usize = 64;
+
+/// The kernel's monitors.
+pub struct Kernel {
+    all: Monitors,
+    _guard: Guard,
+}
+
+impl Kernel {
+    /// Takes them; `None` if they are not to be had.
+    pub fn take() -> Option<Kernel> {
+        let folder = Path::new(damon::FOLDER);
+        Some(Kernel {
+            all: Monitors::take(folder, MOST)?,
+            _guard: Guard::begin(folder)?,
+        })
+    }
+}
 
 /// The monitor of one process.
 pub struct Monitor {
+    // It is turned off before the guard is told that all is done.
     damon: Damon,
+    _kernel: Rc<Kernel>,
     process: u32,
     scope: Scope,
     page_bytes: u64,
     looks: u64,
-    _guard: Guard,
 }
 
 impl Monitor {
-    /// Takes the monitor for a process; `None` if it is not to be had.
-    pub fn begin(process: u32, scope: Scope, page_bytes: u64) -> Option<Monitor> {
-        let folder = Path::new(damon::FOLDER);
-        let damon = Damon::begin(folder, process, Pace::ALWAYS)?;
+    /// Takes one for a process; `None` if all are in use.
+    pub fn begin(
+        kernel: &Rc<Kernel>,
+        process: u32,
+        scope: Scope,
+        page_bytes: u64,
+    ) -> Option<Monitor> {
         Some(Monitor {
-            damon,
+            damon: kernel.all.begin(process, Pace::ALWAYS)?,
+            _kernel: kernel.clone(),
             process,
             scope,
             page_bytes,
             looks: 0,
-            _guard: Guard::begin(folder)?,
         })
     }
 }
@@ -81,7 +106,7 @@ fn ticks(stat: &str) -> Option<u64> {
     Some(next()? + next()?)
 }
 
-/// A process that waits for our end and then turns the monitor off, if we did not.
+/// A process that waits for our end and then turns the monitors off, if we did not.
 struct Guard(Child);
 
 impl Guard {
@@ -89,7 +114,7 @@ impl Guard {
         let folder = folder.display();
         // Its input ends when we do, whichever way. Ctrl-C is for us.
         let script = format!(
-            "trap '' INT TERM HUP; read -r word; [ \"$word\" = done ] || {{ echo off >'{folder}/0/state'; echo 0 >'{folder}/nr_kdamonds'; }}"
+            "trap '' INT TERM HUP; read -r word; [ \"$word\" = done ] || {{ for one in '{folder}'/*/state; do echo off >\"$one\"; done; echo 0 >'{folder}/nr_kdamonds'; }}"
         );
         let child = Command::new("/bin/sh")
             .args(["-c", &script])
@@ -125,7 +150,10 @@ mod tests {
     #[test]
     fn a_guard_turns_the_monitor_off_if_nobody_says_that_it_is_done() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("0")).unwrap();
+        for number in ["0", "1"] {
+            std::fs::create_dir(folder.path().join(number)).unwrap();
+            std::fs::write(folder.path().join(number).join("state"), "on\n").unwrap();
+        }
         let count = folder.path().join("nr_kdamonds");
         let read = || std::fs::read_to_string(&count).unwrap();
         std::fs::write(&count, "1\n").unwrap();
@@ -136,7 +164,9 @@ mod tests {
         drop(guard.0.stdin.take());
         guard.0.wait().unwrap();
         assert_eq!(read(), "0\n");
-        let state = std::fs::read_to_string(folder.path().join("0/state")).unwrap();
-        assert_eq!(state, "off\n");
+        for number in ["0", "1"] {
+            let state = folder.path().join(number).join("state");
+            assert_eq!(std::fs::read_to_string(state).unwrap(), "off\n");
+        }
     }
 }

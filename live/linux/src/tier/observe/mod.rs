@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! hardware.rs  accesses that the processor samples by itself (PEBS, IBS)
-//! damon.rs     the kernel's monitor of accesses
+//! damon.rs     the kernel's monitors of accesses
 //! idle.rs      the kernel's idle page tracking: accessed bits, page by page
 //! writes.rs    soft-dirty bits: pages that were written, by write protection
 //! bits.rs      accessed bits by mapping
@@ -18,7 +18,7 @@ mod writes;
 
 pub use hardware::Accesses;
 
-use super::memory::movable;
+use super::mapped::tiered;
 use crate::sampled;
 use crate::sampled::used::Mapping;
 use std::cell::RefCell;
@@ -79,7 +79,7 @@ impl Observer for Blind {
 pub enum Way {
     /// The processor's samples.
     Hardware,
-    /// The kernel's monitor.
+    /// The kernel's monitors.
     Damon,
     /// Idle page tracking.
     Idle,
@@ -120,8 +120,8 @@ impl Way {
             ],
             Way::Damon => [
                 "the kernel's monitor (DAMON): in how many of ten checks, 100 ms apart, a region of memory was accessed",
-                "a kernel thread, up to 10,000 checks a second; its CPU time is printed at the end",
-                "more than 1000 regions: pages within a region count alike; accesses that hit the TLB; writes apart from reads",
+                "a kernel thread for each process, up to 10,000 checks a second together; their CPU time is printed at the end",
+                "more than 1000 regions in all processes together, at least 50 in each: pages within a region count alike; accesses that hit the TLB; writes apart from reads",
             ],
             Way::Idle => [
                 "the kernel's idle page tracking: whether a page was accessed since the last scan",
@@ -187,20 +187,21 @@ pub fn first() -> Result<Way, String> {
 /// The memory whose accesses are observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Of processes' own, without a file.
-    Own,
-    /// Of shared memory and files, too.
+    /// Of processes' own and of what they share, but for programs and libraries.
+    Tiered,
+    /// Of all that is mapped.
     All,
 }
 
 impl Scope {
     /// Those of a process's mappings that it has.
     fn of(self, all: &[Mapping]) -> impl Iterator<Item = &Mapping> {
-        let own = movable(all).filter(move |_| self == Scope::Own);
+        let some = tiered(all).map(|(m, _)| m);
+        let some = some.filter(move |_| self == Scope::Tiered);
         let every = all.iter().filter(move |m| {
             self == Scope::All && !m.path.starts_with("[v") && !m.rights.starts_with("---")
         });
-        own.chain(every)
+        some.chain(every)
     }
 }
 
@@ -210,6 +211,8 @@ pub struct Observers {
     scope: Scope,
     page_bytes: u64,
     accesses: Rc<RefCell<Accesses>>,
+    /// The kernel's monitors, once they are taken.
+    kernel: Option<Rc<damon::Kernel>>,
 }
 
 impl Observers {
@@ -220,6 +223,7 @@ impl Observers {
             scope,
             page_bytes,
             accesses: Rc::default(),
+            kernel: None,
         }
     }
 
@@ -245,11 +249,16 @@ impl Observers {
                 let one = hardware::Sampled::new(process, page_bytes, self.accesses.clone());
                 (Box::new(one), way.name())
             }
-            Way::Damon => match damon::Monitor::begin(process, self.scope, page_bytes) {
-                Some(monitor) => (Box::new(monitor), way.name()),
-                // There is one monitor: the first process has it.
-                None => return self.lesser(process),
-            },
+            Way::Damon => {
+                if self.kernel.is_none() {
+                    self.kernel = damon::Kernel::take().map(Rc::new);
+                }
+                let begin = |kernel| damon::Monitor::begin(kernel, process, self.scope, page_bytes);
+                match self.kernel.as_ref().and_then(begin) {
+                    Some(monitor) => (Box::new(monitor), way.name()),
+                    None => return self.lesser(process),
+                }
+            }
             Way::Idle => {
                 let idle = idle::Idle::open(process, page_bytes);
                 let idle = idle.map_err(|e| format!("idle page tracking: {e}"))?;
@@ -266,12 +275,13 @@ impl Observers {
         })
     }
 
-    /// One that sees less than the monitor.
+    /// One that sees less than a monitor: all are in use.
     fn lesser(&mut self, process: u32) -> Result<(Box<dyn Observer>, &'static str), String> {
         let ways = [Way::Idle, Way::Writes, Way::Bits];
         let way = ways.into_iter().find(|way| way.why_not().is_none());
-        let way = way
-            .ok_or("the kernel's monitor is in use, and no other way to observe its pages works")?;
+        let way = way.ok_or(
+            "the kernel's monitors are in use, and no other way to observe its pages works",
+        )?;
         let mut others = Observers::new(Some(way), self.scope, self.page_bytes);
         others.of(process, false)
     }
