@@ -21,7 +21,7 @@ pub struct TierArgs {
     /// Running process to tier, with its descendants; may be repeated: --pid 17 --pid 23
     #[arg(long, value_name = "NUMBER", conflicts_with = "cgroup")]
     pub pid: Vec<u32>,
-    /// Tier the processes of this control group, a folder below /sys/fs/cgroup; may be repeated: --cgroup A --cgroup B
+    /// Control group whose processes to tier, a folder below /sys/fs/cgroup; may be repeated
     #[arg(long, value_name = "NAME")]
     pub cgroup: Vec<String>,
     /// Page policy; `varve policy` shows which ones `tier` takes

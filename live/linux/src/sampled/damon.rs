@@ -113,7 +113,7 @@ impl Monitors {
     }
 
     /// How many are in use.
-    fn in_use(&self) -> usize {
+    pub fn in_use(&self) -> usize {
         self.0.used.borrow().iter().filter(|used| **used).count()
     }
 }
@@ -128,6 +128,11 @@ impl Damon {
     /// Takes the monitors for one process; `None` if they are not to be had.
     pub fn begin(folder: &Path, process: u32, pace: Pace) -> Option<Damon> {
         Monitors::take(folder, 1)?.begin(process, pace)
+    }
+
+    /// Its number among the kernel's.
+    pub fn number(&self) -> usize {
+        self.number
     }
 
     fn file(&self, file: &str) -> PathBuf {

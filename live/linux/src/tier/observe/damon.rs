@@ -13,6 +13,10 @@ use std::rc::Rc;
 /// Processes that are watched at once; others are seen in another way.
 const MOST: usize = 64;
 
+/// Monitors that are asked at a look. The kernel answers one after the other, each up to a second later; of the others the last answer
+/// still holds.
+const ASKED: usize = 2;
+
 /// The kernel's monitors.
 pub struct Kernel {
     all: Monitors,
@@ -34,11 +38,13 @@ impl Kernel {
 pub struct Monitor {
     // It is turned off before the guard is told that all is done.
     damon: Damon,
-    _kernel: Rc<Kernel>,
+    kernel: Rc<Kernel>,
     process: u32,
     scope: Scope,
     page_bytes: u64,
     looks: u64,
+    /// Its last answer; `None` before it watches anything.
+    counts: Option<Vec<(Range<u64>, f64)>>,
 }
 
 impl Monitor {
@@ -51,11 +57,12 @@ impl Monitor {
     ) -> Option<Monitor> {
         Some(Monitor {
             damon: kernel.all.begin(process, Pace::ALWAYS)?,
-            _kernel: kernel.clone(),
+            kernel: kernel.clone(),
             process,
             scope,
             page_bytes,
             looks: 0,
+            counts: None,
         })
     }
 }
@@ -71,14 +78,21 @@ impl Observer for Monitor {
         if ranges.is_empty() {
             return Ok(());
         }
-        self.damon.watch(&ranges)?;
-        let counts = self.damon.counts()?;
         self.looks += 1;
-        for (part, share) in counts {
-            if !is_due(share, self.looks) {
+        let Some(last) = &mut self.counts else {
+            self.damon.watch(&ranges)?;
+            self.counts = Some(Vec::new());
+            return Ok(());
+        };
+        if is_asked(self.damon.number(), self.kernel.all.in_use(), self.looks) {
+            self.damon.watch(&ranges)?;
+            *last = self.damon.counts()?;
+        }
+        for (part, share) in last {
+            if !is_due(*share, self.looks) {
                 continue;
             }
-            let within = within(pages, bytes, &part);
+            let within = within(pages, bytes, part);
             uses.extend(within.iter().map(|&page| Use::of(page)));
         }
         Ok(())
@@ -88,6 +102,12 @@ impl Observer for Monitor {
         let seconds = self.damon.thread().and_then(thread_seconds);
         seconds.unwrap_or(0.0)
     }
+}
+
+/// Whether a monitor is asked at a look: some are at each, in turns.
+fn is_asked(number: usize, in_use: usize, look: u64) -> bool {
+    let turns = in_use.div_ceil(ASKED).max(1);
+    number % turns == look as usize % turns
 }
 
 /// Processor time of a thread of the kernel so far.
@@ -139,6 +159,16 @@ impl Drop for Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn monitors_are_asked_in_turns() {
+        for (in_use, turns) in [(1, 1), (2, 1), (3, 2), (64, 32)] {
+            for number in 0..in_use {
+                let asked = (0..320).filter(|look| is_asked(number, in_use, *look));
+                assert_eq!(asked.count(), 320 / turns, "{number} of {in_use}");
+            }
+        }
+    }
 
     #[test]
     fn times_of_a_thread_are_read_behind_its_name() {
