@@ -19,10 +19,16 @@ pub struct Shared<'a> {
     pub name: String,
     /// Where all processes keep their results.
     pub folder: &'a Path,
-    /// The command, with results in this folder.
-    pub command: &'a dyn Fn(&Path) -> String,
+    /// The words behind `varve`, with results in this folder.
+    pub words: &'a dyn Fn(&Path) -> Vec<String>,
     /// How often all shares are to be made, as some of the work depends on other parts of it.
     pub rounds: usize,
+}
+
+/// Words as a shell understands them.
+pub fn line(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
 }
 
 /// A path as a word of a shell.
@@ -47,7 +53,7 @@ pub fn array(name: &str, shards: usize, log: &str, says: &str, command: &str) ->
 /// The script: `shards` times the same command, each with its own share.
 pub fn script(target: For, shared: &Shared, shards: usize) -> String {
     let Shared { name, folder, .. } = shared;
-    let command = (shared.command)(folder);
+    let command = format!("varve {}", line(&(shared.words)(folder)));
     let merge = format!("{command} --merge");
     let last = shards - 1;
     let then = match shared.rounds {
@@ -83,29 +89,72 @@ pub fn script(target: For, shared: &Shared, shards: usize) -> String {
             }
         }
         For::K8s => {
-            let name: String = name
-                .to_lowercase()
-                .chars()
-                .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-                .collect();
             // Where a volume is mounted is no path from somewhere.
             let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-            let command = (shared.command)(&folder);
-            let shell = format!("exec {command} --shard \"$JOB_COMPLETION_INDEX/{shards}\"");
-            let shell = serde_json::Value::from(shell);
-            format!(
-                "# The image has varve and the files that are read; the claim `{name}` is a volume that all pods see, at the folder of\n\
-                 # the results. {then}\n\
-                 #   {command} --merge\n\
-                 apiVersion: batch/v1\n\
-                 kind: Job\n\
-                 metadata:\n  name: {name}\n\
-                 spec:\n  completions: {shards}\n  parallelism: {shards}\n  completionMode: Indexed\n  template:\n    spec:\n      \
-                 restartPolicy: Never\n      containers:\n      - name: varve\n        image: varve\n        command: [\"sh\", \"-c\", {shell}]\n        \
-                 volumeMounts:\n        - name: results\n          mountPath: {}\n      volumes:\n      - name: results\n        \
-                 persistentVolumeClaim:\n          claimName: {name}\n",
-                serde_json::Value::from(folder.to_string_lossy().into_owned())
+            job(
+                &label(name),
+                &folder,
+                &(shared.words)(&folder),
+                shards,
+                &then,
             )
         }
+    }
+}
+
+/// An indexed Job of Kubernetes. The image has no shell: its entry point is varve, and Kubernetes itself puts the index in.
+fn job(name: &str, folder: &Path, words: &[String], shards: usize, then: &str) -> String {
+    // What looks like a variable of the container is a word of ours.
+    let words = words.iter().map(|word| word.replace("$(", "$$("));
+    let share = [
+        "--shard".into(),
+        format!("$(JOB_COMPLETION_INDEX)/{shards}"),
+    ];
+    let args: Vec<String> = words.clone().chain(share).collect();
+    let merge: Vec<String> = words.chain(["--merge".into()]).collect();
+    let [args, merge] = [args, merge].map(serde_json::Value::from);
+    let folder = serde_json::Value::from(folder.to_string_lossy().into_owned());
+    format!(
+        "# The image begins with varve, and has the files that are read; the claim `{name}` is a volume that all pods see, at the\n\
+         # folder of the results. {then}\n\
+         #   args: {merge}\n\
+         apiVersion: batch/v1\n\
+         kind: Job\n\
+         metadata:\n  name: {name}\n\
+         spec:\n  completions: {shards}\n  parallelism: {shards}\n  completionMode: Indexed\n  template:\n    spec:\n      \
+         restartPolicy: Never\n      containers:\n      - name: varve\n        image: varve\n        args: {args}\n        \
+         volumeMounts:\n        - name: results\n          mountPath: {folder}\n      volumes:\n      - name: results\n        \
+         persistentVolumeClaim:\n          claimName: {name}\n",
+    )
+}
+
+/// A name as Kubernetes takes it: small letters, digits and `-` between them. A pod's name has the index and more behind it, and has
+/// 63 characters at most.
+fn label(name: &str) -> String {
+    const MOST: usize = 40;
+    let plain = name.to_lowercase();
+    let plain = plain.chars().map(|c| match c.is_ascii_alphanumeric() {
+        true => c,
+        false => '-',
+    });
+    let short: String = plain.skip_while(|c| *c == '-').take(MOST).collect();
+    match short.trim_end_matches('-') {
+        "" => "varve".into(),
+        short => short.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::label;
+
+    #[test]
+    fn names_are_as_kubernetes_takes_them() {
+        assert_eq!(label("Budget_2.Final"), "budget-2-final");
+        assert_eq!(label("_hidden-"), "hidden");
+        assert_eq!(label("größe"), "gr--e");
+        assert_eq!(label("..."), "varve");
+        assert_eq!(label(&"a".repeat(99)).len(), 40);
+        assert_eq!(label(&format!("{}-b", "a".repeat(39))), "a".repeat(39));
     }
 }

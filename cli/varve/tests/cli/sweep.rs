@@ -255,6 +255,23 @@ fn a_share_may_come_from_the_job_array() {
         job.contains("completionMode: Indexed") && job.contains("completions: 3"),
         "{job}"
     );
+    assert!(job.contains("  name: four\n"), "{job}");
+    // The image has no shell: its entry point gets words, in which Kubernetes puts the index.
+    assert!(!job.contains("command:"), "{job}");
+    let args = job
+        .lines()
+        .find_map(|line| line.strip_prefix("        args: "));
+    let args: Vec<String> = serde_json::from_str(args.unwrap()).unwrap();
+    let results = folder.path().join("four");
+    std::fs::remove_dir_all(&results).unwrap();
+    for index in 0..3 {
+        let index = index.to_string();
+        let put_in = |word: &String| word.replace("$(JOB_COMPLETION_INDEX)", &index);
+        let args: Vec<String> = args.iter().map(put_in).collect();
+        let args: Vec<&str> = args.iter().map(|word| &**word).collect();
+        varve_in(folder.path(), &args).well();
+    }
+    assert_eq!(left(folder.path()), 0);
 }
 
 #[test]

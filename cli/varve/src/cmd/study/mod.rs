@@ -237,7 +237,7 @@ fn asked_of(of: &StudyOf) -> Certainty<'static> {
 }
 
 /// The command that runs studies with their results in this folder, without its program; a path that is whole stays so.
-fn command(name: &str, of: &StudyOf, keep: &Path) -> String {
+fn words(name: &str, of: &StudyOf, keep: &Path) -> Vec<String> {
     let mut words = vec!["study".to_string(), name.into()];
     words.extend(of.quick.then(|| "--quick".into()));
     words.extend((!of.only.is_empty()).then(|| format!("--only={}", of.only.join(","))));
@@ -250,8 +250,7 @@ fn command(name: &str, of: &StudyOf, keep: &Path) -> String {
     });
     words.extend(jvm.map(|jvm| format!("--jvm={}", jvm.display())));
     words.push(format!("--keep={}", keep.display()));
-    let words: Vec<String> = words.iter().map(|word| ui::quoted(word)).collect();
-    words.join(" ")
+    words
 }
 
 /// Runs one, with its progress; none of a share, which answers nothing.
@@ -338,11 +337,11 @@ fn emitted(a: &StudyArgs, chosen: &[&Study], target: For, shards: usize) -> Done
     else {
         return Err(wrong(NO_FOLDER));
     };
-    let command = |folder: &Path| format!("varve {}", command(&a.name, &a.of, folder));
+    let words = |folder: &Path| words(&a.name, &a.of, folder);
     let shared = Shared {
         name: a.name.clone(),
         folder,
-        command: &command,
+        words: &words,
         rounds: chosen.iter().map(|study| study.rounds).max().unwrap_or(1),
     };
     print(emit::script(target, &shared, shards).trim_end());

@@ -1,8 +1,9 @@
 //! The runs of studies as points that a scheduler can be given.
 
-use super::{asked_of, command, options};
+use super::{asked_of, options, words};
 use crate::args::StudyOf;
 use crate::cmd::cluster::{self, Point};
+use crate::sweep::emit::line;
 use crate::sweep::standing::Known;
 use crate::ui::{self, Failure, failed};
 use std::collections::BTreeMap;
@@ -68,6 +69,6 @@ impl cluster::ClusterWork for StudyRuns<'_> {
 
     fn command(&self) -> Result<String, Failure> {
         let folder = std::path::absolute(self.folder).map_err(failed)?;
-        Ok(command(self.name, self.of, &folder))
+        Ok(line(&words(self.name, self.of, &folder)))
     }
 }

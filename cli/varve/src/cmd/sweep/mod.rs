@@ -104,7 +104,11 @@ fn of_file(a: &SweepArgs, file: &Path) -> Done {
         let shared = Shared {
             name: opened.sweep.stem.clone(),
             folder: &opened.out,
-            command: &|out| format!("varve sweep {} --out {}", word(file), word(out)),
+            words: &|out| {
+                let paths = [file, out].map(|path| path.to_string_lossy().into_owned());
+                let [file, out] = paths;
+                vec!["sweep".into(), file, "--out".into(), out]
+            },
             rounds: 1,
         };
         print(emit::script(target, &shared, shards as usize).trim_end());
