@@ -432,6 +432,45 @@ fn programs_are_placed_on_nodes() {
     assert!(share("b", "fast") >= 90, "{}", said.out);
 }
 
+/// Where no strategy places, the kernel does: the table and the picture are of where programs were, and a limit that was not kept is
+/// told.
+#[test]
+fn programs_that_linux_places_are_drawn_where_they_were() {
+    if skip_unless_two_kinds() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let Some(tiered) = crate::tier::tiered(scratch.path()) else {
+        return;
+    };
+    let program = |name: &str| {
+        format!(
+            "[[program]]\nname = \"{name}\"\ncommand = [\"{}\", \"total=40\", \"hot=1\", \"budget=0\", \"seconds=6\"]\n\
+             class = \"cpu-bound\"\nbytes = \"40MiB\"\nthreads = 1\n",
+            tiered.display()
+        )
+    };
+    let text = format!("fast = \"60MiB\"\n{}{}", program("a"), program("b"));
+    let said = live(
+        scratch.path(),
+        &text,
+        &["--strategy", "linux,placement", "--json"],
+    )
+    .well();
+    let json = said.json();
+    let memory = |run: usize| -> Vec<&str> {
+        let programs = json["runs"][run]["programs"].as_array().unwrap().iter();
+        let mut all: Vec<&str> = programs.map(|p| p["memory"].as_str().unwrap()).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(memory(0), ["fast", "fast"], "{json}");
+    assert_eq!(memory(1), ["fast", "slow"], "{json}");
+    let notes = |run: usize| json["runs"][run]["notes"].to_string();
+    assert!(notes(0).contains("the group's limit is 60 MiB"), "{json}");
+    assert!(!notes(1).contains("the group's limit"), "{json}");
+}
+
 /// The paper's first group on nodes of two kinds: whatever was placed was where the plan had it.
 #[test]
 fn placement_of_the_papers_first_group_on_nodes() {

@@ -87,6 +87,8 @@ struct LiveStage<'a> {
     held: Vec<bool>,
     moved_bytes: u64,
     moving: Duration,
+    /// The most bytes that all programs had in fast memory at a time.
+    fast_most: u64,
     notes: Vec<String>,
     begun: Instant,
     stopping: bool,
@@ -123,6 +125,7 @@ impl<'a> LiveStage<'a> {
             held: vec![true; plan.evictions.len()],
             moved_bytes: 0,
             moving: Duration::ZERO,
+            fast_most: 0,
             notes: host.notes.clone(),
             begun: Instant::now(),
             stopping: false,
@@ -156,12 +159,16 @@ impl<'a> LiveStage<'a> {
             }
             looks += 1;
             if looks.is_multiple_of(PAGES_EVERY) || looks == 4 {
+                let fast = self.host.nodes(Memory::Fast).unwrap_or(&[]);
+                let mut in_fast = 0;
                 for p in &mut self.running {
                     let now = p.job.by_node();
+                    in_fast += fast.iter().filter_map(|n| now.get(n)).sum::<u64>();
                     if now.values().sum::<u64>() >= p.pages.values().sum() {
                         p.pages = now;
                     }
                 }
+                self.fast_most = self.fast_most.max(in_fast);
             }
             std::thread::sleep(LOOK);
             self.look();
@@ -342,6 +349,10 @@ impl<'a> LiveStage<'a> {
             (_, Some(code), _) => Some(format!("ended with exit code {code}")),
             (_, None, signal) => Some(format!("was ended by signal {}", signal.unwrap_or(0))),
         };
+        // Planned is one thing, and where the kernel has put it another.
+        if let Some(memory) = self.was_in(&p.pages) {
+            self.results[p.program].memory = memory;
+        }
         if let (Some(memory), Some(nodes)) = (p.memory, p.memory.and_then(|m| self.host.nodes(m))) {
             let all: u64 = p.pages.values().sum();
             let there: u64 = nodes.iter().filter_map(|n| p.pages.get(n)).sum();
@@ -361,6 +372,37 @@ impl<'a> LiveStage<'a> {
         if let Some(why) = why {
             self.fail(p.program, why);
         }
+    }
+
+    /// The memory that most of some pages are in; `None` where there are none, or all memory is alike.
+    fn was_in(&self, pages: &BTreeMap<u32, u64>) -> Option<Memory> {
+        let (fast, slow) = self
+            .host
+            .nodes(Memory::Fast)
+            .zip(self.host.nodes(Memory::Slow))?;
+        if fast.iter().any(|node| slow.contains(node)) {
+            return None;
+        }
+        let on = |nodes: &[u32]| -> u64 { nodes.iter().filter_map(|n| pages.get(n)).sum() };
+        match (on(fast), on(slow)) {
+            (0, 0) => None,
+            (fast, slow) if fast >= slow => Some(Memory::Fast),
+            _ => Some(Memory::Slow),
+        }
+    }
+
+    /// Whether the programs had more fast memory than the group may have, in a line.
+    fn over_the_limit(&self) -> Option<String> {
+        let limit = self.group.fast?;
+        let size = |bytes: u64| varve_report::fmt::bytes(bytes as f64);
+        // What a program takes besides its data is in no plan.
+        (self.fast_most as f64 > 1.05 * limit as f64).then(|| {
+            format!(
+                "the programs had up to {} in fast memory at a time, and the group's limit is {}: times of strategies that keep it are not comparable",
+                size(self.fast_most),
+                size(limit)
+            )
+        })
     }
 
     /// Where the memory of a program in part was: by the report of its runtime, and by the kernel.
@@ -419,7 +461,8 @@ impl<'a> LiveStage<'a> {
         }
     }
 
-    fn result(self) -> GroupResult {
+    fn result(mut self) -> GroupResult {
+        self.notes.extend(self.over_the_limit());
         let mut programs = self.results;
         for p in programs.iter_mut().filter(|p| p.start_s.is_none()) {
             p.failure
