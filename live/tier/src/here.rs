@@ -10,11 +10,20 @@ use varve_machine::{LoadError, Machine};
 /// # Errors
 /// A name or file that there is not, and whatever is wrong with the machine.
 pub fn machine(name: &str) -> Result<Machine, LoadError> {
+    machine_with_notes(name).map(|(machine, _)| machine)
+}
+
+/// The same, with what is to be known of its measurement, a sentence each.
+///
+/// # Errors
+/// As [`machine`].
+pub fn machine_with_notes(name: &str) -> Result<(Machine, Vec<String>), LoadError> {
     let (base, changes) = changes(name);
     if base != "here" {
-        return Machine::load(name);
+        return Ok((Machine::load(name)?, Vec::new()));
     }
-    machine_of_probe(&probe(&ProbeOptions::default())).with(&changes)
+    let probed = probe(&ProbeOptions::default());
+    Ok((machine_of_probe(&probed).with(&changes)?, probed.notes))
 }
 
 /// Most bandwidth that a probe saw between a processor's node and a memory's.

@@ -19,4 +19,4 @@ pub mod native;
 pub mod pages;
 pub mod seen;
 
-pub use here::{machine, machine_of_probe};
+pub use here::{machine, machine_of_probe, machine_with_notes};

@@ -72,7 +72,10 @@ fn list(json: bool) -> Done {
 }
 
 fn show(name: &str, toml: bool, json: bool) -> Done {
-    let machine = varve_tier::machine(name).map_err(wrong)?;
+    let (machine, notes) = varve_tier::machine_with_notes(name).map_err(wrong)?;
+    for note in notes {
+        crate::ui::message!("varve: note: {note}");
+    }
     if json {
         print(serde_json::to_string_pretty(&machine.summary()).map_err(failed)?);
     } else if toml && name != "here" && load::changes(name).1.is_empty() {

@@ -1,4 +1,5 @@
-//! The short measurement: pointer chases by size, and streams by threads, per memory node. Medians of three.
+//! The short measurement: pointer chases by size, and streams by threads, per memory node. Other programs only make memory slower: of
+//! several runs the best one counts, and it is said where the best ones disagree.
 
 use super::cpus::{Pair, pairs, stay_on};
 use super::memory::{LINE, Memory, link_randomly};
@@ -60,8 +61,53 @@ pub struct Bandwidth {
     pub gb_per_s: f64,
 }
 
-/// Runs per figure; the median counts.
-const RUNS: usize = 3;
+/// Runs per latency, and per bandwidth.
+const CHASE_RUNS: usize = 15;
+const STREAM_RUNS: usize = 5;
+/// The best runs that have to agree, and how far apart they may be.
+const AGREE: usize = 3;
+const APART: f64 = 0.15;
+
+/// The best of several runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Best {
+    value: f64,
+    /// How far the best ones are apart, as a share of the best.
+    apart: f64,
+}
+
+impl Best {
+    /// Of times: the least.
+    fn least(mut runs: Vec<f64>) -> Best {
+        runs.sort_unstable_by(f64::total_cmp);
+        Best::first(&runs)
+    }
+
+    /// Of rates: the greatest.
+    fn greatest(mut runs: Vec<f64>) -> Best {
+        runs.sort_unstable_by(|a, b| b.total_cmp(a));
+        Best::first(&runs)
+    }
+
+    fn first(sorted: &[f64]) -> Best {
+        let value = sorted.first().copied().unwrap_or(0.0);
+        let last = sorted.get(AGREE - 1).or(sorted.last());
+        let apart = last.map_or(0.0, |last| (last / value - 1.0).abs());
+        Best { value, apart }
+    }
+
+    /// What is said of a figure on which the best runs disagree.
+    fn note(self, what: impl FnOnce() -> String) -> Option<String> {
+        // Of nothing, nothing is known.
+        (self.apart > APART).then(|| {
+            format!(
+                "{}: the best of several runs are {:.0} % apart, since other programs use the memory or the processors: measure again on a quiet machine",
+                what(),
+                100.0 * self.apart
+            )
+        })
+    }
+}
 /// Sizes of the chases, bytes: within the first, second and last caches of common processors, and beyond.
 const CHASES: [usize; 6] = [16 << 10, 256 << 10, 2 << 20, 16 << 20, 64 << 20, 256 << 20];
 
@@ -100,8 +146,8 @@ pub fn all(
             ));
             continue;
         };
-        chases(&pair, &mut memory, share / 3, latency);
-        streams(&pair, &mut memory, end, bandwidth);
+        chases(&pair, &mut memory, share / 3, latency, notes);
+        streams(&pair, &mut memory, end, bandwidth, notes);
         if topology.last_level_bytes() > bytes as u64 {
             notes.push(format!(
                 "streams ran over {} MiB, less than the {} MiB last-level cache that the system states: a part of the traffic may stay in it",
@@ -118,9 +164,15 @@ pub(crate) fn median(mut runs: Vec<f64>) -> f64 {
     runs.get(runs.len() / 2).copied().unwrap_or(0.0)
 }
 
-fn chases(pair: &Pair, memory: &mut Memory, budget: Duration, out: &mut Vec<Latency>) {
+fn chases(
+    pair: &Pair,
+    memory: &mut Memory,
+    budget: Duration,
+    out: &mut Vec<Latency>,
+    notes: &mut Vec<String>,
+) {
     let end = Instant::now() + budget;
-    let slice = budget / (CHASES.len() * RUNS) as u32 / 2;
+    let slice = budget / (CHASES.len() * CHASE_RUNS) as u32 / 2;
     // A thread of its own, so that the caller's affinity stays as it was.
     std::thread::scope(|scope| {
         let cpu = pair.cpus[0];
@@ -132,13 +184,16 @@ fn chases(pair: &Pair, memory: &mut Memory, budget: Duration, out: &mut Vec<Late
                     break;
                 }
                 link_randomly(words, bytes / LINE);
-                let ns = median((0..RUNS).map(|_| chase(words, slice)).collect());
+                let best = Best::least((0..CHASE_RUNS).map(|_| chase(words, slice)).collect());
                 let (cpu_node, memory_node) = (pair.cpu_node, pair.memory_node);
+                notes.extend(
+                    best.note(|| format!("latency of node {memory_node} over {} KiB", bytes >> 10)),
+                );
                 out.push(Latency {
                     cpu_node,
                     memory_node,
                     bytes: bytes as u64,
-                    ns,
+                    ns: best.value,
                 });
             }
         });
@@ -165,30 +220,40 @@ fn chase(words: &[u64], time: Duration) -> f64 {
     begun.elapsed().as_nanos() as f64 / loads as f64
 }
 
-fn streams(pair: &Pair, memory: &mut Memory, end: Instant, out: &mut Vec<Bandwidth>) {
+fn streams(
+    pair: &Pair,
+    memory: &mut Memory,
+    end: Instant,
+    out: &mut Vec<Bandwidth>,
+    notes: &mut Vec<String>,
+) {
     let most = pair.cpus.len();
     let mut counts: Vec<usize> = std::iter::successors(Some(1), |n| Some(n * 2))
         .take_while(|n| *n < most)
         .collect();
     counts.push(most);
-    let runs = (counts.len() * StreamTraffic::ALL.len() * RUNS) as u32;
+    let runs = (counts.len() * StreamTraffic::ALL.len() * STREAM_RUNS) as u32;
     let slice = end.saturating_duration_since(Instant::now()) / (runs + 1);
     for &threads in &counts {
         for traffic in StreamTraffic::ALL {
             let bytes = memory.bytes as u64;
-            let gb_per_s = median(
-                (0..RUNS)
-                    .map(|_| stream(pair, memory.words(), traffic, threads, slice))
+            let runs = 0..STREAM_RUNS;
+            let best = Best::greatest(
+                runs.map(|_| stream(pair, memory.words(), traffic, threads, slice))
                     .collect(),
             );
             let (cpu_node, memory_node) = (pair.cpu_node, pair.memory_node);
+            notes.extend(best.note(|| {
+                let what = format!("{traffic:?}").to_lowercase();
+                format!("{what} bandwidth of node {memory_node} with {threads} threads")
+            }));
             out.push(Bandwidth {
                 cpu_node,
                 memory_node,
                 traffic,
                 threads: threads as u32,
                 bytes,
-                gb_per_s,
+                gb_per_s: best.value,
             });
         }
     }
@@ -293,6 +358,22 @@ fn sum(words: &[u64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_programs_only_make_it_slower() {
+        let noisy = vec![1671.0, 91.0, 888.0, 90.0, 95.0];
+        let best = Best::least(noisy);
+        assert_eq!(best.value, 90.0);
+        assert_eq!(best.note(|| "latency".into()), None);
+        let rates = Best::greatest(vec![3.0, 12.0, 11.5, 11.0, 5.0]);
+        assert_eq!(rates.value, 12.0);
+        assert_eq!(rates.note(|| "read".into()), None);
+        // One quiet run alone may have been anything.
+        let busy = Best::least(vec![888.0, 67.0, 1671.0, 1725.0]);
+        let note = busy.note(|| "latency of node 0".into()).unwrap();
+        assert!(note.starts_with("latency of node 0: ") && note.contains("apart"));
+        assert_eq!(Best::least(Vec::new()).apart, 0.0);
+    }
 
     #[test]
     fn every_pass_counts_the_bytes_it_moves() {
