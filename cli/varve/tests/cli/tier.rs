@@ -117,7 +117,7 @@ fn what_cannot_be_tiered_is_refused_in_a_line() {
     varve(&["tier", both, "--rate=0", "--", "true"]).refuses(2, &["--rate 0", "no page"]);
     varve(&["tier", both, "--", "/no/such/program"]).refuses(2, &["/no/such/program"]);
     varve(&["tier", both, "--cgroup=no/such.slice"]).refuses(2, &["--cgroup no/such.slice"]);
-    let groups = ["--cgroup=.", "--cgroup=no/other.slice"];
+    let groups = ["--cgroup=no/other.slice", "--cgroup=no/such.slice"];
     varve(&[&["tier", both][..], &groups].concat()).refuses(2, &["--cgroup no/other.slice"]);
     varve(&["tier", "--policy=static", "--", "true"]).refuses(2, &["run --live"]);
     varve(&["tier", "--policy=random", "--", "true"]).refuses(2, &["models only"]);
