@@ -10,7 +10,7 @@
  *
  * block=2: hot memory comes in pieces of 2 MiB. do=huge: it asks for huge pages. do=pin: a pipe holds its first pages, so that they
  * cannot move. do=map: at the end it prints a digit for each page, hot ones first: the node that it is on. do=shared: its memory is a
- * shared mapping. workers=3: so many children use the hot part, and it does not itself. */
+ * shared mapping. workers=3: three children use the hot part, and it does not itself. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>

@@ -319,9 +319,9 @@ fn a_full_fast_node_is_said_and_does_no_harm() {
     });
 }
 
-/// Of what workers share, each page is seen and placed once, whoever uses it.
+/// Of what workers share, each page is seen and placed once, by the uses of all of them.
 #[test]
-fn shared_memory_is_seen_and_moved_whoever_uses_it() {
+fn shared_memory_is_seen_and_moved_by_what_all_workers_use() {
     on_two_kinds(|program| {
         for (way, more) in [
             ("writes", "workers=0"),

@@ -2,7 +2,6 @@
 
 use super::pattern::{BlockOrder, How, Pattern, Rate, together};
 use super::{LiveCurve, LivePoint, MeasuredNode, Plan};
-use crate::probe::measure::median;
 use crate::probe::memory::{LINE, Memory, STEP, link_in_order, link_randomly};
 
 /// A region that the first-level cache holds, bytes.
@@ -290,6 +289,11 @@ fn point(x: f64, runs: Vec<f64>) -> LivePoint {
         most: runs.iter().copied().fold(0.0, f64::max),
         median: median(runs),
     }
+}
+
+fn median(mut runs: Vec<f64>) -> f64 {
+    runs.sort_unstable_by(f64::total_cmp);
+    runs.get(runs.len() / 2).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -159,11 +159,6 @@ pub fn all(
     notes.dedup();
 }
 
-pub(crate) fn median(mut runs: Vec<f64>) -> f64 {
-    runs.sort_unstable_by(f64::total_cmp);
-    runs.get(runs.len() / 2).copied().unwrap_or(0.0)
-}
-
 fn chases(
     pair: &Pair,
     memory: &mut Memory,

@@ -86,7 +86,7 @@ pub fn is_free(folder: &Path) -> bool {
 }
 
 impl Monitors {
-    /// Takes them, so many at most; `None` if they are not to be had.
+    /// Takes at most this many; `None` if they are not to be had.
     pub fn take(folder: &Path, most: usize) -> Option<Monitors> {
         if !is_free(folder) || fs::write(folder.join("nr_kdamonds"), most.to_string()).is_err() {
             return None;

@@ -22,7 +22,7 @@ impl SharedKind {
     }
 }
 
-/// What several processes may have mapped: it is one, whoever maps it.
+/// What several processes may have mapped: for all of them it is one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SharedObject {
     /// Its kind.

@@ -148,7 +148,8 @@ impl<D: TierPolicy> Migrate<OnNodes> for Steering<D, OnNodes> {
             return Cow::Borrowed(own);
         }
         let mut all = [own, &shared].concat();
-        all.sort_unstable();
+        // Two ascending runs, which this merges.
+        all.sort();
         all.dedup();
         Cow::Owned(all)
     }

@@ -36,6 +36,8 @@ const SLICE_OF_A_COMMAND: Duration = Duration::from_millis(20);
 const SEEN: u64 = 16;
 /// Intervals in which the processes of a service may end, one after the other.
 const ENDS: u64 = 10;
+/// Objects that processes have shared and that are noted: in a month a service may make any number of them.
+const NOTED: usize = 256;
 
 /// Tiers. `make` makes the policy, for what there is; `begun` is called when it begins.
 ///
@@ -365,9 +367,11 @@ where
             let all = (processor_time() + took).div_f64(core);
             let owed = all.saturating_sub(begun.elapsed()) + at.elapsed();
             let rest = self.options.period.max(took.div_f64(core)).max(owed);
-            // The first look finds all pages, and is not like the others.
-            if interval == 2 {
-                self.say_how_often(looked, rest);
+            // The first look finds all pages: the others take no longer.
+            if interval == 1 {
+                // Without what the start still owes.
+                let each = self.options.period.max(took.div_f64(core));
+                self.say_how_often(looked, each);
             }
             while status.is_none() && !self.is_over(begun) && at.elapsed() < rest {
                 let left = rest.saturating_sub(at.elapsed());
@@ -491,9 +495,9 @@ where
     }
 
     /// Says so where looks are rarer than they should be.
-    fn say_how_often(&self, look: Duration, rest: Duration) {
+    fn say_how_often(&self, look: Duration, each: Duration) {
         let period = self.options.period;
-        if rest < period.mul_f64(1.5) || self.options.way.is_none() {
+        if each < period.mul_f64(1.5) || self.options.way.is_none() {
             return;
         }
         let seconds = |time: Duration| match time.as_secs_f64() {
@@ -503,15 +507,15 @@ where
         let first = match P::HAS_FRAMES {
             true => String::new(),
             false => format!(
-                ", and the first placement in about {} s",
-                seconds(rest.mul_f64(SETTLE as f64))
+                ", and the first placement after some {} s",
+                seconds(each.mul_f64(SETTLE as f64))
             ),
         };
         (self.options.say)(&format!(
-            "a look at all pages takes {} s of a core, so that the CPU budget of {} % allows the next in {} s{first}; a larger --core or --page makes looks more frequent",
+            "the first look at all pages took {} s of a core, so that the CPU budget of {} % allows one in {} s{first}; a larger --core or --page makes looks more frequent",
             (look.as_secs_f64() * 1000.0).round() / 1000.0,
             (1000.0 * self.options.core).round() / 10.0,
-            seconds(rest),
+            seconds(each),
         ));
     }
 
@@ -540,6 +544,19 @@ where
                     }
                 }
             }
+        }
+        self.forget_small_ones();
+    }
+
+    /// Forgets the smallest objects beyond the limit. Those that are still there are noted again.
+    fn forget_small_ones(&mut self) {
+        while self.shared.len() > NOTED {
+            let size = |one: &TieredObject| one.on_fast + one.on_slow;
+            let smallest = self.shared.iter().min_by_key(|(_, (one, _))| size(one));
+            let Some(number) = smallest.map(|(number, _)| *number) else {
+                return;
+            };
+            self.shared.remove(&number);
         }
     }
 

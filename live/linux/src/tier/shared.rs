@@ -1,5 +1,5 @@
-//! Objects that processes share: segments, memfds, mapped files. Each of their pages is one page, whoever maps it, and is moved
-//! through one of the processes that have it.
+//! Objects that processes share: segments, memfds, mapped files. Each of their pages is one page in all processes, and is
+//! moved through one of them.
 
 use super::decide::{OBJECTS, Page};
 use super::mapped::SharedObject;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_one_whoever_maps_it_and_wherever() {
+    fn a_page_is_one_in_all_processes_and_at_all_addresses() {
         let (one, two) = (object("one"), object("two"));
         let mut objects = Objects::new(4 * KIB);
         objects.begin();
