@@ -16,6 +16,10 @@ use varve_pages::{Conflicts, NodeFrames, Placement, Topology};
 /// program cost more than that leaves.
 pub const PERIOD: &str = "1s";
 
+/// Wake-ups without a halving after which a live policy halves all heat. A look finds at most one use of a page, so that heat of
+/// few uses lasts for minutes otherwise.
+pub const DECAY: &str = "60";
+
 /// Parameters that say what the model is to charge, or how it samples.
 const OF_THE_MODEL: [&str; 3] = ["sample-period", "threads", "scale"];
 
@@ -63,10 +67,10 @@ pub fn live_spec(spec: &str) -> Result<String, String> {
             spec = varve_spec::with(&spec, "hot", "0+0");
         }
     }
-    for key in ["period", "tick"] {
+    for (key, value) in [("period", PERIOD), ("tick", PERIOD), ("decay", DECAY)] {
         let has = entry.params.iter().any(|param| param.key == key);
         if has && !varve_spec::gives(&spec, key) {
-            spec = varve_spec::with(&spec, key, PERIOD);
+            spec = varve_spec::with(&spec, key, value);
         }
     }
     entry
@@ -386,10 +390,13 @@ mod tests {
         ] {
             assert!(live_spec(spec).is_err(), "{spec}");
         }
-        assert_eq!(live_spec("hotset:period=5s").unwrap(), "hotset:period=5s");
         assert_eq!(
-            live_spec("hotset:cool=20").unwrap(),
-            "hotset:cool=20,period=1s"
+            live_spec("hotset:period=5s").unwrap(),
+            "hotset:period=5s,decay=60"
+        );
+        assert_eq!(
+            live_spec("hotset:cool=20,decay=0").unwrap(),
+            "hotset:cool=20,decay=0,period=1s"
         );
     }
 

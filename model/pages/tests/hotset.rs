@@ -87,6 +87,29 @@ fn hotset_lets_pages_of_dram_cool_and_replaces_them() {
     assert_eq!(placement.dump().coolings, Some(2));
 }
 
+/// Pages 0 to 3 were used much once, and no page is now. Page 4 is used a little, and waits for one of them to cool.
+#[test]
+fn what_was_hot_cools_with_time_where_uses_are_few() {
+    let waits = |spec: &str| {
+        let mut placement = Placement::on(spec, tiered(4, 8)).unwrap();
+        fill(&mut placement, 8);
+        for vpn in 0..4 {
+            sample(&mut placement, vpn, vpn as u32, Source::Fast, 15);
+        }
+        (1..200).find(|wake_up| {
+            if wake_up % 10 == 0 {
+                let frame = (0..12).find(|f| placement.page_in(*f) == Some(4));
+                sample(&mut placement, 4, frame.unwrap(), Source::Slow, 1);
+            }
+            carry_out(&mut placement) > 0
+        })
+    };
+    // Page 4 itself reaches the cooling threshold with its 16th use.
+    assert_eq!(waits("hotset"), Some(160));
+    // All are halved at the 61st wake-up, so that the others are cold when page 4 is hot.
+    assert_eq!(waits("hotset:decay=60"), Some(110));
+}
+
 #[test]
 fn hotset_keeps_spare_dram_for_new_pages() {
     let mut placement = Placement::on("hotset:spare=4MiB", tiered(6, 20)).unwrap();

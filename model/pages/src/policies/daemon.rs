@@ -12,6 +12,9 @@ pub const SAMPLE_PERIOD: &str = "sample-period";
 /// The parameter for the period of a daemon.
 pub const PERIOD: &str = "period";
 
+/// The parameter for the wake-ups after which heat is halved.
+pub const DECAY: &str = "decay";
+
 /// The parameters, each with its source.
 pub const PARAMS: &[Param] = &[
     Param::scaled(
@@ -51,6 +54,15 @@ pub const PARAMS: &[Param] = &[
         "all heat is halved when the loads or the stores of a page reach this: double the hot threshold, Johnny Cache, section 4.3 (HeMem: above 18, and above 10 from October 2021)",
     ),
     Param::new(
+        DECAY,
+        Want::Count {
+            min: 0,
+            max: 1_000_000,
+        },
+        "0",
+        "all heat is halved after this many wake-ups without a halving, 0 for never: HeMem and Johnny Cache never do; `varve tier` takes 60",
+    ),
+    Param::new(
         "rate",
         Want::Rate,
         "10GB/s",
@@ -67,6 +79,29 @@ pub struct Settings {
     pub thresholds: Thresholds,
     /// Pages that may be moved at one wake-up.
     pub moves: usize,
+    /// When heat is halved that nothing halves.
+    pub decay: Decay,
+}
+
+/// Halves heat with time. Where uses are few no page reaches the cooling threshold, and what was hot once would stay hot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decay {
+    /// Wake-ups without a halving after which all heat is halved; 0 for never.
+    after: u64,
+    since: u64,
+}
+
+impl Decay {
+    /// Counts a wake-up; `true` if all heat is to be halved now.
+    pub fn is_due(&mut self) -> bool {
+        self.since += 1;
+        self.after > 0 && self.since > self.after
+    }
+
+    /// All heat was halved.
+    pub fn cooled(&mut self) {
+        self.since = 0;
+    }
 }
 
 impl Settings {
@@ -99,6 +134,10 @@ impl Settings {
             daemons,
             thresholds,
             moves,
+            decay: Decay {
+                after: values.count(DECAY),
+                since: 0,
+            },
         })
     }
 }

@@ -79,6 +79,12 @@ impl Dynamic {
         node.map_or(1, |node| frames.node(node).ways as usize)
     }
 
+    fn cool(&mut self, frames: &mut Frames) {
+        self.heat.cool();
+        frames.cool();
+        self.settings.decay.cooled();
+    }
+
     /// Takes a frame for the page in `from` in the coldest bin, if it meets less heat there than where it is.
     fn colder(&self, frames: &mut Frames, from: u32) -> Option<u32> {
         let node = frames.node_of(from)?;
@@ -153,12 +159,14 @@ impl Policy for Dynamic {
             self.crowded.extend(frames.bin_mates(frame).next());
         }
         if change.overheated {
-            self.heat.cool();
-            frames.cool();
+            self.cool(frames);
         }
     }
 
     fn tick(&mut self, frames: &mut Frames, remaps: &mut Vec<Remap>) {
+        if self.settings.decay.is_due() {
+            self.cool(frames);
+        }
         let mut bins: Vec<u32> = std::mem::take(&mut self.crowded).into_iter().collect();
         bins.sort_by_key(|&bin| std::cmp::Reverse(frames.bin_heat(bin)));
         for (at, &bin) in bins.iter().enumerate() {

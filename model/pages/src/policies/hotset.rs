@@ -99,6 +99,14 @@ impl HotSet {
         }
     }
 
+    fn cool(&mut self) {
+        self.heat.cool();
+        self.settings.decay.cooled();
+        self.sockets
+            .iter_mut()
+            .for_each(|socket| socket.to_check = socket.fast_hot);
+    }
+
     fn put(&mut self, frames: &Frames, frame: u32, home: u8) {
         let old = std::mem::replace(&mut self.home[frame as usize], home);
         let socket = frames.socket_of(frame) as usize;
@@ -226,10 +234,7 @@ impl Policy for HotSet {
     fn sample(&mut self, frames: &mut Frames, frame: u32, source: Source) {
         let change = self.heat.add(frame, source);
         if change.overheated {
-            self.heat.cool();
-            self.sockets
-                .iter_mut()
-                .for_each(|socket| socket.to_check = socket.fast_hot);
+            self.cool();
         }
         if self.home[frame as usize] != MOVING {
             self.sort(frames, frame);
@@ -237,6 +242,9 @@ impl Policy for HotSet {
     }
 
     fn tick(&mut self, frames: &mut Frames, remaps: &mut Vec<Remap>) {
+        if self.settings.decay.is_due() {
+            self.cool();
+        }
         for socket in 0..self.sockets.len() {
             self.check_hot_pages(frames, socket);
             self.promote(frames, socket, remaps);
