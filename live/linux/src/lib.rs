@@ -51,6 +51,7 @@
 //!   (`numactl --cpunodebind=0 --membind=0`) and give the size of that node's cache.
 
 mod arch;
+pub mod cgroups;
 pub mod curves;
 pub mod doctor;
 mod error;

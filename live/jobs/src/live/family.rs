@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use varve_live::cgroups::top_in;
 
 /// Control groups of this run.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl Groups {
             made: AtomicUsize::new(0),
         };
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        let Some(mount) = mount(&mounts) else {
+        let Some(mount) = top_in(&mounts) else {
             return none("version 2 is not mounted".into());
         };
         remove_left_over(&mount);
@@ -90,15 +91,6 @@ impl Drop for Groups {
             let _ = fs::write(level.join("cgroup.subtree_control"), format!("-{name}"));
         }
     }
-}
-
-/// Where control groups of version 2 are.
-fn mount(mounts: &str) -> Option<PathBuf> {
-    let line = mounts
-        .lines()
-        .map(|line| line.split(' ').collect::<Vec<_>>());
-    line.filter(|words| words.get(2) == Some(&"cgroup2"))
-        .find_map(|words| words.get(1).map(PathBuf::from))
 }
 
 /// Is a controller passed on to groups below?
@@ -344,13 +336,10 @@ mod tests {
     }
 
     #[test]
-    fn names_have_anything_in_them_and_mounts_are_found() {
+    fn names_have_anything_in_them() {
         let stat = format!("17 (a) S 3 (b)) S 5 6{} 77 0", " 0".repeat(16));
         let found = process(17, &stat).unwrap();
         assert_eq!((found.parent, found.group, found.began), (5, 6, 77));
-        let mounts = "cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
-        assert_eq!(mount(mounts), Some("/sys/fs/cgroup/unified".into()));
-        assert_eq!(mount("proc /proc proc rw 0 0\n"), None);
     }
 
     /// A shell whose child has its memory: both ways of counting see it.

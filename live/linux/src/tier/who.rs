@@ -1,30 +1,31 @@
 //! The processes whose memory is tiered: given ones and their descendants, or those of a control group.
 
+use crate::cgroups;
 use crate::probe::sysfs::{bytes_of, count_of, field, parse_list};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where control groups are.
-const GROUPS: &str = "/sys/fs/cgroup";
-
-/// Folder of a control group: a path below `/sys/fs/cgroup`, or a whole one.
+/// Folder of a control group: a path below the folder of all groups, or a whole one.
 ///
 /// # Errors
 /// A line that says what is missing.
 pub fn group(name: &str) -> Result<PathBuf, String> {
-    let folder = match name.strip_prefix(GROUPS) {
-        Some(_) => PathBuf::from(name),
-        None => Path::new(GROUPS).join(name.trim_start_matches('/')),
+    let Some(top) = cgroups::top() else {
+        return Err(format!(
+            "--cgroup {name}: no cgroup v2 hierarchy is mounted"
+        ));
     };
-    if folder.join("cgroup.procs").is_file() {
-        return Ok(folder);
+    let folder = match Path::new(name).starts_with(&top) {
+        true => PathBuf::from(name),
+        false => top.join(name.trim_start_matches('/')),
+    };
+    match folder.join("cgroup.procs").is_file() {
+        true => Ok(folder),
+        false => Err(format!(
+            "--cgroup {name}: no such control group; `systemd-cgls` lists those that exist"
+        )),
     }
-    let why = match Path::new(GROUPS).join("cgroup.controllers").is_file() {
-        true => "no such control group; `systemd-cgls` lists those that exist",
-        false => "no cgroup v2 hierarchy is mounted at /sys/fs/cgroup",
-    };
-    Err(format!("--cgroup {name}: {why}"))
 }
 
 /// The processes of a control group and of those below it.
