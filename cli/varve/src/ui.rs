@@ -91,6 +91,18 @@ pub fn stop_flag() -> Arc<AtomicBool> {
     .clone()
 }
 
+/// Flags of a daemon: Ctrl-C and SIGTERM set the first, and SIGHUP sets the second. A second Ctrl-C ends the process at once.
+pub fn stop_and_reload() -> (Arc<AtomicBool>, Arc<AtomicBool>) {
+    let (stop, reload) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // Registering fails only for signals that may not be caught.
+        let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, stop.clone());
+        let _ = signal_hook::flag::register(signal, stop.clone());
+    }
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&reload));
+    (stop, reload)
+}
+
 /// Whether the process ignores a signal, as the kernel tells.
 fn ignores(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

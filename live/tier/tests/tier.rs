@@ -274,6 +274,32 @@ fn hot_pages_come_to_fast_memory_and_pages_that_cooled_go_back() {
     }
 }
 
+/// A daemon that is started anew knows what was hot: pages need not be seen in use eight times.
+#[test]
+fn heat_of_an_earlier_run_counts_from_the_beginning() {
+    let world = world(200, SLOW, 300);
+    world.borrow_mut().hot = (150..180).collect();
+    let mut first = steering(&world, "hotset", 40, 3);
+    for _ in 0..40 {
+        interval(&mut first, &world, u64::MAX);
+    }
+    let kept = first.hot_ranges();
+    assert_eq!(kept, [(0, vec![(150 * PAGE, 180 * PAGE)])]);
+    for (page, node) in &mut world.borrow_mut().pages {
+        *node = if *page < 150 { FAST } else { SLOW };
+    }
+    let hot_after_a_look = |warmed: bool| {
+        let mut again = steering(&world, "hotset", 40, 3);
+        again.look();
+        if warmed {
+            again.warm(0, &kept[0].1);
+        }
+        again.hot_ranges()[0].1.clone()
+    };
+    assert_eq!(hot_after_a_look(false), []);
+    assert_eq!(hot_after_a_look(true), kept[0].1);
+}
+
 /// A prefork service: its first process has made the memory, and workers that have some of it at other addresses use it. Each page is
 /// one, and what is known of it outlives who told it.
 #[test]

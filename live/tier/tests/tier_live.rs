@@ -122,7 +122,10 @@ fn live(kinds: Kinds) -> Option<Vec<bool>> {
         hold: Duration::from_secs(1),
         time: None,
         stop: &AtomicBool::new(false),
+        name: None,
+        heat: None,
         say: &|_| {},
+        beat: &|| (),
     };
     let spec = live_spec("hotset:period=300ms").unwrap();
     let target = Target::Processes(vec![child.id()]);

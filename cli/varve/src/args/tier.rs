@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 use varve_live::tier::Way;
 use varve_spec::Bytes;
+use varve_tier::daemon::Endpoint;
 
 pub const EXAMPLES: &str = "Examples:
   varve tier --pid 4711 --fast 8GiB
@@ -14,6 +15,8 @@ pub const EXAMPLES: &str = "Examples:
   varve tier --pid 4711 --for 60s --out pictures/
   varve tier --cgroup system.slice/redis-server.service --policy dynamic --cache 48GiB
   varve tier --pid 4711 --policy trays --dimm-map dimms.toml
+  varve tier --config /etc/varve/tier.toml --check
+  varve tier --config /etc/varve/tier.toml --metrics 127.0.0.1:9464
 At the end, pages stay where they are, and kernel settings are restored.";
 
 #[derive(clap::Args, Debug)]
@@ -24,6 +27,23 @@ pub struct TierArgs {
     /// Control group whose processes to tier, a folder below /sys/fs/cgroup; may be repeated
     #[arg(long, value_name = "NAME")]
     pub cgroup: Vec<String>,
+    /// Tier the control groups of this file, each with its own budget, until SIGTERM or Ctrl-C; SIGHUP reads the file again
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "pid", "cgroup", "policy", "fast", "nodes", "observe", "page", "cache", "ways", "reserve", "dimm_map", "hot",
+            "rate", "core", "hold", "time", "out", "json", "command",
+        ]
+    )]
+    pub config: Option<std::path::PathBuf>,
+    /// With --config: print what each group would have, and end
+    #[arg(long, requires = "config")]
+    pub check: bool,
+    /// Offer measurements as OpenMetrics at this address: a loopback port such as 127.0.0.1:9464, or a Unix socket such as
+    /// /run/varve/metrics.sock
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<Endpoint>,
     /// Page policy; `varve policy` shows which ones `tier` takes
     #[arg(short, long, default_value = "hotset", value_name = "NAME")]
     pub policy: String,

@@ -55,6 +55,7 @@ pub mod study;
 pub mod sweep;
 pub mod table;
 pub mod tier;
+mod tier_daemon;
 mod tier_drawn;
 mod tier_frames;
 mod tier_said;

@@ -1,8 +1,9 @@
 //! `varve tier`: pages of programs that run already, between fast and slow memory, as a page policy decides.
 
+use super::tier_daemon::Measured;
 use super::tier_said::{beginning, nodes_line};
 use super::tier_way::{options, stop_flag_unless_command, told};
-use super::{tier_drawn, tier_frames};
+use super::{tier_daemon, tier_drawn, tier_frames};
 use crate::args::tier::TierArgs;
 use crate::ui::{self, Done, Failure, wrong};
 use std::cell::OnceCell;
@@ -15,6 +16,9 @@ use varve_tier::pages::{PagePolicy, Wants, live_spec, wants};
 use varve_tier::seen::TierEye;
 
 pub fn tier(a: &TierArgs) -> Done {
+    if let Some(file) = &a.config {
+        return tier_daemon::tier(a, file);
+    }
     let target = target(a)?;
     // The command's output is not part of the JSON document.
     ui::programs_elsewhere(None, a.json)?;
@@ -23,6 +27,11 @@ pub fn tier(a: &TierArgs) -> Done {
     refuse_what_does_nothing(a, entry)?;
     moves(a)?;
     let wants = wants(&spec, !a.hot.is_empty()).map_err(wrong)?;
+    let _measured = match &a.metrics {
+        // Policies that choose frames need no kinds of nodes.
+        Some(endpoint) => Some(Measured::at(endpoint, kinds(a).unwrap_or_default())?),
+        None => None,
+    };
     match entry.live {
         Live::Frames => tier_frames::tier(a, &target, entry, &spec, &wants),
         _ => nodes(a, &target, &spec, &wants),
@@ -76,6 +85,26 @@ fn moves(a: &TierArgs) -> Result<(), Failure> {
     }
 }
 
+/// Notes on others who migrate pages.
+///
+/// # Errors
+/// One of them would undo what is done here, and the user has not said that it may.
+pub(super) fn beside_others(a: &TierArgs) -> Result<Vec<String>, Failure> {
+    let mut notes = Vec::new();
+    for rival in rivals(Path::new("/")) {
+        match rival.fights && !a.beside {
+            true => {
+                return Err(wrong(format!(
+                    "{}; or run beside it with --beside",
+                    rival.line
+                )));
+            }
+            false => notes.push(rival.line),
+        }
+    }
+    Ok(notes)
+}
+
 /// With a policy that chooses nodes.
 fn nodes(a: &TierArgs, target: &Target, spec: &str, wants: &Wants) -> Done {
     if let Some(folder) = &a.out {
@@ -88,17 +117,7 @@ fn nodes(a: &TierArgs, target: &Target, spec: &str, wants: &Wants) -> Done {
             "dry run: node {node} is both fast and slow by --nodes, so decisions are printed and no page migrates"
         ));
     }
-    for rival in rivals(Path::new("/")) {
-        match rival.fights && !a.beside {
-            true => {
-                return Err(wrong(format!(
-                    "{}; or run beside it with --beside",
-                    rival.line
-                )));
-            }
-            false => notes.push(rival.line),
-        }
-    }
+    notes.extend(beside_others(a)?);
     let stop = stop_flag_unless_command(target);
     let options = TierOptions {
         kinds,

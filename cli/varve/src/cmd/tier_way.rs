@@ -58,7 +58,10 @@ pub(super) fn options<'a>(
         hold: a.hold,
         time: a.time,
         stop,
+        name: None,
+        heat: None,
         say: &note,
+        beat: &|| (),
     })
 }
 

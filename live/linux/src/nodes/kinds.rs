@@ -6,7 +6,7 @@ use std::fmt;
 
 /// The nodes of each kind of memory, ascending. Which of several nodes a page goes to is the kernel's choice: the one
 /// nearest to the processor that asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
     /// Nodes of fast memory.
     pub fast: Vec<u32>,

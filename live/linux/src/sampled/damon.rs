@@ -4,13 +4,12 @@
 //!
 //! It is controlled by files: see Documentation/admin-guide/mm/damon/usage.rst of the kernel.
 
-use std::cell::RefCell;
 use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where the kernel has the files.
 pub const FOLDER: &str = "/sys/kernel/mm/damon/admin/kdamonds";
@@ -46,15 +45,15 @@ impl Pace {
     };
 }
 
-/// The kernel's monitors, which one program has at a time. Each watches a process.
+/// The kernel's monitors, which one program has at a time, for all of its threads. Each watches a process.
 #[derive(Clone)]
-pub struct Monitors(Rc<Taken>);
+pub struct Monitors(Arc<Taken>);
 
 /// They are given back with the last one.
 struct Taken {
     folder: PathBuf,
     /// Whether each is in use.
-    used: RefCell<Vec<bool>>,
+    used: Mutex<Vec<bool>>,
 }
 
 /// A monitor of one process.
@@ -91,16 +90,18 @@ impl Monitors {
         if !is_free(folder) || fs::write(folder.join("nr_kdamonds"), most.to_string()).is_err() {
             return None;
         }
-        Some(Monitors(Rc::new(Taken {
+        Some(Monitors(Arc::new(Taken {
             folder: folder.into(),
-            used: RefCell::new(vec![false; most]),
+            used: Mutex::new(vec![false; most]),
         })))
     }
 
     /// One for a process; `None` if all are in use, or the kernel refuses.
     pub fn begin(&self, process: u32, pace: Pace) -> Option<Damon> {
-        let number = self.0.used.borrow().iter().position(|used| !used)?;
-        self.0.used.borrow_mut()[number] = true;
+        let mut used = self.0.used();
+        let number = used.iter().position(|used| !used)?;
+        used[number] = true;
+        drop(used);
         let damon = Damon {
             all: self.clone(),
             number,
@@ -114,7 +115,13 @@ impl Monitors {
 
     /// How many are in use.
     pub fn in_use(&self) -> usize {
-        self.0.used.borrow().iter().filter(|used| **used).count()
+        self.0.used().iter().filter(|used| **used).count()
+    }
+}
+
+impl Taken {
+    fn used(&self) -> MutexGuard<'_, Vec<bool>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -247,7 +254,7 @@ impl Drop for Damon {
     fn drop(&mut self) {
         // A monitor that is off already refuses this.
         let _ = self.set("state", "off");
-        self.all.0.used.borrow_mut()[self.number] = false;
+        self.all.0.used()[self.number] = false;
     }
 }
 

@@ -17,6 +17,7 @@
 //! run.rs      the control loop, and its CPU budget
 //! report.rs   observations and migrations
 //! state.rs    the same during the run, for `varve top`
+//! heat.rs     what was hot, for the next run
 //! ```
 //!
 //! No setting outlives a run: pages stay where they are at the end, and the kernel's monitor is turned off even if we are
@@ -25,6 +26,7 @@
 mod decide;
 mod error;
 mod frames;
+mod heat;
 mod mapped;
 mod memory;
 mod nodes;
@@ -53,6 +55,7 @@ pub use options::{Begun, Room, Target, TierOptions};
 pub use report::{TierCounts, TierReport, TieredObject, TieredProcess};
 pub use rivals::{Rival, rivals};
 pub use run::{tier, tier_frames};
-pub use state::{HeatOf, Part, TierState, states};
+pub use sizes::fast_bytes;
+pub use state::{HeatOf, Part, TierState, folder as state_folder, states};
 pub use steer::{Allowance, MoveLimits, SharedPages, Steering, Tiered};
-pub use who::group;
+pub use who::{group, members};

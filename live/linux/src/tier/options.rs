@@ -3,7 +3,7 @@
 use super::observe::Way;
 use crate::nodes::Kinds;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -42,8 +42,14 @@ pub struct TierOptions<'a> {
     pub time: Option<Duration>,
     /// Set to stop it.
     pub stop: &'a AtomicBool,
+    /// Its name among those of one daemon; `None`: it is the only one.
+    pub name: Option<&'a str>,
+    /// A file for what is hot, read at the beginning, and written each minute and at the end; `None`: it is forgotten.
+    pub heat: Option<&'a Path>,
     /// Is told, once, what a user should know while it runs.
     pub say: &'a dyn Fn(&str),
+    /// Is called some times a second, as long as it goes on.
+    pub beat: &'a dyn Fn(),
 }
 
 /// Page size and memory that the policy decides about.

@@ -6,6 +6,7 @@ use super::frames::{
     DimmFrames, Energy, FrameOptions, InFrames, LiveFrames, Power, Spans, Unplaced, frame_bytes,
     ready,
 };
+use super::heat::{HotObject, HotProcess, Keeper, KeptHeat};
 use super::memory::by_node;
 use super::nodes::{OnNodes, SETTLE, can_tier, open};
 use super::observe::Observers;
@@ -13,7 +14,7 @@ use super::options::{Begun, Room, Target, TierOptions};
 use super::report::{TierReport, TieredObject, TieredProcess};
 use super::room::MachineNodes;
 use super::sizes::room;
-use super::state::{HeatOf, PARTS, Teller, TierState};
+use super::state::{HeatOf, PARTS, Teller, TierState, began};
 use super::steer::{Allowance, Migrate, MoveLimits, Places, Steering};
 use super::who;
 use crate::error::LiveError;
@@ -27,7 +28,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The longest sleep between two checks for a reason to end: the exit code of a command must not come late.
 const SLICE: Duration = Duration::from_millis(100);
@@ -324,6 +325,8 @@ where
     fn run(mut self) -> TierReport {
         let begun = Instant::now();
         let mut teller = Teller::new().map_err(|why| self.note(why)).ok();
+        let kept = self.options.heat.map(KeptHeat::read).unwrap_or_default();
+        let mut keeper = Keeper::of(self.options.heat);
         let mut status;
         let mut interval = 0u64;
         loop {
@@ -342,6 +345,9 @@ where
                     ));
                 }
             }
+            if interval == 0 {
+                self.warm(&kept);
+            }
             let looked = processor_time().saturating_sub(cpu);
             let share = self.options.period.mul_f64(self.options.core);
             let allowed = Allowance {
@@ -358,6 +364,7 @@ where
                     teller.tell(self.state(seconds));
                 }
             }
+            keeper.keep(false, || self.hot_now());
             interval += 1;
             status = self.ended();
             let core = self.options.core.max(1e-6);
@@ -385,6 +392,8 @@ where
                 break;
             }
         }
+        // What has ended has nothing that a later run could find.
+        keeper.keep(true, || self.hot_now());
         self.see(true);
         let mut frames = self.steering.finish();
         if let (Some(frames), Target::Groups(folders)) = (&mut frames, self.target) {
@@ -418,6 +427,51 @@ where
         report
     }
 
+    /// What was hot in an earlier run is hot now.
+    fn warm(&mut self, kept: &KeptHeat) {
+        for one in &kept.processes {
+            let same = began(Path::new("/"), one.pid) == Some(one.began);
+            if let (true, Some(Some(number))) = (same, self.known.get(&one.pid)) {
+                self.steering.warm(*number, &one.hot);
+            }
+        }
+        let objects: Vec<(u32, &HotObject)> = self
+            .steering
+            .objects()
+            .iter()
+            .filter_map(|object| {
+                let is_it = |kept: &&HotObject| {
+                    kept.name == object.what.name && kept.file == object.what.file
+                };
+                Some((object.number, kept.shared.iter().find(is_it)?))
+            })
+            .collect();
+        for (number, one) in objects {
+            self.steering.warm(number, &one.hot);
+        }
+    }
+
+    /// What is hot now, for a later run.
+    fn hot_now(&self) -> KeptHeat {
+        let mut all = KeptHeat::default();
+        for (number, hot) in self.steering.hot_ranges() {
+            if let Some((report, _)) = self.reports.get(number as usize) {
+                if let Some(began) = began(Path::new("/"), report.pid) {
+                    let pid = report.pid;
+                    all.processes.push(HotProcess { pid, began, hot });
+                }
+            } else if let Some(object) = self.steering.objects().iter().find(|o| o.number == number)
+            {
+                all.shared.push(HotObject {
+                    file: object.what.file.clone(),
+                    name: object.what.name.clone(),
+                    hot,
+                });
+            }
+        }
+        all
+    }
+
     /// The state that other processes can read during the run.
     fn state(&self, seconds: f64) -> TierState {
         let of = |(number, parts): (u32, Vec<_>)| {
@@ -435,10 +489,31 @@ where
             })
         };
         let (hot, hot_in_fast) = self.hot;
+        let counts = &self.steering.counts;
+        let refused = counts.refused.iter();
+        let waited = counts.waited().into_iter().filter(|(times, _)| *times > 0);
+        let shared = self.shared.values().map(|(one, _)| one);
+        let sum = |of_process: fn(&TieredProcess) -> u64, of_object: fn(&TieredObject) -> u64| {
+            let own = self.known.values().flatten();
+            let own = own.filter_map(|number| self.reports.get(*number as usize));
+            own.map(|(one, _)| of_process(one)).sum::<u64>()
+                + shared.clone().map(of_object).sum::<u64>()
+        };
         TierState {
+            name: self.options.name.map(String::from),
             policy: self.options.policy.into(),
             seconds,
             cpu_seconds: processor_time().as_secs_f64(),
+            monitor_seconds: self.reports.iter().map(|(_, seconds)| seconds).sum(),
+            looked: SystemTime::UNIX_EPOCH
+                .elapsed()
+                .map_or(0.0, |since| since.as_secs_f64()),
+            looks: counts.intervals,
+            refused: refused.map(|(why, b)| (why.words(), *b)).collect(),
+            waited: waited.map(|(times, why)| (why.into(), times)).collect(),
+            by_others: counts.by_others,
+            on_fast: sum(|p| p.on_fast, |o| o.on_fast),
+            on_slow: sum(|p| p.on_slow, |o| o.on_slow),
             fast_bytes: self.room.fast_pages * self.room.page_bytes,
             to_fast: self.steering.counts.to_fast,
             to_slow: self.steering.counts.to_slow,
@@ -456,6 +531,7 @@ where
     }
 
     fn is_over(&self, begun: Instant) -> bool {
+        (self.options.beat)();
         let late = self.options.time.is_some_and(|t| begun.elapsed() >= t);
         let stop = self.options.stop.load(Ordering::Relaxed);
         // A command that is there still may start others.

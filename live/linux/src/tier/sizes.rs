@@ -3,10 +3,12 @@
 use super::memory::{BASE, by_node, shared_by_node};
 use super::options::{Room, TierOptions};
 use super::room::MachineNodes;
+use crate::nodes::Kinds;
 use crate::probe::Topology;
 use crate::probe::sysfs::bytes_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::Path;
 
 /// Entries of the page table without --page: the page size is the smallest that this allows. A scan of this many takes about
 /// 20 ms (`bench/live-tier cost`), which is the CPU budget of one scan per second.
@@ -18,6 +20,25 @@ pub(super) fn rollup<const N: usize>(process: u32, names: [&str; N]) -> [u64; N]
     let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"));
     let text = text.unwrap_or_default();
     names.map(|name| bytes_of(&text, name))
+}
+
+/// Bytes of fast memory that some processes could have: what they use there now, plus what is free there.
+pub fn fast_bytes(processes: &BTreeSet<u32>, kinds: &Kinds) -> u64 {
+    let (topology, _) = Topology::read(Path::new("/"));
+    let nodes = MachineNodes::new(kinds.clone(), &topology);
+    used_and_free(processes, kinds, &nodes)
+}
+
+fn used_and_free(processes: &BTreeSet<u32>, kinds: &Kinds, nodes: &MachineNodes) -> u64 {
+    let on_fast = |there: io::Result<BTreeMap<u32, u64>>| -> u64 {
+        let there = there.unwrap_or_default().into_iter();
+        let fast = there.filter(|(node, _)| kinds.fast.contains(node));
+        fast.map(|(_, bytes)| bytes).sum()
+    };
+    let own: u64 = processes.iter().map(|p| on_fast(by_node(*p))).sum();
+    // What one of them shares the others have, too.
+    let shared = processes.iter().map(|p| on_fast(shared_by_node(*p))).max();
+    own + shared.unwrap_or(0) + nodes.room_of(true)
 }
 
 /// Sizes, from what there is.
@@ -54,16 +75,8 @@ pub fn room(
             false => (all / PAGES).next_power_of_two().clamp(BASE, HUGE),
         }
     });
-    let on_fast = |there: io::Result<BTreeMap<u32, u64>>| -> u64 {
-        let there = there.unwrap_or_default().into_iter();
-        let fast = there.filter(|(node, _)| options.kinds.fast.contains(node));
-        fast.map(|(_, bytes)| bytes).sum()
-    };
-    let own: u64 = roots.iter().map(|p| on_fast(by_node(*p))).sum();
-    // What one of them shares the others have, too.
-    let shared = roots.iter().map(|p| on_fast(shared_by_node(*p))).max();
-    let could = own + shared.unwrap_or(0) + nodes.room_of(true);
-    let fast = options.fast_bytes.unwrap_or(could);
+    let could = || used_and_free(roots, &options.kinds, nodes);
+    let fast = options.fast_bytes.unwrap_or_else(could);
     let fast = fast.min(bytes_of(&options.kinds.fast));
     Room {
         page_bytes,

@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Decisions that are kept.
@@ -23,18 +24,45 @@ pub struct TierState {
     pub pid: u32,
     /// When that process began, in the kernel's ticks since the machine's start.
     pub began: u64,
+    /// Its name among those of one daemon, if it has one.
+    #[serde(default)]
+    pub name: Option<String>,
     /// The page policy.
     pub policy: String,
     /// Seconds since it began to tier.
     pub seconds: f64,
     /// Seconds of processor time so far.
     pub cpu_seconds: f64,
+    /// The same of the kernel's monitors.
+    #[serde(default)]
+    pub monitor_seconds: f64,
+    /// Seconds since 1970 when the last look ended.
+    #[serde(default)]
+    pub looked: f64,
+    /// Looks so far.
+    #[serde(default)]
+    pub looks: u64,
     /// Bytes of fast memory that the processes may have together.
     pub fast_bytes: u64,
     /// Bytes moved to fast memory.
     pub to_fast: u64,
     /// Bytes moved to slow memory.
     pub to_slow: u64,
+    /// Bytes that did not migrate, by reason.
+    #[serde(default)]
+    pub refused: Vec<(String, u64)>,
+    /// Times that pages waited, by reason.
+    #[serde(default)]
+    pub waited: Vec<(String, u64)>,
+    /// Bytes that the kernel or other programs migrated.
+    #[serde(default)]
+    pub by_others: u64,
+    /// Bytes of the processes, and of what they share, on nodes of fast memory.
+    #[serde(default)]
+    pub on_fast: u64,
+    /// The same on nodes of slow memory.
+    #[serde(default)]
+    pub on_slow: u64,
     /// Bytes of hot pages.
     pub hot: u64,
     /// Bytes of these in fast memory.
@@ -76,7 +104,7 @@ pub struct Part {
 }
 
 /// Where states are: of root for all to see, of others for themselves. `None` if there is no such place.
-fn folder(root: &Path) -> Option<PathBuf> {
+pub fn folder(root: &Path) -> Option<PathBuf> {
     match user() {
         0 => Some(root.join("run/varve")),
         user => {
@@ -92,7 +120,7 @@ fn user() -> u32 {
 }
 
 /// When a process began; `None` if it is no more.
-fn began(root: &Path, process: u32) -> Option<u64> {
+pub(super) fn began(root: &Path, process: u32) -> Option<u64> {
     let text = fs::read_to_string(root.join(format!("proc/{process}/stat"))).ok()?;
     // Field 22, counted behind the name, which may have anything in it.
     text.rsplit_once(')')?
@@ -115,7 +143,7 @@ pub fn states(root: &Path) -> Vec<TierState> {
             }
         }
     }
-    all.sort_by_key(|state| state.pid);
+    all.sort_by(|a, b| (a.pid, &a.name).cmp(&(b.pid, &b.name)));
     all
 }
 
@@ -134,6 +162,9 @@ pub(super) struct Teller {
     before: TierCounts,
     decisions: VecDeque<String>,
 }
+
+/// Writers that this process has had.
+static WRITERS: AtomicU32 = AtomicU32::new(0);
 
 impl Teller {
     /// Makes the place, and removes what those have left there who were killed.
@@ -162,8 +193,12 @@ impl Teller {
             }
         }
         let own = std::process::id();
+        let file = match WRITERS.fetch_add(1, Ordering::Relaxed) {
+            0 => format!("tier-{own}.json"),
+            number => format!("tier-{own}-{number}.json"),
+        };
         Ok(Teller {
-            file: folder.join(format!("tier-{own}.json")),
+            file: folder.join(file),
             began: began(root, own).unwrap_or(0),
             last: None,
             before: TierCounts::default(),

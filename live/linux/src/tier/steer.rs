@@ -3,6 +3,7 @@
 
 use super::decide::{Page, TierPolicy};
 use super::frames::FrameReport;
+use super::heat::{has, ranges};
 use super::mapped::SharedObject;
 use super::observe::{Observer, Scope};
 use super::report::TierCounts;
@@ -265,6 +266,49 @@ where
             all.push((object.number, self.parts(object.pages, parts, &place)));
         }
         all
+    }
+
+    /// Hot memory of each process and of each object that processes share, by its number in this run: ranges of addresses, ascending.
+    pub fn hot_ranges(&self) -> Vec<(u32, Vec<(u64, u64)>)> {
+        let bytes = self.limits.page_bytes;
+        let is_hot = |place: Residency| place.frame.is_some_and(|f| self.decide.is_hot(f));
+        let of = |process: &Tiered<P>| {
+            let all = process.pages.iter().enumerate();
+            let hot = all.filter(|(at, _)| is_hot(self.residency(process, *at)));
+            (process.number, ranges(hot.map(|(_, page)| *page), bytes))
+        };
+        let mut all: Vec<_> = self.processes.iter().map(of).collect();
+        for object in self.objects() {
+            let place = |page: u64| self.place_of_shared(Page::new(object.number, page));
+            let hot = object.pages.iter().copied().filter(|p| is_hot(place(*p)));
+            all.push((object.number, ranges(hot, bytes)));
+        }
+        all
+    }
+
+    /// These ranges were hot before: the policy sees them used until they are.
+    pub fn warm(&mut self, number: u32, hot: &[(u64, u64)]) {
+        let bytes = self.limits.page_bytes;
+        let mut places: Vec<Residency> = Vec::new();
+        for process in self.processes.iter().filter(|p| p.number == number) {
+            let all = process.pages.iter().enumerate();
+            let some = all.filter(|(_, page)| has(hot, **page, bytes));
+            places.extend(some.map(|(at, _)| self.residency(process, at)));
+        }
+        for object in self.objects().iter().filter(|o| o.number == number) {
+            let some = object.pages.iter().filter(|page| has(hot, **page, bytes));
+            places.extend(some.map(|page| self.place_of_shared(Page::new(number, *page))));
+        }
+        for Residency { frame, fast } in places {
+            let Some(frame) = frame else { continue };
+            // No threshold is higher.
+            for _ in 0..u8::MAX {
+                if self.decide.is_hot(frame) {
+                    break;
+                }
+                self.decide.used(frame, false, fast);
+            }
+        }
     }
 
     fn parts(&self, pages: &[u64], parts: usize, place: &dyn Fn(usize) -> Residency) -> Vec<Part> {

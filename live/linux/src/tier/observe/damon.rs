@@ -8,7 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Processes that are watched at once; others are seen in another way.
 const MOST: usize = 64;
@@ -23,9 +23,28 @@ pub struct Kernel {
     _guard: Guard,
 }
 
+/// Those of this process, while some thread of it has them.
+static SHARED: Mutex<Weak<Kernel>> = Mutex::new(Weak::new());
+
+/// Whether a thread of this process has them.
+pub fn are_ours() -> bool {
+    let shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.strong_count() > 0
+}
+
 impl Kernel {
-    /// Takes them; `None` if they are not to be had.
-    pub fn take() -> Option<Kernel> {
+    /// Those of this process, taken if no thread of it has them; `None` if they are not to be had.
+    pub fn shared() -> Option<Arc<Kernel>> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = shared.upgrade() {
+            return Some(kernel);
+        }
+        let kernel = Arc::new(Kernel::take()?);
+        *shared = Arc::downgrade(&kernel);
+        Some(kernel)
+    }
+
+    fn take() -> Option<Kernel> {
         let folder = Path::new(damon::FOLDER);
         Some(Kernel {
             all: Monitors::take(folder, MOST)?,
@@ -38,7 +57,7 @@ impl Kernel {
 pub struct Monitor {
     // It is turned off before the guard is told that all is done.
     damon: Damon,
-    kernel: Rc<Kernel>,
+    kernel: Arc<Kernel>,
     process: u32,
     scope: Scope,
     page_bytes: u64,
@@ -50,7 +69,7 @@ pub struct Monitor {
 impl Monitor {
     /// Takes one for a process; `None` if all are in use.
     pub fn begin(
-        kernel: &Rc<Kernel>,
+        kernel: &Arc<Kernel>,
         process: u32,
         scope: Scope,
         page_bytes: u64,

@@ -26,6 +26,7 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A use of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +147,7 @@ impl Way {
         let of = |result: io::Result<()>, what: &str| result.err().map(|e| format!("{what}: {e}"));
         match self {
             Way::Hardware => sampled::hardware().err(),
-            Way::Damon => match sampled::damon::is_free(std::path::Path::new(sampled::damon::FOLDER)) {
+            Way::Damon => match damon::are_ours() || sampled::damon::is_free(std::path::Path::new(sampled::damon::FOLDER)) {
                 true => None,
                 false => Some(
                     "DAMON: the kernel has none for processes (CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR), another program uses it, or this user may not (run as root)"
@@ -212,7 +213,7 @@ pub struct Observers {
     page_bytes: u64,
     accesses: Rc<RefCell<Accesses>>,
     /// The kernel's monitors, once they are taken.
-    kernel: Option<Rc<damon::Kernel>>,
+    kernel: Option<Arc<damon::Kernel>>,
 }
 
 impl Observers {
@@ -251,7 +252,7 @@ impl Observers {
             }
             Way::Damon => {
                 if self.kernel.is_none() {
-                    self.kernel = damon::Kernel::take().map(Rc::new);
+                    self.kernel = damon::Kernel::shared();
                 }
                 let begin = |kernel| damon::Monitor::begin(kernel, process, self.scope, page_bytes);
                 match self.kernel.as_ref().and_then(begin) {
