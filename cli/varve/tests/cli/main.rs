@@ -44,6 +44,7 @@ mod stop;
 mod strange;
 mod sweep;
 mod tier;
+mod tier_daemon;
 mod tier_frames;
 mod top;
 mod traced;
