@@ -139,6 +139,23 @@ pub enum Command {
         after_help = sweep::EXAMPLES
     )]
     Sweep(SweepArgs),
+    /// Print completions of a shell for this command line
+    #[command(after_help = "Examples:\n  \
+        varve completions bash > /usr/share/bash-completion/completions/varve\n  \
+        varve completions zsh > ~/.zfunc/_varve\n  \
+        varve completions fish > ~/.config/fish/completions/varve.fish")]
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages into a folder: varve.1, and one for each command
+    #[command(after_help = "Example:\n  varve man /usr/local/share/man/man1")]
+    Man {
+        /// The folder, which is made if it does not exist
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
 }
 
 pub mod durable;

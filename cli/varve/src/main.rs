@@ -42,6 +42,8 @@ fn main() -> ExitCode {
         Some(Command::Ycsb(a)) => cmd::ycsb::ycsb(&a),
         Some(Command::Study(a)) => cmd::study::study(&a),
         Some(Command::Sweep(a)) => cmd::sweep::sweep(&a),
+        Some(Command::Completions { shell }) => cmd::installed::completions(shell),
+        Some(Command::Man { folder }) => cmd::installed::man(&folder),
     };
     match done.and_then(|code| ui::lost().map_or(Ok(code), Err)) {
         Ok(code) => code,

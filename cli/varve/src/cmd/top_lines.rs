@@ -215,7 +215,13 @@ fn paused(process: &ProcessNow, rates: Option<&Rates>) -> Option<String> {
 }
 
 fn tiering(tier: &TierState, width: usize, all: &mut Vec<Line>) {
-    section(&format!("VARVE TIER {}: {}", tier.pid, tier.policy), all);
+    let name = tier.name.as_ref().map_or(String::new(), |name| {
+        format!(", {}", varve_spec::shown_name(name))
+    });
+    section(
+        &format!("VARVE TIER {}{name}: {}", tier.pid, tier.policy),
+        all,
+    );
     let share = 100.0 * tier.cpu_seconds / tier.seconds.max(1e-9);
     let exchanges = tier.exchanged.map(|bytes| {
         format!(

@@ -182,3 +182,29 @@ fn wrong_usage_ends_with_2_and_points_to_help() {
         assert_eq!(said.out, "", "{words:?}");
     }
 }
+
+/// What a package installs is made from the same definition.
+#[test]
+fn shells_complete_commands_and_each_command_has_a_manual_page() {
+    for (shell, part) in [
+        ("bash", "complete -F _varve"),
+        ("zsh", "#compdef varve"),
+        ("fish", "complete -c varve"),
+    ] {
+        let said = varve(&["completions", shell]).well();
+        assert!(said.out.contains(part), "{shell}");
+        assert!(said.out.contains("cgroup"), "{shell}: options of `tier`");
+    }
+    varve(&["completions", "cmd"]).refuses(2, &["cmd", "bash"]);
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("man1");
+    varve(&["man", made.to_str().unwrap()]).well();
+    let page = |name: &str| std::fs::read_to_string(made.join(name)).unwrap();
+    assert!(page("varve.1").contains("varve\\-tier(1)"));
+    assert!(page("varve-tier.1").contains("cgroup"));
+    assert!(page("varve-durable-check.1").starts_with(".ie"));
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let below = file.join("man1");
+    varve(&["man", below.to_str().unwrap()]).refuses(1, &["man1"]);
+}

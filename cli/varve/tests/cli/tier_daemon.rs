@@ -213,6 +213,27 @@ fn a_file_is_checked_and_what_is_wrong_with_it_is_named() {
         .refuses(2, &["group `a`", "run --live"]);
     check(&[ALIKE, &one.replace("slow", "dynamic")].concat()).refuses(2, &["chooses frames"]);
     check(ALIKE).refuses(2, &["no [[group]]"]);
+    // The examples are right, but for what this machine has.
+    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tier"));
+    let example = fs::read_to_string(examples.join("tier.toml")).unwrap();
+    let here = format!(
+        "nodes = \"fast=0,slow=0\"\n{}",
+        example.replace("GiB", "MiB")
+    );
+    let said = check(&here).well();
+    assert!(
+        said.out.contains("system.slice/postgresql.service"),
+        "{}",
+        said.out
+    );
+    let cluster = fs::read_to_string(examples.join("daemonset.yaml")).unwrap();
+    let inside = cluster.split_once("tier.toml: |\n").unwrap().1;
+    let inside = inside.split_once("---").unwrap().0;
+    let inside: String = inside
+        .lines()
+        .map(|line| format!("{}\n", line.trim_start()))
+        .collect();
+    check(&format!("nodes = \"fast=0,slow=0\"\n{inside}")).well();
     varve(&["tier", "--config", "/no/such.toml"]).refuses(2, &["/no/such.toml"]);
     varve(&["tier", "--config", &name, "--pid=1"]).refuses(2, &["--pid"]);
     varve(&["tier", "--check", "--pid=1"]).refuses(2, &["--config"]);

@@ -174,6 +174,12 @@ pub fn run(
     for plan in first {
         running.push(Running::start(plan, began, told)?);
     }
+    if let Some(kinds) = &kinds
+        && let Some(node) = kinds.fast.iter().find(|node| kinds.slow.contains(node))
+    {
+        let line = format!("dry run: node {node} is both fast and slow, so that no page migrates");
+        told.say(Level::Warning, None, &line);
+    }
     say_budgets(&running, &config, &**told);
     let mut tells = Notifier::new();
     tells.ready(running.len());
