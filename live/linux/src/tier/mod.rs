@@ -12,6 +12,7 @@
 //! room.rs     the nodes, and the free memory of each
 //! who.rs      the tiered processes: given ones with their descendants, or a control group's
 //! rivals.rs   other mechanisms that migrate pages
+//! members.rs  processes of a run, and what is reported of them
 //! options.rs  options; error.rs: reasons for not tiering
 //! sizes.rs    the page size, and the limit of pages in fast memory
 //! run.rs      the control loop, and its CPU budget
@@ -28,6 +29,7 @@ mod error;
 mod frames;
 mod heat;
 mod mapped;
+mod members;
 mod memory;
 mod nodes;
 mod observe;

@@ -7,6 +7,7 @@ use super::frames::{
     ready,
 };
 use super::heat::{HotObject, HotProcess, Keeper, KeptHeat};
+use super::members::Members;
 use super::memory::by_node;
 use super::nodes::{OnNodes, SETTLE, can_tier, open};
 use super::observe::Observers;
@@ -161,8 +162,7 @@ struct Tiering<'a, D, P: Places> {
     /// Numbers in this run, by process; those of processes that cannot be tiered have none.
     known: BTreeMap<u32, Option<u32>>,
     locks: BTreeMap<u32, Lock>,
-    /// By number in this run.
-    reports: Vec<(TieredProcess, f64)>,
+    members: Members,
     /// By number in this run.
     /// With the intervals since when fewer processes have it.
     shared: BTreeMap<u32, (TieredObject, u64)>,
@@ -193,7 +193,7 @@ where
             observers: Observers::new(options.way, P::SCOPE, room.page_bytes),
             known: BTreeMap::new(),
             locks: BTreeMap::new(),
-            reports: Vec::new(),
+            members: Members::default(),
             shared: BTreeMap::new(),
             notes: Vec::new(),
             hot: (0, 0),
@@ -250,14 +250,13 @@ where
         let memory = (self.open)(process)?;
         let observed = self.observers.of(process, inherited);
         let (observer, way) = observed.map_err(|why| TierError::Unseen { process, why })?;
-        let number = self.reports.len() as u32;
         let report = TieredProcess {
             pid: process,
             name: who::name(process),
             observer: way,
             ..TieredProcess::default()
         };
-        self.reports.push((report, 0.0));
+        let number = self.members.add(report);
         self.known.insert(process, Some(number));
         self.locks.insert(number, lock);
         self.steering.add(number, process, memory, observer);
@@ -266,8 +265,7 @@ where
 
     fn begun(&self) -> Begun {
         let room = self.room;
-        let of =
-            |(report, _): &(TieredProcess, f64)| (report.pid, report.name.clone(), report.observer);
+        let of = |report: &TieredProcess| (report.pid, report.name.clone(), report.observer);
         let mut notes = self.notes.clone();
         let given = self.options.fast_bytes.unwrap_or(0);
         if given >= (room.fast_pages + 1) * room.page_bytes {
@@ -284,7 +282,7 @@ where
         }
         Begun {
             room,
-            processes: self.reports.iter().map(of).collect(),
+            processes: self.members.living().map(of).collect(),
             notes,
         }
     }
@@ -337,9 +335,12 @@ where
             }
             for (number, why) in self.steering.look() {
                 self.locks.remove(&number);
-                if let Some(why) = why {
-                    let (report, _) = &self.reports[number as usize];
-                    let (name, pid) = (&report.name, report.pid);
+                // What it had at the end was noted when it was seen last.
+                let ended = self.members.end(number);
+                for known in self.known.values_mut().filter(|n| **n == Some(number)) {
+                    *known = None;
+                }
+                if let (Some(why), Some(TieredProcess { name, pid, .. })) = (why, ended) {
                     self.note(format!(
                         "{name} ({pid}) was dropped before it ended: it can no longer be scanned: {why}"
                     ));
@@ -395,6 +396,12 @@ where
         // What has ended has nothing that a later run could find.
         keeper.keep(true, || self.hot_now());
         self.see(true);
+        let forgotten = self.members.forgotten();
+        if forgotten > 0 {
+            self.note(format!(
+                "{forgotten} more processes came and ended: those that ended last are listed"
+            ));
+        }
         let mut frames = self.steering.finish();
         if let (Some(frames), Target::Groups(folders)) = (&mut frames, self.target) {
             for (files, kernel) in who::outermost(folders).map(|f| who::unmapped(f)) {
@@ -415,8 +422,8 @@ where
             seconds: begun.elapsed().as_secs_f64(),
             // All work of this thread, including the start before the first scan.
             cpu_seconds: processor_time().as_secs_f64(),
-            monitor_seconds: self.reports.iter().map(|(_, seconds)| seconds).sum(),
-            processes: self.reports.iter().map(|(one, _)| one.clone()).collect(),
+            monitor_seconds: self.members.monitor_seconds(),
+            processes: self.members.all(),
             shared: self.shared_by_size(),
             notes: self.notes.clone(),
             frames,
@@ -455,7 +462,7 @@ where
     fn hot_now(&self) -> KeptHeat {
         let mut all = KeptHeat::default();
         for (number, hot) in self.steering.hot_ranges() {
-            if let Some((report, _)) = self.reports.get(number as usize) {
+            if let Some(report) = self.members.get(number) {
                 if let Some(began) = began(Path::new("/"), report.pid) {
                     let pid = report.pid;
                     all.processes.push(HotProcess { pid, began, hot });
@@ -478,8 +485,8 @@ where
             // What processes share is noted now and then only.
             let object = self.shared.get(&number);
             let object = object.map(|(one, _)| (0, &one.name, one.kind.words()));
-            let report = self.reports.get(number as usize);
-            let process = report.map(|(one, _)| (one.pid, &one.name, one.observer));
+            let report = self.members.get(number);
+            let process = report.map(|one| (one.pid, &one.name, one.observer));
             let (pid, name, observed_by) = object.or(process)?;
             Some(HeatOf {
                 pid,
@@ -494,9 +501,7 @@ where
         let waited = counts.waited().into_iter().filter(|(times, _)| *times > 0);
         let shared = self.shared.values().map(|(one, _)| one);
         let sum = |of_process: fn(&TieredProcess) -> u64, of_object: fn(&TieredObject) -> u64| {
-            let own = self.known.values().flatten();
-            let own = own.filter_map(|number| self.reports.get(*number as usize));
-            own.map(|(one, _)| of_process(one)).sum::<u64>()
+            self.members.living().map(of_process).sum::<u64>()
                 + shared.clone().map(of_object).sum::<u64>()
         };
         TierState {
@@ -504,7 +509,7 @@ where
             policy: self.options.policy.into(),
             seconds,
             cpu_seconds: processor_time().as_secs_f64(),
-            monitor_seconds: self.reports.iter().map(|(_, seconds)| seconds).sum(),
+            monitor_seconds: self.members.monitor_seconds(),
             looked: SystemTime::UNIX_EPOCH
                 .elapsed()
                 .map_or(0.0, |since| since.as_secs_f64()),
@@ -546,8 +551,9 @@ where
         }
         self.see_shared();
         for (number, elsewhere, huge_left) in self.steering.watched() {
-            let (report, monitor) = &mut self.reports[number as usize];
-            *monitor = monitor.max(elsewhere);
+            let Some(report) = self.members.watched(number, elsewhere) else {
+                continue;
+            };
             report.huge_left = huge_left;
             if !where_it_is {
                 continue;
