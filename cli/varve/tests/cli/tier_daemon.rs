@@ -1,6 +1,6 @@
 //! `varve tier --config`: several control groups, each with a budget of its own; and measurements.
 
-use crate::common::{command, has, is_root, varve};
+use crate::common::{command, has, is_root, typed, varve};
 use crate::nodes::two_kinds;
 use crate::tier::{tiered, turn};
 use std::fs;
@@ -364,6 +364,27 @@ fn prometheus_reads_what_a_daemon_measures() {
             assert!(known.contains(&family), "{expression}: no {name}");
         }
     }
+}
+
+/// Processes come and go faster than they are looked for: those that were not seen are left out, and nothing is left of the others.
+#[test]
+fn a_service_that_starts_programs_without_end_is_tiered() {
+    let Some(group) = Group::make("forks") else {
+        return;
+    };
+    let _service = group.run(&["sh", "-c", "while :; do sleep 0.01; /bin/true; done"]);
+    let name = format!("--cgroup={}", group.name);
+    let words = "tier --nodes=fast=0,slow=0 --beside --observe=bits --core=100% --for=4s --json --policy=hotset:period=50ms";
+    let words = [&typed(words)[..], &[&name]].concat();
+    let said = wait_for("a run", || {
+        let said = varve(&words);
+        // The shell may not be in its group yet.
+        (said.code != 2).then_some(said)
+    });
+    let json = said.well().json();
+    let processes = json["processes"].as_array().unwrap();
+    assert!(processes.iter().any(|one| one["name"] == "sh"), "{json}");
+    assert!((1..=300).contains(&processes.len()), "{json}");
 }
 
 /// Two services under one daemon, each with hot memory of its own; the daemon is killed, and its successor goes on.
