@@ -53,16 +53,41 @@ pub fn regions(
     category: u64,
     mut each: impl FnMut(usize, usize),
 ) -> bool {
+    walk(pagemap, start..end, category, 0, &mut |region| {
+        each(region.start as usize, region.end as usize);
+    })
+}
+
+/// As [`regions`], in one walk of the page table with whether each region is of `also`, too.
+#[cfg(not(varve_live_shim))]
+pub fn regions_told_apart(
+    pagemap: &Pagemap,
+    range: Range<usize>,
+    category: u64,
+    also: u64,
+    mut each: impl FnMut(usize, usize, bool),
+) -> bool {
+    walk(pagemap, range, category, also, &mut |region| {
+        let is_also = region.categories & also == also;
+        each(region.start as usize, region.end as usize, is_also);
+    })
+}
+
+fn walk(
+    pagemap: &Pagemap,
+    range: Range<usize>,
+    category: u64,
+    told: u64,
+    each: &mut dyn FnMut(&Region),
+) -> bool {
     let mut regions = [Region::default(); 128];
-    let mut from = start as u64;
-    while from < end as u64 {
-        let scanned = scan(pagemap, from..end as u64, 0, category, &mut regions);
+    let (mut from, end) = (range.start as u64, range.end as u64);
+    while from < end {
+        let scanned = scan_for(pagemap, from..end, 0, (category, told), &mut regions);
         let Ok((found, walked)) = scanned else {
             return false;
         };
-        for region in &regions[..found] {
-            each(region.start as usize, region.end as usize);
-        }
+        regions[..found].iter().for_each(&mut *each);
         if walked <= from {
             return false;
         }
@@ -82,6 +107,17 @@ pub fn scan(
     category: u64,
     regions: &mut [Region],
 ) -> io::Result<(usize, u64)> {
+    scan_for(pagemap, range, flags, (category, 0), regions)
+}
+
+/// The same for pages of the first categories, told apart by the second ones.
+fn scan_for(
+    pagemap: &Pagemap,
+    range: Range<u64>,
+    flags: u64,
+    (category, told): (u64, u64),
+    regions: &mut [Region],
+) -> io::Result<(usize, u64)> {
     let mut arg = Scan {
         size: size_of::<Scan>() as u64,
         flags,
@@ -90,7 +126,7 @@ pub fn scan(
         vec: regions.as_mut_ptr() as u64,
         vec_len: regions.len() as u64,
         category_mask: category,
-        return_mask: category,
+        return_mask: category | told,
         ..Scan::default()
     };
     // SAFETY: the request reads and writes a `Scan`, and `regions` as far as `vec_len` says.

@@ -31,11 +31,20 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
+/// The nodes of all memory are asked for at least so often.
+const LONGEST: Duration = Duration::from_secs(3600);
 /// The longest sleep between two checks for a reason to end: the exit code of a command must not come late.
 const SLICE: Duration = Duration::from_millis(100);
 const SLICE_OF_A_COMMAND: Duration = Duration::from_millis(20);
-/// Intervals after which the nodes of a process's memory are asked for, for the report.
+/// Intervals after which the nodes of a process's memory are asked for, for the report; and the share of the CPU budget that this may
+/// take, since the kernel walks all of it.
 const SEEN: u64 = 16;
+const SEEN_SHARE: f64 = 0.1;
+/// The first intervals may use up the CPU budget of so long a time, so that a large program is placed soon. Later ones wait until it is
+/// paid back.
+const ADVANCE: Duration = Duration::from_secs(180);
+/// Intervals until the first placement: what is hot has to be known.
+const FIRST: u64 = SETTLE + 2;
 /// Intervals in which the processes of a service may end, one after the other.
 const ENDS: u64 = 10;
 /// Objects that processes have shared and that are noted: in a month a service may make any number of them.
@@ -143,6 +152,17 @@ fn who_is_there(target: &Target) -> Result<BTreeSet<u32>, TierError> {
         }
         Target::Command(_) => BTreeSet::new(),
     })
+}
+
+/// When the first placement comes, where each look takes as long as the first one.
+fn first_placement(look: Duration, spent: Duration, period: Duration, core: f64) -> Duration {
+    let looks = SETTLE as u32;
+    let advance = ADVANCE.mul_f64(core);
+    let all = spent + look * looks;
+    match all < advance {
+        true => period.max(2 * look) * looks,
+        false => all.div_f64(core),
+    }
 }
 
 fn without_us(mut all: BTreeSet<u32>) -> BTreeSet<u32> {
@@ -327,8 +347,13 @@ where
         let mut keeper = Keeper::of(self.options.heat);
         let mut status;
         let mut interval = 0u64;
+        // When the last interval began, and when the nodes of all memory are asked for again.
+        let mut before = None;
+        let mut seen = (0, begun);
         loop {
             let (at, cpu) = (Instant::now(), processor_time());
+            let passed = before.map_or(self.options.period, |before| at - before);
+            before = Some(at);
             // New processes are discovered less often if there are many, since that takes long.
             if self.known.len() < 16 || interval.is_multiple_of(8) {
                 self.discover();
@@ -350,14 +375,21 @@ where
                 self.warm(&kept);
             }
             let looked = processor_time().saturating_sub(cpu);
-            let share = self.options.period.mul_f64(self.options.core);
+            let share = passed.mul_f64(self.options.core);
             let allowed = Allowance {
-                bytes: (self.options.rate as f64 * self.options.period.as_secs_f64()) as u64,
+                bytes: (self.options.rate as f64 * passed.as_secs_f64()) as u64,
                 // Scans that use up the budget do not stop migration: they become less frequent.
                 time: share.saturating_sub(looked).max(share / 2),
             };
             self.steering.act(&allowed, &processor_time);
-            self.see(interval.is_multiple_of(SEEN));
+            let is_seen = interval >= seen.0 && at >= seen.1;
+            let acted = processor_time();
+            self.see(is_seen);
+            if is_seen {
+                let took = processor_time().saturating_sub(acted);
+                let rest = took.div_f64(self.options.core.max(1e-6) * SEEN_SHARE);
+                seen = (interval + SEEN, at + rest.min(LONGEST));
+            }
             if let Some(teller) = &mut teller {
                 let seconds = begun.elapsed().as_secs_f64();
                 teller.note(seconds, &self.steering.counts);
@@ -372,14 +404,15 @@ where
             let took = processor_time().saturating_sub(cpu);
             // The CPU budget holds over the whole run, with the start before the first scan and with watching the clock. An
             // interval begins once the time that the last one took is saved up, so that the budget holds whenever the run ends.
-            let all = (processor_time() + took).div_f64(core);
-            let owed = all.saturating_sub(begun.elapsed()) + at.elapsed();
-            let rest = self.options.period.max(took.div_f64(core)).max(owed);
+            let all = processor_time() + took;
+            let owed = all.div_f64(core).saturating_sub(begun.elapsed()) + at.elapsed();
+            let rest = match interval < FIRST && all < ADVANCE.mul_f64(core) {
+                true => self.options.period.max(2 * took),
+                false => self.options.period.max(took.div_f64(core)).max(owed),
+            };
             // The first look finds all pages: the others take no longer.
             if interval == 1 {
-                // Without what the start still owes.
-                let each = self.options.period.max(took.div_f64(core));
-                self.say_how_often(looked, each);
+                self.say_how_often(looked, all);
             }
             while status.is_none() && !self.is_over(begun) && at.elapsed() < rest {
                 let left = rest.saturating_sub(at.elapsed());
@@ -576,9 +609,10 @@ where
         }
     }
 
-    /// Says so where looks are rarer than they should be.
-    fn say_how_often(&self, look: Duration, each: Duration) {
-        let period = self.options.period;
+    /// Says so where looks are rarer than they should be: the first look took `look`, and all so far `spent`.
+    fn say_how_often(&self, look: Duration, spent: Duration) {
+        let (period, core) = (self.options.period, self.options.core.max(1e-6));
+        let each = period.max(look.div_f64(core));
         if each < period.mul_f64(1.5) || self.options.way.is_none() {
             return;
         }
@@ -590,13 +624,13 @@ where
             true => String::new(),
             false => format!(
                 ", and the first placement after some {} s",
-                seconds(each.mul_f64(SETTLE as f64))
+                seconds(first_placement(look, spent, period, core))
             ),
         };
         (self.options.say)(&format!(
-            "the first look at all pages took {} s of a core, so that the CPU budget of {} % allows one in {} s{first}; a larger --core or --page makes looks more frequent",
+            "the first look at all pages took {} s of a core, so that the CPU budget of {} % allows one in {} s at most{first}; a larger --core or --page makes looks more frequent",
             (look.as_secs_f64() * 1000.0).round() / 1000.0,
-            (1000.0 * self.options.core).round() / 10.0,
+            (1000.0 * core).round() / 10.0,
             seconds(each),
         ));
     }
@@ -657,5 +691,22 @@ where
         // Its observers end first.
         self.steering.processes.clear();
         self.child.as_mut().and_then(|child| child.wait().ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_placement_comes_soon_as_long_as_the_budget_of_three_minutes_allows_it() {
+        let ms = Duration::from_millis;
+        let second = ms(1000);
+        let first = |look, spent| first_placement(look, spent, second, 0.02);
+        assert_eq!(first(ms(20), ms(30)), second * 10);
+        // 64 GiB: the whole page table once, then parts of it.
+        assert_eq!(first(ms(100), ms(1000)), second * 10);
+        // Ten looks of half a second are more than 3.6 seconds.
+        assert_eq!(first(ms(500), ms(600)), second * 280);
     }
 }
