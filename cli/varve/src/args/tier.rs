@@ -38,7 +38,7 @@ pub struct TierArgs {
     )]
     pub config: Option<std::path::PathBuf>,
     /// With --config: print what each group would have, and end
-    #[arg(long, requires = "config")]
+    #[arg(long)]
     pub check: bool,
     /// Offer measurements as OpenMetrics at this address: a loopback port such as 127.0.0.1:9464, or a Unix socket such as
     /// /run/varve/metrics.sock

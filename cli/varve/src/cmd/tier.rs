@@ -19,6 +19,9 @@ pub fn tier(a: &TierArgs) -> Done {
     if let Some(file) = &a.config {
         return tier_daemon::tier(a, file);
     }
+    if a.check {
+        return Err(wrong("--check is of a file: give --config FILE, too"));
+    }
     let target = target(a)?;
     // The command's output is not part of the JSON document.
     ui::programs_elsewhere(None, a.json)?;

@@ -235,10 +235,14 @@ fn a_file_is_checked_and_what_is_wrong_with_it_is_named() {
         .collect();
     check(&format!("nodes = \"fast=0,slow=0\"\n{inside}")).well();
     varve(&["tier", "--config", "/no/such.toml"]).refuses(2, &["/no/such.toml"]);
-    varve(&["tier", "--config", &name, "--pid=1"]).refuses(2, &["--pid"]);
-    varve(&["tier", "--check", "--pid=1"]).refuses(2, &["--config"]);
-    let far = ["tier", "--metrics=0.0.0.0:9464", "--", "true"];
-    varve(&far).refuses(2, &["loopback"]);
+    for (words, part) in [
+        (&["--config", &name, "--pid=1"][..], "--pid"),
+        (&["--check", "--pid=1"], "--config"),
+        (&["--metrics=0.0.0.0:9464", "--", "true"], "loopback"),
+    ] {
+        let said = varve(&[&["tier"], words].concat());
+        assert!(said.code == 2 && said.err.contains(part), "{}", said.err);
+    }
 }
 
 #[test]
