@@ -2,7 +2,7 @@
 
 use super::tier_daemon::Measured;
 use super::tier_said::{beginning, nodes_line};
-use super::tier_way::{options, stop_flag_unless_command, told};
+use super::tier_way::{beside_others, options, stop_flag_unless_command, told};
 use super::{tier_daemon, tier_drawn, tier_frames};
 use crate::args::tier::TierArgs;
 use crate::ui::{self, Done, Failure, wrong};
@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use std::path::Path;
 use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
-use varve_live::tier::{Target, TierOptions, group, rivals, tier as run};
+use varve_live::tier::{Target, TierOptions, group, tier as run};
 use varve_pages::policies::{Entry, Live, Needs};
 use varve_tier::pages::{PagePolicy, Wants, live_spec, wants};
 use varve_tier::seen::TierEye;
@@ -86,26 +86,6 @@ fn moves(a: &TierArgs) -> Result<(), Failure> {
         )),
         _ => Ok(()),
     }
-}
-
-/// Notes on others who migrate pages.
-///
-/// # Errors
-/// One of them would undo what is done here, and the user has not said that it may.
-pub(super) fn beside_others(a: &TierArgs) -> Result<Vec<String>, Failure> {
-    let mut notes = Vec::new();
-    for rival in rivals(Path::new("/")) {
-        match rival.fights && !a.beside {
-            true => {
-                return Err(wrong(format!(
-                    "{}; or run beside it with --beside",
-                    rival.line
-                )));
-            }
-            false => notes.push(rival.line),
-        }
-    }
-    Ok(notes)
 }
 
 /// With a policy that chooses nodes.

@@ -1,7 +1,7 @@
 //! `varve tier --config`: several control groups with budgets of their own; and measurements of any `varve tier`.
 
-use super::tier::beside_others;
 use super::tier_said::{end, nodes_line, size};
+use super::tier_way::beside_others;
 use crate::args::tier::TierArgs;
 use crate::ui::{Done, Failure, failed, message, print, stop_and_reload, wrong};
 use std::path::Path;

@@ -4,11 +4,12 @@ use super::live::ended;
 use super::tier_said::{as_json, end, say};
 use crate::args::tier::TierArgs;
 use crate::ui::{Done, Failure, failed, print, stop_flag, wrong};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use varve_live::nodes::Kinds;
-use varve_live::tier::{Target, TierError, TierOptions, TierReport, Way, first_way};
+use varve_live::tier::{Target, TierError, TierOptions, TierReport, Way, first_way, rivals};
 use varve_tier::pages::Wants;
 
 /// Between two intervals of a policy that has no daemon: new pages are placed.
@@ -68,6 +69,26 @@ pub(super) fn options<'a>(
 /// Says something while it runs.
 fn note(line: &str) {
     say(&[format!("note: {line}")]);
+}
+
+/// Notes on others who migrate pages.
+///
+/// # Errors
+/// One of them would undo what is done here, and the user has not said that it may.
+pub(super) fn beside_others(a: &TierArgs) -> Result<Vec<String>, Failure> {
+    let mut notes = Vec::new();
+    for rival in rivals(Path::new("/")) {
+        match rival.fights && !a.beside {
+            true => {
+                return Err(wrong(format!(
+                    "{}; or run beside it with --beside",
+                    rival.line
+                )));
+            }
+            false => notes.push(rival.line),
+        }
+    }
+    Ok(notes)
 }
 
 /// Prints the report.
