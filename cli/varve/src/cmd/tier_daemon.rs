@@ -13,7 +13,8 @@ use std::time::Duration;
 use varve_live::nodes::Kinds;
 use varve_live::tier::{Begun, TierOptions, TierReport, members};
 use varve_tier::daemon::{
-    Endpoint, Level, Listener, Plan, Signals, Told, metrics, own_states, plans, read, run,
+    DaemonLog, Endpoint, MetricsListener, Plan, Severity, Signals, metrics, own_states, plans,
+    read, run,
 };
 
 pub fn tier(a: &TierArgs, file: &Path) -> Done {
@@ -26,9 +27,9 @@ pub fn tier(a: &TierArgs, file: &Path) -> Done {
     let (stop, reload) = stop_and_reload();
     let told = Log::new();
     for note in beside_others(a)? {
-        told.say(Level::Warning, None, &note);
+        told.say(Severity::Warning, None, &note);
     }
-    let told: Arc<dyn Told> = Arc::new(told);
+    let told: Arc<dyn DaemonLog> = Arc::new(told);
     run(file, a.metrics.as_ref(), &Signals { stop, reload }, &told).map_err(wrong)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -71,13 +72,13 @@ impl Log {
     }
 }
 
-impl Told for Log {
-    fn say(&self, level: Level, group: Option<&str>, line: &str) {
+impl DaemonLog for Log {
+    fn say(&self, level: Severity, group: Option<&str>, line: &str) {
         // Levels of syslog(3), as sd-daemon(3) has them at the beginning of a line.
         let (number, word) = match level {
-            Level::Error => (3, "error: "),
-            Level::Warning => (4, "note: "),
-            Level::Info => (6, ""),
+            Severity::Error => (3, "error: "),
+            Severity::Warning => (4, "note: "),
+            Severity::Info => (6, ""),
         };
         let group = group.map_or(String::new(), |group| {
             format!("{}: ", varve_spec::shown_name(group))
@@ -90,23 +91,23 @@ impl Told for Log {
 
     fn begun(&self, group: &str, spec: &str, options: &TierOptions, begun: &Begun) {
         let say = |level, line: &str| self.say(level, Some(group), line);
-        say(Level::Info, &nodes_line(spec, options, begun));
+        say(Severity::Info, &nodes_line(spec, options, begun));
         if let Some(way) = options.way {
             say(
-                Level::Info,
+                Severity::Info,
                 &format!("observed by {way}: {}", way.words()[0]),
             );
         }
         for note in &begun.notes {
-            say(Level::Warning, note);
+            say(Severity::Warning, note);
         }
     }
 
     fn ended(&self, group: &str, report: &TierReport) {
         for line in end(report) {
             match line.strip_prefix("note: ") {
-                Some(note) => self.say(Level::Warning, Some(group), note),
-                None => self.say(Level::Info, Some(group), &line),
+                Some(note) => self.say(Severity::Warning, Some(group), note),
+                None => self.say(Severity::Info, Some(group), &line),
             }
         }
     }
@@ -124,7 +125,7 @@ const EVERY: Duration = Duration::from_millis(100);
 impl Measured {
     /// Begins to answer at an address.
     pub fn at(endpoint: &Endpoint, kinds: Kinds) -> Result<Measured, Failure> {
-        let listener = Listener::begin(endpoint).map_err(wrong)?;
+        let listener = MetricsListener::begin(endpoint).map_err(wrong)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stops = stop.clone();
         let answer = move || {

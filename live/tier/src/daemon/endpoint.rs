@@ -58,7 +58,7 @@ const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-
 
 /// Answers requests.
 #[derive(Debug)]
-pub struct Listener {
+pub struct MetricsListener {
     socket: Listening,
     /// A socket's file, removed at the end.
     file: Option<PathBuf>,
@@ -70,18 +70,18 @@ enum Listening {
     Socket(UnixListener),
 }
 
-impl Listener {
+impl MetricsListener {
     /// Listens.
     ///
     /// # Errors
     /// A line: the port or the socket is in use, or may not be had.
-    pub fn begin(at: &Endpoint) -> Result<Listener, String> {
+    pub fn begin(at: &Endpoint) -> Result<MetricsListener, String> {
         let no = |e: io::Error| format!("--metrics {at}: {e}");
         Ok(match at {
             Endpoint::Port(address) => {
                 let listener = TcpListener::bind(address).map_err(no)?;
                 listener.set_nonblocking(true).map_err(no)?;
-                Listener {
+                MetricsListener {
                     socket: Listening::Port(listener),
                     file: None,
                 }
@@ -95,7 +95,7 @@ impl Listener {
                 let file = Some(path.clone());
                 listener.set_nonblocking(true).map_err(no)?;
                 fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(no)?;
-                Listener {
+                MetricsListener {
                     socket: Listening::Socket(listener),
                     file,
                 }
@@ -135,7 +135,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for MetricsListener {
     fn drop(&mut self) {
         if let Some(file) = &self.file {
             let _ = fs::remove_file(file);
@@ -203,7 +203,7 @@ mod tests {
         assert!(of("9464").unwrap_err().contains("neither"));
     }
 
-    fn ask(path: &PathBuf, listener: &Listener, request: &str) -> String {
+    fn ask(path: &PathBuf, listener: &MetricsListener, request: &str) -> String {
         let mut stream = UnixStream::connect(path).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         listener.answer(&|| "varve_x 1\n# EOF\n".into());
@@ -216,7 +216,7 @@ mod tests {
     fn requests_are_answered_and_the_socket_goes_with_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/metrics.sock");
-        let listener = Listener::begin(&Endpoint::Socket(path.clone())).unwrap();
+        let listener = MetricsListener::begin(&Endpoint::Socket(path.clone())).unwrap();
         let got = ask(&path, &listener, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got}");
         assert!(got.ends_with("\r\n\r\nvarve_x 1\n# EOF\n"), "{got}");
@@ -224,7 +224,7 @@ mod tests {
         assert!(got.starts_with("HTTP/1.1 404"), "{got}");
         let got = ask(&path, &listener, "POST /metrics HTTP/1.1\r\n\r\n");
         assert!(got.starts_with("HTTP/1.1 405"), "{got}");
-        let second = Listener::begin(&Endpoint::Socket(path.clone()));
+        let second = MetricsListener::begin(&Endpoint::Socket(path.clone()));
         assert!(second.unwrap_err().contains("--metrics unix:"));
         drop(listener);
         assert!(!path.exists());
@@ -236,9 +236,9 @@ mod tests {
         let path = folder.path().join("metrics.sock");
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        drop(Listener::begin(&Endpoint::Socket(path.clone())).unwrap());
+        drop(MetricsListener::begin(&Endpoint::Socket(path.clone())).unwrap());
         fs::write(&path, "mine").unwrap();
-        assert!(Listener::begin(&Endpoint::Socket(path.clone())).is_err());
+        assert!(MetricsListener::begin(&Endpoint::Socket(path.clone())).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     }
 }

@@ -1,7 +1,7 @@
 //! The thread of one group: waits for processes, tiers them until they have ended, and waits again.
 
 use super::config::GroupConfig;
-use super::{Level, Told};
+use super::{DaemonLog, Severity};
 use crate::pages::{PagePolicy, Wants, live_spec, wants};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,7 +110,7 @@ pub struct Signs {
 }
 
 /// Works for one group until it is told to stop.
-pub fn work(plan: &Plan, signs: &Signs, began: Instant, told: &dyn Told) {
+pub fn work(plan: &Plan, signs: &Signs, began: Instant, told: &dyn DaemonLog) {
     let name = &plan.group.name;
     let folder = plan.folder();
     let beat = || {
@@ -138,14 +138,14 @@ pub fn work(plan: &Plan, signs: &Signs, began: Instant, told: &dyn Told) {
                     false => "does not exist",
                 };
                 let line = format!("control group {} {why}: waits for it", plan.group.cgroup);
-                told.say(Level::Info, Some(name), &line);
+                told.say(Severity::Info, Some(name), &line);
                 is_told = true;
             }
             wait(EVERY);
             continue;
         }
         is_told = false;
-        let say = |line: &str| told.say(Level::Warning, Some(name), line);
+        let say = |line: &str| told.say(Severity::Warning, Some(name), line);
         let options = TierOptions {
             policy: &plan.spec,
             kinds: plan.kinds.clone(),
@@ -175,7 +175,7 @@ pub fn work(plan: &Plan, signs: &Signs, began: Instant, told: &dyn Told) {
             Err(TierError::Empty(_) | TierError::Gone(_)) => {}
             Err(error) => {
                 let line = format!("{error}; tries again in {} s", AGAIN.as_secs());
-                told.say(Level::Error, Some(name), &line);
+                told.say(Severity::Error, Some(name), &line);
                 wait(AGAIN);
             }
         }

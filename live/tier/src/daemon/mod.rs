@@ -18,7 +18,7 @@ mod run;
 
 pub use budgets::{Wish, divide};
 pub use config::{Config, GroupConfig, read};
-pub use endpoint::{Endpoint, Listener};
+pub use endpoint::{Endpoint, MetricsListener};
 pub use group::Plan;
 pub use metrics::text as metrics;
 pub use run::{Signals, own_states, plans, run};
@@ -27,7 +27,7 @@ use varve_live::tier::{Begun, TierOptions, TierReport};
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum Severity {
     /// Something is not done that was asked for.
     Error,
     /// Something to know.
@@ -37,9 +37,9 @@ pub enum Level {
 }
 
 /// Is told what a daemon does, by all of its threads.
-pub trait Told: Send + Sync {
+pub trait DaemonLog: Send + Sync {
     /// A line about a group, or about all.
-    fn say(&self, level: Level, group: Option<&str>, line: &str);
+    fn say(&self, level: Severity, group: Option<&str>, line: &str);
     /// The processes of a group are tiered from now on.
     fn begun(&self, group: &str, spec: &str, options: &TierOptions, begun: &Begun);
     /// They are no more.

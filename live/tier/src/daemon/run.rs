@@ -2,9 +2,9 @@
 
 use super::budgets::{Wish, divide};
 use super::config::{Config, GroupConfig, read};
-use super::endpoint::{Endpoint, Listener};
+use super::endpoint::{Endpoint, MetricsListener};
 use super::group::{Plan, Signs, folder, policy, protected, work};
-use super::{Level, Told, metrics};
+use super::{DaemonLog, Severity, metrics};
 use sd_notify::NotifyState;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -116,7 +116,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(plan: Plan, began: Instant, told: &Arc<dyn Told>) -> Result<Running, String> {
+    fn start(plan: Plan, began: Instant, told: &Arc<dyn DaemonLog>) -> Result<Running, String> {
         let signs = Signs::default();
         let now = began.elapsed().as_millis() as u64;
         signs.seen.store(now, Ordering::Relaxed);
@@ -139,14 +139,14 @@ impl Running {
 }
 
 /// Ends some groups: all are told first.
-fn end(some: Vec<Running>, told: &dyn Told) {
+fn end(some: Vec<Running>, told: &dyn DaemonLog) {
     for one in &some {
         one.signs.stop.store(true, Ordering::Relaxed);
     }
     for one in some {
         if one.thread.join().is_err() {
             let name = one.plan.group.name;
-            told.say(Level::Error, Some(&name), "its thread has panicked");
+            told.say(Severity::Error, Some(&name), "its thread has panicked");
         }
     }
 }
@@ -159,14 +159,14 @@ pub fn run(
     file: &Path,
     endpoint: Option<&Endpoint>,
     signals: &Signals,
-    told: &Arc<dyn Told>,
+    told: &Arc<dyn DaemonLog>,
 ) -> Result<(), String> {
     let began = Instant::now();
     let mut config = read(file)?;
     let first = plans(&config)?;
     let address = |config: &Config| config.metrics.clone().or_else(|| endpoint.cloned());
     let mut listener = match address(&config) {
-        Some(at) => Some((Listener::begin(&at)?, at)),
+        Some(at) => Some((MetricsListener::begin(&at)?, at)),
         None => None,
     };
     let mut kinds = first.first().map(|plan| plan.kinds.clone());
@@ -178,7 +178,7 @@ pub fn run(
         && let Some(node) = kinds.fast.iter().find(|node| kinds.slow.contains(node))
     {
         let line = format!("dry run: node {node} is both fast and slow, so that no page migrates");
-        told.say(Level::Warning, None, &line);
+        told.say(Severity::Warning, None, &line);
     }
     say_budgets(&running, &config, &**told);
     let mut tells = Notifier::new();
@@ -195,9 +195,9 @@ pub fn run(
                         // The old one is given back first: it may be the same port in other words.
                         listener = None;
                         if let Some(at) = address(&new) {
-                            match Listener::begin(&at) {
+                            match MetricsListener::begin(&at) {
                                 Ok(one) => listener = Some((one, at)),
-                                Err(why) => told.say(Level::Error, None, &why),
+                                Err(why) => told.say(Severity::Error, None, &why),
                             }
                         }
                     }
@@ -209,7 +209,7 @@ pub fn run(
                 }
                 Err(why) => {
                     let line = format!("{why}; the groups go on as before");
-                    told.say(Level::Error, None, &line);
+                    told.say(Severity::Error, None, &line);
                 }
             }
         }
@@ -228,7 +228,7 @@ fn changed(
     running: Vec<Running>,
     mut plans: Vec<Plan>,
     began: Instant,
-    told: &Arc<dyn Told>,
+    told: &Arc<dyn DaemonLog>,
 ) -> Vec<Running> {
     let (mut stay, go): (Vec<Running>, Vec<Running>) = running
         .into_iter()
@@ -238,7 +238,7 @@ fn changed(
     for plan in plans {
         match Running::start(plan, began, told) {
             Ok(one) => stay.push(one),
-            Err(why) => told.say(Level::Error, None, &why),
+            Err(why) => told.say(Severity::Error, None, &why),
         }
     }
     stay
@@ -258,7 +258,7 @@ fn is_alike(old: &Plan, new: &Plan) -> bool {
     fast && *old == same
 }
 
-fn say_budgets(running: &[Running], config: &Config, told: &dyn Told) {
+fn say_budgets(running: &[Running], config: &Config, told: &dyn DaemonLog) {
     for one in running {
         let plan = &one.plan;
         let dry = if config.dry_run {
@@ -274,7 +274,7 @@ fn say_budgets(running: &[Running], config: &Config, told: &dyn Told) {
             varve_spec::Bytes(plan.rate),
             100.0 * plan.core
         );
-        told.say(Level::Info, Some(&plan.group.name), &line);
+        told.say(Severity::Info, Some(&plan.group.name), &line);
     }
 }
 
@@ -356,8 +356,8 @@ mod tests {
     }
 
     struct Quiet;
-    impl Told for Quiet {
-        fn say(&self, _: Level, _: Option<&str>, _: &str) {}
+    impl DaemonLog for Quiet {
+        fn say(&self, _: Severity, _: Option<&str>, _: &str) {}
         fn begun(
             &self,
             _: &str,
@@ -372,7 +372,7 @@ mod tests {
     /// Groups wait for processes that never come, so that nothing of this machine is touched.
     #[test]
     fn what_has_not_changed_goes_on_when_a_file_is_read_anew() {
-        let told: Arc<dyn Told> = Arc::new(Quiet);
+        let told: Arc<dyn DaemonLog> = Arc::new(Quiet);
         let began = Instant::now();
         let start = |plan| Running::start(plan, began, &told).unwrap();
         let running = vec![
