@@ -46,7 +46,7 @@ pub fn divide(all: u64, wishes: &[Wish]) -> Result<Vec<u64>, String> {
     if least > u128::from(all) {
         let least = Bytes(u64::try_from(least).unwrap_or(u64::MAX));
         return Err(format!(
-            "the groups want at least {least} of fast memory (`fast`, `floor` and memory.min), and there are {}",
+            "the groups want at least {least} of fast memory (`fast` and `floor`), and there are {}",
             Bytes(all)
         ));
     }

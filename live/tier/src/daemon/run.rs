@@ -57,12 +57,14 @@ pub fn plans(config: &Config) -> Result<Vec<Plan>, String> {
         .collect();
     let there = fast_bytes(&processes, &kinds);
     let all = config.fast.unwrap_or(there);
-    let wishes: Vec<Wish> = config
-        .groups
-        .iter()
-        .map(|group| Wish::of(group, protected(group)))
-        .collect();
-    let budgets = divide(all, &wishes)?;
+    let wishes = |protected: fn(&GroupConfig) -> u64| -> Vec<Wish> {
+        let groups = config.groups.iter();
+        groups
+            .map(|group| Wish::of(group, protected(group)))
+            .collect()
+    };
+    // What the kernel protects may be in slow memory as well, so that it is no mistake if all of it is more than fast memory.
+    let budgets = divide(all, &wishes(protected)).or_else(|_| divide(all, &wishes(|_| 0)))?;
     let mut first: Option<Way> = None;
     let weights: u64 = config.groups.iter().map(|group| group.weight).sum();
     let mut plans = Vec::new();
