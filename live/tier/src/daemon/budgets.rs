@@ -113,7 +113,7 @@ mod tests {
     }
 
     proptest! {
-        /// A byte at a time goes to whoever has least of it by weight.
+        /// Of two groups above their floors neither has more for its weight than the other.
         #[test]
         fn no_one_has_too_little_and_no_byte_is_given_twice(
             all in 0u64..500,
