@@ -118,7 +118,7 @@ pub fn command(words: &(impl Words + ?Sized)) -> Command {
     let mut c = match ignores_hangup() {
         false => Command::new(env!("CARGO_BIN_EXE_varve")),
         true => {
-            let mut env = Command::new("env");
+            let mut env = Command::new("/usr/bin/env");
             env.arg("--default-signal=HUP");
             env.arg(env!("CARGO_BIN_EXE_varve"));
             env
