@@ -47,9 +47,9 @@ pub struct TierOptions<'a> {
     /// A file for what is hot, read at the beginning, and written each minute and at the end; `None`: it is forgotten.
     pub heat: Option<&'a Path>,
     /// Is told, once, what a user should know while it runs.
-    pub say: &'a dyn Fn(&str),
+    pub say: &'a (dyn Fn(&str) + Sync),
     /// Is called some times a second, as long as it goes on.
-    pub beat: &'a dyn Fn(),
+    pub beat: &'a (dyn Fn() + Sync),
 }
 
 /// Page size and memory that the policy decides about.

@@ -163,12 +163,23 @@ pub fn work(plan: &Plan, signs: &Signs, began: Instant, told: &dyn DaemonLog) {
             say: &say,
             beat: &beat,
         };
-        let report = tier(
-            &Target::Groups(vec![folder.clone()]),
-            &options,
-            |room| PagePolicy::new(&plan.spec, room),
-            |begun| told.begun(name, &plan.spec, &options, begun),
-        );
+        let target = Target::Groups(vec![folder.clone()]);
+        let run = || {
+            tier(
+                &target,
+                &options,
+                |room| PagePolicy::new(&plan.spec, room),
+                |begun| told.begun(name, &plan.spec, &options, begun),
+            )
+        };
+        // A run's CPU budget is by the processor time of its thread: one thread for all runs would owe what earlier ones took.
+        let report = std::thread::scope(|scope| scope.spawn(run).join());
+        let Ok(report) = report else {
+            let line = format!("its run has panicked; begins anew in {} s", AGAIN.as_secs());
+            told.say(Severity::Error, Some(name), &line);
+            wait(AGAIN);
+            continue;
+        };
         match report {
             Ok(report) => told.ended(name, &report),
             // It has just ended.
