@@ -50,15 +50,7 @@ pub fn text(dimms: &[DimmRange]) -> String {
 }
 
 fn parse(text: &str) -> Result<Vec<DimmRange>, String> {
-    let file: File = toml::from_str(text).map_err(|e| {
-        let line = e
-            .span()
-            .map_or(1, |at| text[..at.start].matches('\n').count() + 1);
-        format!(
-            "line {line}: {}",
-            e.message().lines().next().unwrap_or_default()
-        )
-    })?;
+    let file: File = toml::from_str(text).map_err(|e| crate::line_of(text, &e))?;
     let mut all: Vec<DimmRange> = Vec::new();
     for one in file.dimm {
         if all.iter().any(|known| known.name == one.name) {

@@ -22,3 +22,12 @@ pub mod pages;
 pub mod seen;
 
 pub use here::{machine, machine_of_probe, machine_with_notes};
+
+/// What is wrong with a file, with its line.
+fn line_of(text: &str, error: &toml::de::Error) -> String {
+    let line = error
+        .span()
+        .map_or(1, |at| text[..at.start].matches('\n').count() + 1);
+    let what = error.message().lines().next().unwrap_or_default();
+    format!("line {line}: {what}")
+}

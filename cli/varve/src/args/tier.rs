@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 use varve_live::tier::Way;
 use varve_spec::Bytes;
-use varve_tier::daemon::Endpoint;
+use varve_tier::daemon::{Endpoint, core_share as share, page_size as page, way};
 
 pub const EXAMPLES: &str = "Examples:
   varve tier --pid 4711 --fast 8GiB
@@ -102,30 +102,6 @@ pub struct TierArgs {
     /// Command to start and tier
     #[arg(last = true)]
     pub command: Vec<OsString>,
-}
-
-fn way(text: &str) -> Result<Way, String> {
-    let names: Vec<&str> = Way::ALL.iter().map(|way| way.name()).collect();
-    let found = Way::ALL.into_iter().find(|way| way.name() == text);
-    found.ok_or_else(|| format!("choose one of {}", names.join(", ")))
-}
-
-fn page(text: &str) -> Result<Bytes, String> {
-    let bytes: Bytes = text.parse()?;
-    match bytes.0.is_power_of_two() && (4096..=2 << 20).contains(&bytes.0) {
-        true => Ok(bytes),
-        false => Err("a page is a power of two from 4KiB to 2MiB".into()),
-    }
-}
-
-/// Parses `2%` as a fraction of one.
-fn share(text: &str) -> Result<f64, String> {
-    let percent = text.trim().strip_suffix('%').map(str::trim);
-    let percent = percent.and_then(|number| number.parse::<f64>().ok());
-    match percent {
-        Some(percent) if (0.1..=100.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err("a CPU budget is 0.1% to 100% of a core".into()),
-    }
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ struct One {
     weight: Option<u64>,
     floor: Option<Bytes>,
     observe: Option<String>,
-    page: Option<Bytes>,
+    page: Option<String>,
     hold: Option<String>,
 }
 
@@ -103,15 +103,7 @@ pub fn read(file: &Path) -> Result<Config, String> {
 }
 
 fn parse(text: &str) -> Result<Config, String> {
-    let file: File = toml::from_str(text).map_err(|e| {
-        let line = e
-            .span()
-            .map_or(1, |at| text[..at.start].matches('\n').count() + 1);
-        format!(
-            "line {line}: {}",
-            e.message().lines().next().unwrap_or_default()
-        )
-    })?;
+    let file: File = toml::from_str(text).map_err(|e| crate::line_of(text, &e))?;
     if file.group.is_empty() {
         return Err(
             "no [[group]] in it: each has a `cgroup`, such as \"system.slice/redis-server.service\""
@@ -133,7 +125,9 @@ fn parse(text: &str) -> Result<Config, String> {
         fast: file.fast.map(|bytes| bytes.0),
         nodes: file.nodes,
         rate: file.rate.map_or(256 << 20, |bytes| bytes.0),
-        core: file.core.map_or(Ok(0.02), |text| core_share(&text))?,
+        core: file.core.map_or(Ok(0.02), |text| {
+            core_share(&text).map_err(|why| format!("core = \"{text}\": {why}"))
+        })?,
         metrics: metrics.map_err(|why: String| format!("metrics: {why}"))?,
         dry_run: file.dry_run,
         groups,
@@ -164,21 +158,13 @@ fn of_group(one: One) -> Result<GroupConfig, String> {
             "`fast` is all of its fast memory: leave `weight` and `floor` out".into(),
         ));
     }
-    let observe = one.observe.map(|text| {
-        let found = Way::ALL.into_iter().find(|way| way.name() == text);
-        found.ok_or_else(|| {
-            let names: Vec<&str> = Way::ALL.iter().map(|way| way.name()).collect();
-            wrong(format!(
-                "observe = \"{text}\": choose one of {}",
-                names.join(", ")
-            ))
-        })
-    });
-    let page = one.page.map(|bytes| match bytes.0 {
-        page if page.is_power_of_two() && (4096..=2 << 20).contains(&page) => Ok(page),
-        _ => Err(wrong(format!(
-            "page = \"{bytes}\": a power of two from 4KiB to 2MiB"
-        ))),
+    let within = |key: &str, text: &str, why: String| wrong(format!("{key} = \"{text}\": {why}"));
+    let observe = one
+        .observe
+        .map(|text| way(&text).map_err(|why| within("observe", &text, why)));
+    let page = one.page.map(|text| {
+        let page = page_size(&text).map_err(|why| within("page", &text, why));
+        page.map(|bytes| bytes.0)
     });
     let hold = one.hold.map(|text| {
         let seconds = written::seconds(&text).filter(|s| (0.0..=86_400.0).contains(s));
@@ -216,12 +202,37 @@ fn overlap(one: &GroupConfig, other: &GroupConfig) -> Result<(), String> {
 }
 
 /// `2%` as a fraction of one.
-fn core_share(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// A line that says what a CPU budget is.
+pub fn core_share(text: &str) -> Result<f64, String> {
     let percent = text.trim().strip_suffix('%').map(str::trim);
     match percent.and_then(|number| number.parse::<f64>().ok()) {
         Some(percent) if (0.1..=100.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err(format!("core = \"{text}\": 0.1% to 100% of a core")),
+        _ => Err("a CPU budget is 0.1% to 100% of a core".into()),
     }
+}
+
+/// A page size of a policy.
+///
+/// # Errors
+/// A line that says what a page is.
+pub fn page_size(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse()?;
+    match bytes.0.is_power_of_two() && (4096..=2 << 20).contains(&bytes.0) {
+        true => Ok(bytes),
+        false => Err("a page is a power of two from 4KiB to 2MiB".into()),
+    }
+}
+
+/// A way to observe accesses, by its name.
+///
+/// # Errors
+/// A line with all names.
+pub fn way(text: &str) -> Result<Way, String> {
+    let names: Vec<&str> = Way::ALL.iter().map(|way| way.name()).collect();
+    let found = Way::ALL.into_iter().find(|way| way.name() == text);
+    found.ok_or_else(|| format!("choose one of {}", names.join(", ")))
 }
 
 #[cfg(test)]

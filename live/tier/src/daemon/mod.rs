@@ -17,7 +17,7 @@ mod metrics;
 mod run;
 
 pub use budgets::{Wish, divide};
-pub use config::{Config, GroupConfig, read};
+pub use config::{Config, GroupConfig, core_share, page_size, read, way};
 pub use endpoint::{Endpoint, MetricsListener};
 pub use group::Plan;
 pub use metrics::text as metrics;
