@@ -77,12 +77,8 @@ impl RunIntervals {
         let mut done = vec![0; walk.threads()];
         walk.each(&mut Alone::new(reader), |thread, step| match step {
             Step::Ops(ops, _) => {
-                let place = RunPlace {
-                    thread,
-                    ops: done[thread],
-                };
                 let work = ops.iter().filter(|op| op.kind != Kind::Touch);
-                counter.begin(place, work.count() as u64);
+                counter.begin(&done, work.count() as u64);
                 done[thread] += ops.len() as u64;
                 let mut spaces = spaces.listen(thread, &mut counter);
                 spaces.ops(ops, &mut Vec::new());
@@ -124,7 +120,7 @@ impl RunIntervals {
         let mut sum = Interval::default();
         let mut begin = None;
         for ((interval, place), weight) in self.all.into_iter().zip(self.begins).zip(weights) {
-            let place = *begin.get_or_insert(place);
+            let place = begin.get_or_insert(place).clone();
             let number = |weight: f64| (weight / whole * count as f64).round() as usize;
             let times = number(before + weight) - number(before);
             before += weight;
@@ -136,7 +132,7 @@ impl RunIntervals {
             each.new_pages = each.new_pages.div_ceil(times as u64);
             for _ in 0..times {
                 even.all.push(each.clone());
-                even.begins.push(place);
+                even.begins.push(place.clone());
             }
             begin = None;
         }
@@ -233,8 +229,8 @@ struct Counter {
 }
 
 impl Counter {
-    /// Ops come, from this place on.
-    fn begin(&mut self, place: RunPlace, ops: u64) {
+    /// Ops come, after what each thread has done.
+    fn begin(&mut self, done: &[u64], ops: u64) {
         let full = self.own.last().is_none_or(|own| *own >= self.each);
         let other = self.windows.last().is_some_and(|of| *of != self.window);
         // A window of a sample is one interval.
@@ -243,7 +239,7 @@ impl Counter {
                 self.end();
             }
             self.intervals.all.push(Interval::default());
-            self.intervals.begins.push(place);
+            self.intervals.begins.push(RunPlace(done.to_vec()));
             self.own.push(0);
             self.windows.push(self.window);
         }

@@ -106,12 +106,11 @@ fn memory_that_children_share_or_only_read_counts_once_and_is_of_its_site() {
         assert!((64.0..66.0).contains(&bytes), "{how}: {bytes} MiB");
         let misses = |word| site(&answer, word, "misses");
         let (table, archive) = (misses("make_table"), misses("make_archive"));
-        // The table is read at random; the archive is written once, line by line. How much of the start-up stands apart is
-        // another in each run, and so is how many children run side by side: where a busy machine runs one after the other, the
-        // steady state may have the last ones alone. The table has 393,216 lines.
+        // The table is read at random, and has 393,216 lines; the archive is written once, line by line. How much of the start-up
+        // stands apart is another in each run.
         let other = misses("all other memory");
         assert!(
-            (50_000.0..450_000.0).contains(&table) && archive < 0.2 * table,
+            (200_000.0..450_000.0).contains(&table) && archive < 0.2 * table,
             "{how}: {table} {archive}"
         );
         assert!(other < 0.02 * table, "{how}: {other} of {table}");
