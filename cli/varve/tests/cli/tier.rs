@@ -358,6 +358,28 @@ fn shared_memory_is_seen_and_moved_by_what_all_workers_use() {
     });
 }
 
+/// What workers had from their parent and only read is one page of all of them.
+#[test]
+fn memory_that_was_there_before_a_fork_is_moved_for_all_that_have_it() {
+    on_two_kinds(|program| {
+        let tier = format!("--fast=12MiB --page=4KiB --observe damon --json -- {program}");
+        let tier = typed(&tier);
+        let memory = typed("total=40 hot=8 budget=13 do=read seconds=300 node=1 workers=3");
+        let said = varve(&[&quick("hotset:period=1s", &tier)[..], &memory].concat());
+        let json = said.well().json();
+        eprintln!("{} s", json["seconds"]);
+        let shared = &json["shared"][0];
+        let named = ["name", "kind"].map(|key| shared[key].as_str().unwrap());
+        assert_eq!(named, ["tiered", "shared since a fork"], "{json}");
+        let bytes = |key: &str| shared[key].as_u64().unwrap();
+        let (fast, slow) = (bytes("on_fast_bytes"), bytes("on_slow_bytes"));
+        // The table and little else: what a worker writes is its own.
+        assert!((40 << 20..42 << 20).contains(&(fast + slow)), "{json}");
+        assert!((7 << 20..=12 << 20).contains(&fast), "{json}");
+        assert_eq!(shared["processes"], 4, "{json}");
+    });
+}
+
 /// Two programs that read: the kernel has a monitor for each.
 #[test]
 fn several_processes_are_all_seen() {

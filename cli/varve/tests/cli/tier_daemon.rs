@@ -400,6 +400,39 @@ fn a_service_that_starts_programs_without_end_is_tiered() {
     assert!((1..=300).contains(&processes.len()), "{json}");
 }
 
+/// A group is frozen as `systemctl freeze` does it, and goes on: its pages move meanwhile or later, and it notices nothing.
+#[test]
+fn a_group_that_is_frozen_for_a_while_is_tiered() {
+    let _turn = turn();
+    if !two_kinds() {
+        return varve_skip::skip!("all memory of this machine is alike");
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let (Some(program), Some(group)) = (tiered(scratch.path()), Group::make("frozen")) else {
+        return;
+    };
+    let memory = typed("total=24 hot=4 budget=8 do=write seconds=200 node=1");
+    let mut running = group.run(&[&[program.to_str().unwrap()][..], &memory].concat());
+    let file = scratch.path().join("tier.toml");
+    let text = format!(
+        "core = \"100%\"\n[[group]]\nname = \"frozen\"\ncgroup = \"{}\"\nfast = \"8MiB\"\npage = \"4KiB\"\nobserve = \"writes\"\npolicy = \"hotset:period=300ms\"\n",
+        group.name
+    );
+    fs::write(&file, text).unwrap();
+    let mut daemon = Daemon::begin(&file, &[]);
+    daemon.says("tiering tiered");
+    let frozen = group.folder.join("cgroup.freeze");
+    for _ in 0..3 {
+        fs::write(&frozen, "1").unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        fs::write(&frozen, "0").unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    assert_eq!(running.ends(), 0, "{:#?}", daemon.said);
+    daemon.running.is_sent("-TERM");
+    assert_eq!(daemon.running.ends(), 0);
+}
+
 /// Two services under one daemon, each with hot memory of its own; the daemon is killed, and its successor goes on.
 #[test]
 fn each_group_has_its_hot_memory_in_its_part_of_fast_memory() {

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 // Documentation/admin-guide/mm/pagemap.rst.
 const PRESENT: u64 = 1 << 63;
 const FILE: u64 = 1 << 61;
+const EXCLUSIVE: u64 = 1 << 56;
 const FRAME: u64 = (1 << 55) - 1;
 
 /// One entry of a page map.
@@ -23,6 +24,11 @@ impl Entry {
     /// Is it a page of a file or of shared memory?
     pub fn is_file(self) -> bool {
         self.0 & FILE != 0
+    }
+
+    /// Has no other process it mapped?
+    pub fn is_exclusive(self) -> bool {
+        self.0 & EXCLUSIVE != 0
     }
 
     /// Its frame number; `None` when the page is not in memory, or the kernel hides the number (it then

@@ -10,6 +10,8 @@ pub enum SharedKind {
     Memory,
     /// A file's pages in the kernel's cache that are mapped.
     File,
+    /// A process's own memory that none of those who had it at a fork has written since.
+    Fork,
 }
 
 impl SharedKind {
@@ -18,6 +20,7 @@ impl SharedKind {
         match self {
             SharedKind::Memory => "shared memory",
             SharedKind::File => "a mapped file",
+            SharedKind::Fork => "shared since a fork",
         }
     }
 }
@@ -27,9 +30,11 @@ impl SharedKind {
 pub struct SharedObject {
     /// Its kind.
     pub kind: SharedKind,
-    /// Its name, as `/proc/PID/maps` has it. A segment and a memfd of one number differ in it.
+    /// Its name, as `/proc/PID/maps` has it; of memory that is shared since a fork the program's. A segment and a memfd of one number
+    /// differ in it.
     pub name: String,
-    /// Its device, as the kernel writes it, and its number there.
+    /// Its device, as the kernel writes it, and its number there; of memory that is shared since a fork where the program's stack and
+    /// arguments begin.
     pub file: (String, u64),
 }
 

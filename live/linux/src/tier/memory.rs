@@ -1,5 +1,6 @@
 //! The memory of a process: which of its pages are there, on which nodes, and moving them.
 
+use super::forks::Forks;
 use super::mapped::{SharedObject, Tierable, is_shared_memory, tiered};
 use crate::nodes::{self, on_process};
 use crate::place::pagemap::Pagemap;
@@ -155,6 +156,7 @@ pub struct ProcessMemory {
     page_bytes: u64,
     has_scan: bool,
     may_move_shared: bool,
+    forks: Forks,
     /// Where the kernel's pages of its own memory are that are there.
     own: Ranges,
     /// The same of memory that it may share.
@@ -176,6 +178,8 @@ struct Walked {
     own: Ranges,
     shared: Ranges,
     huge: Ranges,
+    /// Of its own: those that another process has, too, since a fork.
+    forked: Ranges,
 }
 
 /// Bytes of pages that a scan walks: in a GiB of pages of 4 KiB it takes some 10 ms (`bench/live-tier cost`). Of a larger process each
@@ -192,6 +196,7 @@ impl ProcessMemory {
             page_bytes,
             has_scan: scan::works(),
             may_move_shared: on_process::may_move_everybodys(),
+            forks: Forks::default(),
             own: Vec::new(),
             shared: Vec::new(),
             runs: Vec::new(),
@@ -217,6 +222,11 @@ impl ProcessMemory {
         self.runs.clear();
         let (map, mappings) = maps(self.process)?;
         let before = std::mem::take(&mut self.walked);
+        // Who may not move what others have leaves it with the process, and is refused.
+        let forked = match self.may_move_shared {
+            true => self.forks.object(self.process),
+            false => None,
+        };
         for (mapping, what) in tiered(&mappings) {
             let is_shared = what != Tierable::Own;
             let mut there = Vec::new();
@@ -242,21 +252,42 @@ impl ProcessMemory {
                 false => &mut self.walked.own,
             };
             there.iter().for_each(|&(from, to)| push(walked, from, to));
-            let all = match is_shared {
-                true => &mut self.shared,
-                false => &mut self.own,
+            let run = |object: &Rc<SharedObject>, start, end, offset| SharedRun {
+                object: object.clone(),
+                start,
+                end,
+                offset,
             };
-            for &(from, to) in &there {
-                push(all, from, to);
-            }
-            if let Tierable::Shared(object) = what {
-                let run = |(start, end)| SharedRun {
-                    object: object.clone(),
-                    start,
-                    end,
-                    offset: mapping.offset + (start - mapping.start),
-                };
-                self.runs.extend(there.into_iter().map(run));
+            match (what, &forked) {
+                (Tierable::Shared(object), _) => {
+                    for &(from, to) in &there {
+                        push(&mut self.shared, from, to);
+                        let offset = mapping.offset + (from - mapping.start);
+                        self.runs.push(run(&object, from, to, offset));
+                    }
+                }
+                (Tierable::Own, None) => {
+                    there
+                        .iter()
+                        .for_each(|&(from, to)| push(&mut self.own, from, to));
+                }
+                (Tierable::Own, Some(object)) => {
+                    let mut of_others: Ranges =
+                        overlap(&before.forked, mapping.start, from).collect();
+                    for (from, to) in overlap(&there, from, to) {
+                        shared_since_a_fork(&map, from, to, &mut of_others)?;
+                    }
+                    of_others.extend(overlap(&before.forked, to, mapping.end));
+                    let own = without(&there, &of_others);
+                    // They are at one address in all processes.
+                    for (from, to) in without(&there, &own) {
+                        push(&mut self.walked.forked, from, to);
+                        push(&mut self.shared, from, to);
+                        self.runs.push(run(object, from, to, from));
+                    }
+                    own.iter()
+                        .for_each(|&(from, to)| push(&mut self.own, from, to));
+                }
             }
         }
         self.huge.clone_from(&self.walked.huge);
@@ -415,6 +446,18 @@ impl ProcessMemory {
         }
         Ok(outcomes)
     }
+}
+
+/// Appends the pages between two addresses that another process has, too.
+fn shared_since_a_fork(map: &Pagemap, from: u64, to: u64, all: &mut Ranges) -> io::Result<()> {
+    let pages = (to - from) / BASE;
+    map.read(from as usize, pages as usize, |index, entry| {
+        if entry.present() && !entry.is_exclusive() {
+            let at = from + index as u64 * BASE;
+            push(all, at, at + BASE);
+        }
+    })
+    .map_err(of_place)
 }
 
 /// What is of some ranges and not of others.
@@ -578,6 +621,7 @@ fn is_own(words: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::mapped::SharedKind;
     use super::*;
     use crate::mapped::Mapped;
 
@@ -662,6 +706,76 @@ mod tests {
         let some: Ranges = overlap(&own, 50, 250).collect();
         assert_eq!(some, [(50, 100), (200, 250)]);
         assert_eq!(overlap(&own, 100, 200).count(), 0);
+    }
+
+    /// What a child has not written is one page of both; what it has written is its own.
+    #[test]
+    fn memory_since_a_fork_is_shared_until_it_is_written() {
+        if !on_process::may_move_everybodys() {
+            return varve_skip::skip!("pages that several processes have cannot be moved here");
+        }
+        let held = Mapped::new(64 * BASE as usize).unwrap();
+        let start = held.start() as u64;
+        let write = |pages: Range<usize>| {
+            for page in pages {
+                // SAFETY: within our own new mapping.
+                unsafe { ((held.start() + page * BASE as usize) as *mut u8).write(1) };
+            }
+        };
+        write(0..64);
+        // SAFETY: the child writes to its memory, and waits to be killed: no lock of another thread is taken.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            write(0..16);
+            loop {
+                // SAFETY: no memory is passed.
+                unsafe { libc::pause() };
+            }
+        }
+        let of = |process: u32| {
+            let mut memory = ProcessMemory::of(process, BASE).unwrap();
+            memory.pages().unwrap();
+            let end = start + 64 * BASE;
+            let own: Ranges = overlap(&memory.own, start, end).collect();
+            // Neighbours of other tests may be in one mapping with it.
+            let inside = memory
+                .runs
+                .iter()
+                .filter(|run| run.end > start && run.start < end);
+            let clipped = inside.map(|run| SharedRun {
+                start: run.start.max(start),
+                end: run.end.min(end),
+                offset: run.offset + run.start.max(start) - run.start,
+                object: run.object.clone(),
+            });
+            let runs: Vec<SharedRun> = clipped.collect();
+            (own, runs)
+        };
+        let mut found = of(child as u32);
+        // It writes when it has a turn.
+        for _ in 0..200 {
+            if found.0 == [(start, start + 16 * BASE)] {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            found = of(child as u32);
+        }
+        let parent = of(std::process::id());
+        // SAFETY: no memory is passed; the child is ours, and is waited for.
+        unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+        for (own, runs) in [&found, &parent] {
+            assert_eq!(*own, [(start, start + 16 * BASE)]);
+            let [run] = &runs[..] else { panic!("{runs:?}") };
+            assert_eq!((run.start, run.end), (start + 16 * BASE, start + 64 * BASE));
+            assert_eq!((run.object.kind, run.offset), (SharedKind::Fork, run.start));
+        }
+        assert_eq!(found.1[0].object, parent.1[0].object);
+        // Alone again, and once its mappings are read anew.
+        let (own, runs) = of(std::process::id());
+        assert_eq!((own, runs), (vec![(start, start + 64 * BASE)], vec![]));
     }
 
     /// What is unmapped is gone at the next scan, whichever part that walks; what is new is found within a turn.

@@ -8,6 +8,7 @@
 //! observe/    ways to observe accesses
 //! memory.rs   a process's pages and their nodes; migration
 //! mapped.rs   which mappings of a process are tiered, and which of these it may share
+//! forks.rs    which processes share their own memory since a fork
 //! shared.rs   what processes share: each page once
 //! room.rs     the nodes, and the free memory of each
 //! who.rs      the tiered processes: given ones with their descendants, or a control group's
@@ -26,6 +27,7 @@
 
 mod decide;
 mod error;
+mod forks;
 mod frames;
 mod heat;
 mod mapped;
