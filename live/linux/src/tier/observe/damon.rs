@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 /// Processes that are watched at once; others are seen in another way.
 const MOST: usize = 64;
@@ -16,6 +17,10 @@ const MOST: usize = 64;
 /// Monitors that are asked at a look. The kernel answers one after the other, each up to a second later; of the others the last answer
 /// still holds.
 const ASKED: usize = 2;
+
+/// How long answers are not taken. The kernel begins with each mapping as one part, and halves parts after each second: what it says
+/// of the first ones is of hot and cold pages together.
+const COARSE: Duration = Duration::from_secs(8);
 
 /// The kernel's monitors.
 pub struct Kernel {
@@ -26,10 +31,11 @@ pub struct Kernel {
 /// Those of this process, while some thread of it has them.
 static SHARED: Mutex<Weak<Kernel>> = Mutex::new(Weak::new());
 
-/// Whether a thread of this process has them.
-pub fn are_ours() -> bool {
+/// Whether this process has them, or could take them. To find out changes their number for a moment, so that no other thread may
+/// take them meanwhile.
+pub fn are_to_be_had() -> bool {
     let shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    shared.strong_count() > 0
+    shared.strong_count() > 0 || damon::is_free(Path::new(damon::FOLDER))
 }
 
 impl Kernel {
@@ -62,6 +68,8 @@ pub struct Monitor {
     scope: Scope,
     page_bytes: u64,
     looks: u64,
+    /// When it began to watch.
+    begun: Instant,
     /// Its last answer; `None` before it watches anything.
     counts: Option<Vec<(Range<u64>, f64)>>,
 }
@@ -81,6 +89,7 @@ impl Monitor {
             scope,
             page_bytes,
             looks: 0,
+            begun: Instant::now(),
             counts: None,
         })
     }
@@ -101,11 +110,15 @@ impl Observer for Monitor {
         let Some(last) = &mut self.counts else {
             self.damon.watch(&ranges)?;
             self.counts = Some(Vec::new());
+            self.begun = Instant::now();
             return Ok(());
         };
         if is_asked(self.damon.number(), self.kernel.all.in_use(), self.looks) {
             self.damon.watch(&ranges)?;
             *last = self.damon.counts()?;
+        }
+        if self.begun.elapsed() < COARSE {
+            return Ok(());
         }
         for (part, share) in last {
             if !is_due(*share, self.looks) {

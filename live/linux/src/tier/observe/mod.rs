@@ -147,7 +147,7 @@ impl Way {
         let of = |result: io::Result<()>, what: &str| result.err().map(|e| format!("{what}: {e}"));
         match self {
             Way::Hardware => sampled::hardware().err(),
-            Way::Damon => match damon::are_ours() || sampled::damon::is_free(std::path::Path::new(sampled::damon::FOLDER)) {
+            Way::Damon => match damon::are_to_be_had() {
                 true => None,
                 false => Some(
                     "DAMON: the kernel has none for processes (CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR), another program uses it, or this user may not (run as root)"
