@@ -110,7 +110,11 @@ impl Monitors {
             ranges: Vec::new(),
             parts: 0,
         };
-        damon.prepare().ok().map(|()| damon)
+        let prepared = {
+            let _turn = turn();
+            damon.prepare()
+        };
+        prepared.ok().map(|()| damon)
     }
 
     /// How many are in use.
@@ -129,6 +133,13 @@ impl Drop for Taken {
     fn drop(&mut self) {
         let _ = fs::write(self.folder.join("nr_kdamonds"), "0");
     }
+}
+
+/// The kernel answers one at a time and refuses the others (`EBUSY`): threads of this process take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Damon {
@@ -204,6 +215,7 @@ impl Damon {
             "commit"
         };
         let most = 2 * ranges.len() + parts;
+        let _turn = turn();
         self.set_inside("monitoring_attrs/nr_regions/max", most)?;
         self.set_inside("targets/0/regions/nr_regions", ranges.len())?;
         for (number, range) in ranges.iter().enumerate() {
@@ -218,6 +230,7 @@ impl Damon {
 
     /// The kernel's thread that does the work, once something is watched.
     pub fn thread(&self) -> Option<u32> {
+        let _turn = turn();
         let number = fs::read_to_string(self.file("pid")).ok()?;
         number.trim().parse().ok()
     }
@@ -227,6 +240,7 @@ impl Damon {
     /// # Errors
     /// The process has ended.
     pub fn counts(&self) -> io::Result<Vec<(Range<u64>, f64)>> {
+        let _turn = turn();
         self.set("state", "update_schemes_tried_regions")?;
         let folder = self.file("contexts/0/schemes/0/tried_regions");
         let mut all = Vec::new();
@@ -253,7 +267,9 @@ impl Damon {
 impl Drop for Damon {
     fn drop(&mut self) {
         // A monitor that is off already refuses this.
+        let turn = turn();
         let _ = self.set("state", "off");
+        drop(turn);
         self.all.0.used()[self.number] = false;
     }
 }
