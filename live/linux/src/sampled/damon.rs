@@ -66,6 +66,8 @@ pub struct Damon {
     ranges: Vec<Range<u64>>,
     /// Regions that it may have.
     parts: usize,
+    /// The kernel's thread that does the work.
+    thread: Option<u32>,
 }
 
 /// The fewest regions that a monitor may divide ranges into, however many there are.
@@ -109,6 +111,7 @@ impl Monitors {
             pace,
             ranges: Vec::new(),
             parts: 0,
+            thread: None,
         };
         let prepared = {
             let _turn = turn();
@@ -223,6 +226,9 @@ impl Damon {
             self.set_inside(&format!("targets/0/regions/{number}/end"), range.end)?;
         }
         self.set("state", state)?;
+        // Read now: to ask later would wait for other threads.
+        let thread = fs::read_to_string(self.file("pid")).ok();
+        self.thread = thread.and_then(|number| number.trim().parse().ok());
         self.ranges = ranges.to_vec();
         self.parts = parts;
         Ok(())
@@ -230,9 +236,7 @@ impl Damon {
 
     /// The kernel's thread that does the work, once something is watched.
     pub fn thread(&self) -> Option<u32> {
-        let _turn = turn();
-        let number = fs::read_to_string(self.file("pid")).ok()?;
-        number.trim().parse().ok()
+        self.thread
     }
 
     /// Waits for its next counts: parts of what is watched, ascending, each with how much of the time it was in use (0 to 1).

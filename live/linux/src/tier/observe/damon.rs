@@ -9,7 +9,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
 
 /// Processes that are watched at once; others are seen in another way.
 const MOST: usize = 64;
@@ -17,10 +16,6 @@ const MOST: usize = 64;
 /// Monitors that are asked at a look. The kernel answers one after the other, each up to a second later; of the others the last answer
 /// still holds.
 const ASKED: usize = 2;
-
-/// How long answers are not taken. The kernel begins with each mapping as one part, and halves parts after each second: what it says
-/// of the first ones is of hot and cold pages together.
-const COARSE: Duration = Duration::from_secs(8);
 
 /// The kernel's monitors.
 pub struct Kernel {
@@ -68,8 +63,6 @@ pub struct Monitor {
     scope: Scope,
     page_bytes: u64,
     looks: u64,
-    /// When it began to watch.
-    begun: Instant,
     /// Its last answer; `None` before it watches anything.
     counts: Option<Vec<(Range<u64>, f64)>>,
 }
@@ -89,7 +82,6 @@ impl Monitor {
             scope,
             page_bytes,
             looks: 0,
-            begun: Instant::now(),
             counts: None,
         })
     }
@@ -110,15 +102,11 @@ impl Observer for Monitor {
         let Some(last) = &mut self.counts else {
             self.damon.watch(&ranges)?;
             self.counts = Some(Vec::new());
-            self.begun = Instant::now();
             return Ok(());
         };
         if is_asked(self.damon.number(), self.kernel.all.in_use(), self.looks) {
             self.damon.watch(&ranges)?;
             *last = self.damon.counts()?;
-        }
-        if self.begun.elapsed() < COARSE {
-            return Ok(());
         }
         for (part, share) in last {
             if !is_due(*share, self.looks) {
