@@ -37,10 +37,12 @@ impl Marks {
 
     /// How many parts begin before the next op of a thread: it is the last that came there.
     pub fn due(&mut self, thread: usize) -> usize {
-        let before = self.ahead.len();
-        self.ahead
-            .retain(|ahead| ahead.missing > 0 || ahead.last.is_some_and(|last| last != thread));
-        before - self.ahead.len()
+        let is_due =
+            |ahead: &&Ahead| ahead.missing == 0 && ahead.last.is_none_or(|last| last == thread);
+        // One after the other: another thread may be at the second place before the last one tells of the first.
+        let due = self.ahead.iter().take_while(is_due).count();
+        self.ahead.drain(..due);
+        due
     }
 
     /// How many ops a thread has until it is at the next place.
@@ -89,6 +91,16 @@ mod tests {
         assert_eq!((marks.due(2), marks.due(1), marks.left(1)), (0, 0, 1));
         marks.done(1, 1);
         assert_eq!((marks.due(2), marks.due(1)), (0, 2));
+    }
+
+    /// Two threads are last, each at one place, and the second tells first.
+    #[test]
+    fn parts_begin_in_order() {
+        let mut marks = Marks::new(2, &[RunPlace(vec![10, 5]), RunPlace(vec![10, 6])]);
+        marks.done(1, 5);
+        marks.done(0, 10);
+        marks.done(1, 1);
+        assert_eq!((marks.due(1), marks.due(0), marks.due(1)), (0, 1, 1));
     }
 
     #[test]
